@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { accessLease, delivery, individual } from "../../drizzle/schema/index.ts";
+import { accessLease, accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { fakeConversation, fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
@@ -211,6 +211,71 @@ describe("a request", () => {
     expect((await decide(world.admin, id, "review")).http).toBe(200);
     expect(await listed()).toBe(false);
   });
+
+  test("that has expired is not approved, even before a worker noticed", async () => {
+    const id = await ask(await makeRole({ approval: "admin" }));
+    await world.server.db
+      .update(accessRequest)
+      .set({ expiresAt: sql`now() - interval '1 second'` })
+      .where(eq(accessRequest.id, id));
+    const { http, body } = await decide(world.admin, id, "approve");
+    expect([http, body.detail]).toEqual([409, expect.stringContaining("expired")]);
+  });
+
+  test("that was approved is of no use after its duration", async () => {
+    const role = await makeRole({ approval: "admin" });
+    const id = await ask(role);
+    expect((await decide(world.admin, id, "approve")).http).toBe(200);
+    await world.server.db
+      .update(accessRequest)
+      .set({ expiresAt: sql`now() - interval '1 second'` })
+      .where(eq(accessRequest.id, id));
+    const { http, body } = await world.issue(world.alice, role, { request_id: id });
+    expect([http, body.detail]).toEqual([409, expect.stringContaining("expired")]);
+  });
+
+  test("with break-glass is refused where the role has none, or without an incident", async () => {
+    const wanted = { reason: "the site is down", break_glass: true };
+    const without = await makeRole({ approval: "admin" });
+    const refused = await world.bob.call("POST", "/access/requests/", {
+      ...{ ...wanted, role: without, incident: world.incident },
+    });
+    expect([refused.http, refused.body.code]).toEqual([403, "forbidden"]);
+    const role = await makeRole({ approval: "admin", break_glass: true });
+    const { http, body } = await world.bob.call("POST", "/access/requests/", { ...wanted, role });
+    expect([http, body.field]).toEqual([400, "incident"]);
+  });
+
+  test("with break-glass is not reviewed by its user, admin or not", async () => {
+    const role = await makeRole({ approval: "admin", break_glass: true, groups: ["*"] });
+    const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
+    const { body } = await world.admin.call("POST", "/access/requests/", wanted);
+    expect((await decide(world.admin, body.id, "review")).http).toBe(403);
+  });
+
+  test("is refused beyond 20 that are pending", async () => {
+    const dave = await personOf(world.server, "dave@example.com", ["oncall"]);
+    const role = await makeRole({ approval: "admin" });
+    const statuses: number[] = [];
+    for (let count = 0; count < 21; count += 1)
+      statuses.push((await dave.call("POST", "/access/requests/", { role, reason: "again" })).http);
+    expect(statuses).toEqual([...Array(20).fill(201), 409]);
+  });
+});
+
+test("a lease is not renewed after its role was disabled, even before a worker noticed", async () => {
+  // A world without a worker.
+  await using other = await startAccessWorld(pluginsOf(credential));
+  const slug = await other.makeRole({ plugin: "fake-credential", settings: {} });
+  const { body: lease } = await other.issue(other.alice, slug, { duration: 600 });
+  const { body: role } = await other.admin.call("GET", `/access/roles/${slug}`);
+  expect((await other.admin.call("PUT", `/access/roles/${slug}`, { ...role, disabled: true })).http).toBe(
+    200,
+  );
+  const { http, body } = await other.alice.call("POST", `/access/leases/${lease.id}/renew`, {
+    duration: 900,
+  });
+  expect([http, body.detail]).toEqual([409, expect.stringContaining("disabled")]);
 });
 
 test("one user has at most 100 leases by a plugin, and 2,000 of credentials that only expire", async () => {
