@@ -1,4 +1,4 @@
-import { Conflict, NotFound } from "../../platform/errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { startProgress } from "./progress.ts";
@@ -90,7 +90,6 @@ export class AccessClient {
       ...{ method, headers, body, signal },
       ...(timeout === undefined ? {} : { timeout }),
     });
-    if (answer.status === 404) throw new NotFound(problem(answer, server).detail);
     if (answer.status >= 400) throw problem(answer, server);
     return answer.body as T;
   }

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { NotFound } from "../../platform/errors.ts";
+import { NotFound, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { AccessClient, type Issued, type Lease, type Wanted } from "./access.ts";
@@ -116,9 +116,12 @@ async function askAgain(
   return next;
 }
 
-/** `renew` returns nothing when there is no more to be had. */
-async function keepRenewed(
-  io: Io,
+/**
+ * Renews a lease before it expires, until `over`. `renew` returns nothing when there is no more to be had. A renewal that
+ * the server refuses is not tried again, and one that failed is, until the lease has expired. Never throws.
+ */
+export async function keepRenewed(
+  io: Pick<Io, "clock" | "sleep" | "stderr">,
   issued: Lease,
   over: AbortSignal,
   renew: (lease: Lease) => Promise<Lease | undefined>,
@@ -136,7 +139,12 @@ async function keepRenewed(
     } catch (error) {
       if (over.aborted) return;
       io.stderr.write(`svc: the access could not be renewed: ${(error as Error).message}\n`);
-      if (new Date(lease.expires_at) <= io.clock.now()) return;
+      if (isRefused(error) || new Date(lease.expires_at) <= io.clock.now()) return;
     }
   }
+}
+
+function isRefused(error: unknown): boolean {
+  const mayPass = error instanceof Unavailable || error instanceof TooManyRequests;
+  return error instanceof SvcError && !mayPass;
 }

@@ -1,4 +1,4 @@
-import { InvalidInput, SvcError } from "../../platform/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
@@ -163,7 +163,7 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   const query = new URLSearchParams({ code_challenge: hash, code_challenge_method: "S256" });
   const url = `${server.base}/noauth/v1/challenge_generator/${encodeURIComponent(user)}?${query}`;
   const answer = await requestPatiently(io, server, url, signal);
-  if (answer.status !== 200) throw generatorProblem(answer, server);
+  if (answer.status !== 200) throw problem(answer, server);
   const challenge = readChallenge(answer.body, server);
   const deadline = new Date(io.clock.now().getTime() + challenge.lifetime * 1000);
   io.stderr.write(invitation(challenge, server, user));
@@ -218,12 +218,6 @@ async function requestPatiently(io: Io, server: Server, url: string, signal: Abo
 function invitation({ challengeUrl, userCode }: Challenge, server: Server, user: string): string {
   const code = userCode === undefined ? "" : `\nThe page must show this code: ${userCode}\n`;
   return `To sign in to ${server.base} as ${user}, open\n\n  ${challengeUrl}\n${code}\n`;
-}
-
-function generatorProblem(answer: Answer, server: Server) {
-  if (answer.status === 400 || answer.status === 422)
-    return new InvalidInput("user", problem(answer, server).detail);
-  return problem(answer, server);
 }
 
 /** A name that survives being a segment of a path; what else it must be is for the server to say. */

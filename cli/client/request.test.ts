@@ -163,6 +163,19 @@ describe("a problem", () => {
   });
   test("without a detail", () => expect(answer(500).message).toBe("https://svc.example answered HTTP 500"));
   test("401", () => expect(answer(401)).toBeInstanceOf(Unauthenticated));
+  test.each([
+    [400, "invalid_input"],
+    [403, "forbidden"],
+    [404, "not_found"],
+    [409, "conflict"],
+    [412, "conflict"],
+    [413, "invalid_input"],
+    [422, "invalid_input"],
+    [500, "unavailable"],
+    [503, "unavailable"],
+  ] as const)("with status %i has the code %s", (status, code) => expect(answer(status).code).toBe(code));
+  test("names the field that is invalid", () =>
+    expect(answer(400, { field: "name\n" })).toMatchObject({ field: "name\uFFFD" }));
   test("429", () => {
     expect(answer(429, {}, { "retry-after": "17" })).toEqual(new TooManyRequests(17));
     expect(answer(429)).toEqual(new TooManyRequests(60));

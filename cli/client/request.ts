@@ -1,6 +1,9 @@
 import { version } from "../../package.json" with { type: "json" };
 import {
+  Conflict,
   Forbidden,
+  InvalidInput,
+  NotFound,
   type SvcError,
   TooManyRequests,
   Unauthenticated,
@@ -136,14 +139,22 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
   );
 }
 
-/** The error in an answer (RFC 9457 problem JSON, or an unknown format). */
+/**
+ * The error in an answer (RFC 9457 problem JSON, or an unknown format). Only what may pass by itself is Unavailable, so
+ * that a caller who repeats a request does not repeat one that is refused for good.
+ */
 export function problem({ status, headers, body }: Answer, server: Server): SvcError {
   if (status === 401) return new Unauthenticated(`${server.base} does not accept this token; run svc login`);
   if (status === 429) return new TooManyRequests(retryAfter(headers) ?? 60);
   const detail =
     typeof body.detail === "string" ? printable(body.detail, 300) : `${server.base} answered HTTP ${status}`;
   const id = typeof body.request_id === "string" ? ` (request ${printable(body.request_id, 80)})` : "";
-  return status === 403 ? new Forbidden(detail + id) : new Unavailable(detail + id);
+  const message = detail + id;
+  if (status === 403) return new Forbidden(message);
+  if (status === 404) return new NotFound(message);
+  if (status === 409 || status === 412) return new Conflict(message);
+  if (status < 400 || status >= 500) return new Unavailable(message);
+  return new InvalidInput(typeof body.field === "string" ? printable(body.field, 80) : "request", message);
 }
 
 /** The seconds in `Retry-After` (RFC 9110 10.2.3); dates are not supported. */

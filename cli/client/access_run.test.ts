@@ -1,0 +1,61 @@
+import { describe, expect, test } from "bun:test";
+import { Conflict, NotFound, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { NOW, testIo } from "../testing/io.ts";
+import type { Lease } from "./access.ts";
+import { keepRenewed } from "./access_run.ts";
+
+const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1000).toISOString();
+
+function leaseUntil(seconds: number): Lease {
+  return {
+    ...{ id: 7, role: "orders-db", user: "amira", incident: null, request_id: null, name: "svc_7" },
+    ...{ state: "Active", created_at: NOW.toISOString(), end_reason: null, attempts: 0 },
+    ...{ expires_at: after(seconds), max_expires_at: after(3600), next_attempt_at: null, error: null },
+  };
+}
+
+/** Renews a lease of 5 minutes with these outcomes, of which the last one repeats. */
+async function renewals(...outcomes: (Error | number)[]) {
+  const io = testIo();
+  let tries = 0;
+  await keepRenewed(io, leaseUntil(300), new AbortController().signal, async () => {
+    const outcome = outcomes[Math.min(tries++, outcomes.length - 1)]!;
+    if (typeof outcome !== "number") throw outcome;
+    return leaseUntil(outcome);
+  });
+  return { tries, said: io.out.stderr.split("\n").filter(Boolean), slept: io.slept };
+}
+
+describe("the lease of a command that runs", () => {
+  test("is renewed a minute before it expires, up to its maximum", async () => {
+    const { tries, said, slept } = await renewals(900, 3600);
+    expect(said).toEqual([]);
+    expect(tries).toBe(2);
+    // Five minutes without the last one, the same of ten more, and nothing is left to renew at the maximum.
+    expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
+  });
+
+  test.each([new Conflict("The incident is closed"), new NotFound("There is no such lease")])(
+    "is not renewed again after a refusal: $message",
+    async (refusal) => {
+      const { tries, said } = await renewals(refusal);
+      expect(tries).toBe(1);
+      expect(said).toEqual([`svc: the access could not be renewed: ${refusal.message}`]);
+    },
+  );
+
+  test.each([new Unavailable("The server is restarting"), new TooManyRequests(3), new Error("ENOSPC")])(
+    "is renewed after a failure that may pass: $message",
+    async (failure) => {
+      const { tries, said } = await renewals(failure, failure, 3600);
+      expect(tries).toBe(3);
+      expect(said).toHaveLength(2);
+    },
+  );
+
+  test("is given up once it has expired", async () => {
+    const { tries } = await renewals(new Unavailable("The server is gone"));
+    // Each 15 s of the last minute, and once at its end.
+    expect(tries).toBe(5);
+  });
+});
