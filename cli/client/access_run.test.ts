@@ -31,7 +31,7 @@ describe("the lease of a command that runs", () => {
     const { tries, said, slept } = await renewals(900, 3600);
     expect(said).toEqual([]);
     expect(tries).toBe(2);
-    // Five minutes without the last one, the same of ten more, and nothing is left to renew at the maximum.
+    // Until 60 s before the end of the first lease, then of the renewed one. The third lasts as long as it may.
     expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
   });
 

@@ -167,13 +167,17 @@ describe("a problem", () => {
     [400, "invalid_input"],
     [403, "forbidden"],
     [404, "not_found"],
+    [408, "unavailable"],
     [409, "conflict"],
     [412, "conflict"],
     [413, "invalid_input"],
     [422, "invalid_input"],
+    [425, "unavailable"],
     [500, "unavailable"],
     [503, "unavailable"],
   ] as const)("with status %i has the code %s", (status, code) => expect(answer(status).code).toBe(code));
+  test("409 with a time to retry at is a failure that may pass", () =>
+    expect(answer(409, {}, { "retry-after": "5" })).toBeInstanceOf(Unavailable));
   test("names the field that is invalid", () =>
     expect(answer(400, { field: "name\n" })).toMatchObject({ field: "name\uFFFD" }));
   test("429", () => {

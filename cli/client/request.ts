@@ -150,10 +150,12 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
     typeof body.detail === "string" ? printable(body.detail, 300) : `${server.base} answered HTTP ${status}`;
   const id = typeof body.request_id === "string" ? ` (request ${printable(body.request_id, 80)})` : "";
   const message = detail + id;
+  // RFC 9110 15.5.9 and RFC 8470 5.2 allow the same request again. So does a server that says when.
+  const mayPass = status === 408 || status === 425 || retryAfter(headers) !== undefined;
+  if (status < 400 || status >= 500 || mayPass) return new Unavailable(message);
   if (status === 403) return new Forbidden(message);
   if (status === 404) return new NotFound(message);
   if (status === 409 || status === 412) return new Conflict(message);
-  if (status < 400 || status >= 500) return new Unavailable(message);
   return new InvalidInput(typeof body.field === "string" ? printable(body.field, 80) : "request", message);
 }
 

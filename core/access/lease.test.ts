@@ -102,6 +102,26 @@ test("a lease that is being revoked cannot be renewed, and a renewal that comes 
   await until("the revocation", async () => (await world.leaseRow(lease.id)).state === "Revoked");
 });
 
+test("a lease that is being renewed is not renewed a second time, and the answer says when to try again", async () => {
+  const { body: lease } = await world.issue(world.alice, await makeRole());
+  const renew = () => world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });
+  let second: Awaited<ReturnType<typeof renew>> | undefined;
+  let calls = 0;
+  credential.answer({
+    renew: async () => {
+      calls += 1;
+      second ??= await renew();
+      return {};
+    },
+  });
+  expect((await renew()).http).toBe(200);
+  expect([second!.http, second!.body.detail]).toEqual([
+    409,
+    "An identical request is in progress: try again in 5 s",
+  ]);
+  expect(calls).toBe(1);
+});
+
 test("a renewal never exceeds the limit of the role", async () => {
   const { body: lease } = await world.issue(world.alice, await makeRole());
   const { body } = await world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });

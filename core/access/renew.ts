@@ -1,7 +1,7 @@
 import { and, eq, gt, isNull, lte, or } from "drizzle-orm";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
-import { Conflict, Unavailable } from "../../platform/errors.ts";
+import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
 import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
@@ -11,11 +11,15 @@ import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf } from "./request.ts";
 import { factsOf, pluginOf } from "./role.ts";
 
+/** Until a client that found the lease being renewed asks again. */
+const retrySeconds = 5;
+
 /**
  * Extends a lease, up to the limit of its role and its request.
  *
  * @throws NotFound also for another user's lease
- * @throws Conflict when it is not Active, is being renewed, or cannot be renewed
+ * @throws Conflict when it is not Active or cannot be renewed
+ * @throws InProgress while it is being renewed
  * @throws Unavailable when the plugin fails
  */
 export async function renewLease(
@@ -51,10 +55,9 @@ export async function renewLease(
         ),
       )
       .returning();
-    if (!ours)
-      throw new Conflict(
-        lease.state === "Active" ? "The lease is being renewed" : `The lease is ${lease.state}`,
-      );
+    // Also after a client's renewal that took longer than the client waited: it may ask again.
+    if (!ours && lease.state === "Active") throw new InProgress(retrySeconds);
+    if (!ours) throw new Conflict(`The lease is ${lease.state}`);
     return { lease: ours, role: role!, plugin, at, expiresAt };
   });
   const { lease, role, plugin, at, expiresAt } = claimed;
