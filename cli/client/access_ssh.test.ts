@@ -203,10 +203,23 @@ test("svc access revoke says that a certificate may be accepted until it expires
   expect(await spawnSvc(["access", "revoke", String(lease!.id)], env).finished).toEqual({
     code: 0,
     stdout: "Ended web-hosts\n",
+    stderr: expect.stringMatching(/^svc: the credential may be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/),
+  });
+});
+
+test("svc access revoke of several says until when one of them may be accepted", async () => {
+  const revoke = ["access", "revoke", "--role", "web-hosts"];
+  expect((await spawnSvc(revoke, env).finished).code).toBe(0);
+  expect((await spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished).code).toBe(0);
+  expect(await spawnSvc(revoke, env).finished).toEqual({
+    code: 0,
+    stdout: "Ended 1\n",
     stderr: expect.stringMatching(
-      /^svc: the credential may be accepted until it expires at \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
+      /^svc: some of the credentials may be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
     ),
   });
+  // Nothing is left to end.
+  expect(await spawnSvc(revoke, env).finished).toEqual({ code: 0, stdout: "Ended 0\n", stderr: "" });
 });
 
 test("svc access authority lists the keys and creates the next one", async () => {

@@ -3,6 +3,7 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
+import type { PluginContext } from "../plugin/context.ts";
 import { type EndReason, endedLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
 import { recordAccess } from "./record.ts";
@@ -21,17 +22,22 @@ export async function endLeases({ db }: Pick<Context, "db">): Promise<number> {
   return db.transaction(async (tx) => {
     const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
       case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease} end`;
-    return await markEnding(tx, "system", why, undefined);
+    return (await markEnding(tx, "system", why, undefined)).length;
   });
 }
 
-/** Marks those leases as Revoking for which `reason` is not null, up to a batch. @returns how many */
+interface Ending {
+  expiresAt: Date;
+  pluginSlug: string;
+}
+
+/** Marks those leases as Revoking for which `reason` is not null, up to a batch. */
 export async function markEnding(
   tx: Transaction,
   actor: string,
   reason: string | SQL,
   among: SQL | undefined,
-): Promise<number> {
+): Promise<Ending[]> {
   const at = await databaseNow(tx);
   const alive = inArray(accessLease.state, ["Issuing", "Active"]);
   const found = await tx.execute<{ id: string; reason: string }>(sql`
@@ -40,7 +46,7 @@ export async function markEnding(
       from ${accessLease} where ${and(alive, among)}) as ending
     where reason is not null order by id limit ${batch}`);
   const reasons = new Map([...found].map((row) => [Number(row.id), row.reason]));
-  if (reasons.size === 0) return 0;
+  if (reasons.size === 0) return [];
   const rows = await tx
     .update(accessLease)
     .set({
@@ -49,7 +55,7 @@ export async function markEnding(
     })
     .from(accessRole)
     .where(and(eq(accessRole.id, accessLease.roleId), inArray(accessLease.id, [...reasons.keys()]), alive))
-    .returning({ lease: accessLease, role: accessRole.slug });
+    .returning({ lease: accessLease, role: accessRole.slug, pluginSlug: accessRole.pluginSlug });
   for (const { lease, role } of rows) {
     const { endReason, userName } = lease;
     const because = endReasons[endReason as EndReason];
@@ -59,7 +65,7 @@ export async function markEnding(
       description: `The access of ${userName} to ${role} ends${because ? `: ${because}` : ""}`,
     });
   }
-  return rows.length;
+  return rows.map(({ lease: { expiresAt }, pluginSlug }) => ({ expiresAt, pluginSlug }));
 }
 
 /** Has a lease revoked whose issue failed, even if it is Revoked already: the credential may have appeared since. */
@@ -86,18 +92,32 @@ export async function revokeLease({ db }: Context, actor: Actor, id: number): Pr
   });
 }
 
-/** Ends all matching leases. @returns how many @throws Forbidden for those of another user, except for admins */
-export async function revokeLeases({ db }: Context, actor: Actor, filters: LeaseFilters): Promise<number> {
+/**
+ * Ends all matching leases.
+ *
+ * @returns how many; and until when those of their credentials may be accepted that a target cannot take back
+ * @throws InvalidInput without a filter
+ * @throws Forbidden for those of another user, except for admins
+ */
+export async function revokeLeases(
+  { db, plugins }: Pick<PluginContext, "db" | "plugins">,
+  actor: Actor,
+  filters: LeaseFilters,
+): Promise<{ ended: number; acceptedUntil: Date | null }> {
   if (Object.values(filters).every((value) => value === undefined))
     throw new InvalidInput("query", "Name a user, a role or an incident");
   if (filters.user !== undefined && filters.user !== actor.user && !actor.admin)
     throw new Forbidden("Only an admin ends the access of others");
-  let total = 0;
+  let ended = 0;
+  let acceptedUntil: Date | null = null;
   for (;;) {
-    const ended = await db.transaction((tx) =>
+    const some = await db.transaction((tx) =>
       markEnding(tx, actor.user, "revoked", and(maySee(actor), matching(filters))),
     );
-    total += ended;
-    if (ended < batch) return total;
+    for (const { pluginSlug, expiresAt } of some)
+      if (plugins.find("credential", pluginSlug)?.revocable === "expiry")
+        if (acceptedUntil === null || expiresAt > acceptedUntil) acceptedUntil = expiresAt;
+    ended += some.length;
+    if (some.length < batch) return { ended, acceptedUntil };
   }
 }

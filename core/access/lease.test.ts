@@ -4,7 +4,7 @@ import { accessLease, accessRequest, delivery, individual } from "../../drizzle/
 import { fakeConversation, fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
-import { personOf } from "../../tests/support/http/people.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
 
 const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
@@ -151,6 +151,54 @@ test("durations and reasons beyond their limits are refused by name of the field
     expect([more, http]).toEqual([more, 400]);
   }
   expect((await world.issue(world.alice, "x'; drop table access_lease; --")).http).toBe(400);
+});
+
+describe("revoking several leases at once", () => {
+  const revoke = (who: Person, query: string) => who.call("DELETE", `/access/leases/${query}`);
+  const lease = async (who: Person, role: string) => (await world.issue(who, role)).body.id as number;
+  const states = async (...ids: number[]) =>
+    await Promise.all(ids.map(async (id) => (await world.leaseRow(id)).endReason));
+
+  test("needs a filter", async () => {
+    const id = await lease(world.alice, await makeRole());
+    for (const who of [world.alice, world.admin])
+      expect(await revoke(who, "")).toMatchObject({
+        http: 400,
+        body: { detail: "Name a user, a role or an incident" },
+      });
+    expect(await states(id)).toEqual([null]);
+  });
+
+  test("ends those of the caller only, and is refused for another user", async () => {
+    const role = await makeRole();
+    const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
+    expect((await revoke(world.alice, "?user=bob@example.com")).http).toBe(403);
+    const { body } = await revoke(world.alice, `?role=${role}`);
+    expect(body).toEqual({ ended: 1, accepted_until: null });
+    expect(await states(hers, his)).toEqual(["revoked", null]);
+  });
+
+  test("ends those of everyone for an admin, also more than one statement takes", async () => {
+    const role = await makeRole();
+    const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
+    const { id: _, ...row } = await world.leaseRow(hers);
+    const rows = Array.from({ length: 210 }, (_, index) => ({
+      ...{ ...row, name: `${row.name}_${index}`, userName: "many@example.com" },
+    }));
+    await world.server.db.insert(accessLease).values(rows);
+    expect((await revoke(world.admin, `?role=${role}`)).body).toEqual({ ended: 212, accepted_until: null });
+    expect(await states(hers, his)).toEqual(["revoked", "revoked"]);
+  });
+
+  test("leaves alone what has ended", async () => {
+    const role = await makeRole();
+    const id = await lease(world.alice, role);
+    await revoke(world.alice, `?role=${role}`);
+    await until("its end", async () => (await world.leaseRow(id)).finishedAt);
+    const row = await world.leaseRow(id);
+    expect((await revoke(world.alice, `?role=${role}`)).body.ended).toBe(0);
+    expect(await world.leaseRow(id)).toEqual(row);
+  });
 });
 
 describe("a request", () => {

@@ -61,7 +61,7 @@ export async function revokeDifferences(
     const at = await databaseNow(tx);
     await adoptOrphans(tx, role, orphans, at);
     const ofRole = and(eq(accessLease.roleId, role.id), inArray(accessLease.name, missing));
-    if (missing.length > 0) while ((await markEnding(tx, actor.user, "missing", ofRole)) > 0);
+    if (missing.length > 0) while ((await markEnding(tx, actor.user, "missing", ofRole)).length > 0);
     const data = { orphans, missing };
     await audit(tx, { at, actor: actor.user, action: "access_role.reconciled", subject: slug, data });
   });

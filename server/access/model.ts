@@ -186,7 +186,18 @@ export const leaseQuery = t.Object(
   closed,
 );
 export const revokedQuery = t.Object(leaseFilters, closed);
-export const revokedView = t.Object({ ended: Type.Integer() }, closed);
+export const revokedView = t.Object(
+  {
+    ended: Type.Integer(),
+    accepted_until: nullable(
+      t.String({
+        format: "date-time",
+        description: "The last expiry of a credential among these that its target cannot take back",
+      }),
+    ),
+  },
+  closed,
+);
 export const newLease = t.Object(
   {
     ...{ role: slug, request_id: t.Optional(id), incident: t.Optional(incidentName) },

@@ -275,7 +275,10 @@ const leaseRoutes = (deps: Deps) =>
     )
     .delete(
       "/",
-      async ({ actor, query }) => ({ ended: await revokeLeases(deps, actor, filtersOf(deps, query)) }),
+      async ({ actor, query }) => {
+        const { ended, acceptedUntil } = await revokeLeases(deps, actor, filtersOf(deps, query));
+        return { ended, accepted_until: acceptedUntil?.toISOString() ?? null };
+      },
       {
         ...{ actor: true, query: revokedQuery },
         detail: { summary: "Revoke the leases of a user or role or incident" },

@@ -40,19 +40,20 @@ export default defineCommand({
       import("../../client/access_cache.ts"),
     ]);
     const path = id === undefined ? `?${new URLSearchParams(filters)}` : parseId(id);
-    type Answer = { ended?: number; role?: string; expires_at?: string };
-    const { answer, role: ofLease } = await AccessClient.within(io, server, async (client) => {
+    type Answer = { ended?: number; accepted_until?: string | null; role?: string; expires_at?: string };
+    const { answer, acceptedUntil } = await AccessClient.within(io, server, async (client) => {
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
       // It may have been one of these; the others are issued anew.
       forgetCredentials(io.env, client.session.server.base);
+      if (answer.role === undefined) return { answer, acceptedUntil: answer.accepted_until };
       // The role may no longer be visible to the user.
-      const role =
-        answer.role === undefined ? undefined : await client.role(answer.role).catch(() => undefined);
-      return { answer, role };
+      const role = await client.role(answer.role).catch(() => undefined);
+      return { answer, acceptedUntil: role?.revocable === "expiry" ? answer.expires_at : undefined };
     });
-    if (ofLease?.revocable === "expiry") {
-      const until = localTime(new Date(answer.expires_at!));
-      io.stderr.write(`svc: the credential may be accepted until it expires at ${until}\n`);
+    if (acceptedUntil) {
+      const until = localTime(new Date(acceptedUntil));
+      const what = id === undefined ? "some of the credentials" : "the credential";
+      io.stderr.write(`svc: ${what} may be accepted until ${until}\n`);
     }
     if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);
