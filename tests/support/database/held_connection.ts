@@ -1,0 +1,63 @@
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/** A way to a PostgreSQL that can stop in the middle of a conversation. */
+export interface HeldConnection extends Disposable {
+  port: number;
+  /**
+   * Forwards this many more messages of clients, and then no further ones.
+   *
+   * @returns a promise that resolves when the next one has arrived and is held back
+   */
+  holdAfter(messages: number): Promise<void>;
+  /** Cuts what is held, and forwards everything again. */
+  release(): void;
+}
+
+/** Clients wait for each answer before they send more, so that what arrives at once counts as one message. */
+export async function holdConnectionsTo(host: string, port: number): Promise<HeldConnection> {
+  let left = Number.POSITIVE_INFINITY;
+  let held: () => void = () => {};
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const target = connect(port, host);
+    for (const [one, other] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      sockets.add(one);
+      one.on("error", () => other.destroy());
+      one.on("close", () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+    }
+    target.pipe(client);
+    client.on("data", (data) => {
+      if (left > 0) {
+        left -= 1;
+        target.write(data);
+      } else held();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = () => {
+    for (const one of sockets) one.destroy();
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    holdAfter: (messages) => {
+      left = messages;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = resolve;
+      return promise;
+    },
+    release: () => {
+      cut();
+      left = Number.POSITIVE_INFINITY;
+    },
+    [Symbol.dispose]: () => {
+      cut();
+      server.close();
+    },
+  };
+}
