@@ -86,8 +86,8 @@ export async function revokeUnissued(
  */
 export async function revokeLease({ db }: Context, actor: Actor, id: number): Promise<Lease> {
   return db.transaction(async (tx) => {
-    await getLease({ db: tx }, actor, id);
     await markEnding(tx, actor.user, "revoked", eq(accessLease.id, id));
+    // Its refusal undoes the change.
     return await getLease({ db: tx }, actor, id);
   });
 }

@@ -3,6 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { accessLease, accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { fakeConversation, fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -198,6 +199,20 @@ describe("revoking several leases at once", () => {
     const row = await world.leaseRow(id);
     expect((await revoke(world.alice, `?role=${role}`)).body.ended).toBe(0);
     expect(await world.leaseRow(id)).toEqual(row);
+  });
+
+  test("leaves alone what a worker ends at the same moment", async () => {
+    const role = await makeRole();
+    const id = await lease(world.alice, role);
+    const { db } = world.server;
+    const end = { state: "Failed" as const, endReason: "interrupted", finishedAt: sql`now()`, dueAt: null };
+    const [answer] = await inTheWay(
+      db,
+      (tx) => tx.update(accessLease).set(end).where(eq(accessLease.id, id)),
+      () => revoke(world.alice, `?role=${role}`),
+    );
+    expect(answer).toMatchObject({ value: { body: { ended: 0 } } });
+    expect(await world.leaseRow(id)).toMatchObject({ state: "Failed", endReason: "interrupted" });
   });
 });
 
