@@ -86,6 +86,25 @@ describe("a lease that fails to be issued is revoked by its name", () => {
     const { http, lease } = await failing();
     expect([http, lease.endReason, lease.issuedAt]).toEqual([409, "interrupted", null]);
   });
+
+  test("again when it was revoked before the plugin threw", async () => {
+    let calls = 0;
+    credential.answer({
+      revoke: () => {
+        calls += 1;
+        return calls === 1 ? undefined : new Promise(() => {});
+      },
+      issue: async () => {
+        const over = { dueAt: sql`now()`, createdAt: sql`created_at - interval '1 hour'` };
+        await world.server.db.update(accessLease).set(over).where(eq(accessLease.state, "Issuing"));
+        await until("the worker to revoke it", async () => (await newestLease()).finishedAt);
+        throw new Error("the connection was lost after COMMIT");
+      },
+    });
+    await world.issue(world.alice, await makeRole());
+    await until("the second revocation", () => calls === 2);
+    expect(await newestLease()).toMatchObject({ state: "Revoking", finishedAt: null });
+  });
 });
 
 test("a lease that is being revoked cannot be renewed, and a renewal that comes too late does not revive it", async () => {

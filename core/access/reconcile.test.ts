@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq, inArray } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
+import { fakePlugin } from "../../plugins/fake/fake.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
@@ -72,23 +73,74 @@ test("a lease that was revoked although its role still exists is an orphan, and 
   await until("it to be gone", async () => !(await target.leases()).includes(lease.name));
 });
 
-test("a lease that is issued while the target is listed is no orphan", async () => {
-  const credential = fakeCredential({ check: () => [] });
-  await using other = await startAccessWorld(pluginsOf(credential));
-  const { server } = other;
-  const role = await other.makeRole({ plugin: "fake-credential", settings: {} });
-  const { id } = (await other.admin.call("GET", `/access/roles/${role}`)).body;
-  const at = new Date();
-  credential.answer({
-    list: async () => {
-      await server.db.insert(accessLease).values({
-        ...{ roleId: id, userName: "alice@example.com", tokenId: crypto.randomUUID(), name: "svc_just_now" },
-        ...{ createdAt: at, expiresAt: at, maxExpiresAt: at, dueAt: new Date(Date.now() + 60_000) },
-      });
-      return ["svc_just_now"];
-    },
+describe("while the target is listed", () => {
+  const credential = fakeCredential({
+    check: () => [],
+    issue: () => ({ kind: "token" as const, fields: {} }),
   });
-  expect((await other.admin.call("GET", `/access/roles/${role}/reconcile`)).body).toEqual({
-    ...{ orphans: [], missing: [] },
+  let other: AccessWorld;
+  beforeAll(async () => {
+    other = await startAccessWorld(pluginsOf(credential));
   });
+  afterAll(() => other[Symbol.asyncDispose]());
+  const makeRole = () => other.makeRole({ plugin: "fake-credential", settings: {} });
+  const differences = async (role: string) =>
+    (await other.admin.call("GET", `/access/roles/${role}/reconcile`)).body;
+  const none = { orphans: [], missing: [] };
+
+  test("a lease that is issued is no orphan", async () => {
+    const role = await makeRole();
+    credential.answer({ list: async () => [(await other.issue(other.alice, role)).body.name] });
+    expect(await differences(role)).toEqual(none);
+  });
+
+  test("a lease that ends is neither an orphan nor missing", async () => {
+    const role = await makeRole();
+    const leases = [(await other.issue(other.alice, role)).body, (await other.issue(other.alice, role)).body];
+    const ending = inArray(
+      accessLease.id,
+      leases.map(({ id }) => id),
+    );
+    credential.answer({
+      list: async () => {
+        const ended = { state: "Revoked" as const, finishedAt: new Date(), dueAt: null };
+        await other.server.db.update(accessLease).set(ended).where(ending);
+        return [leases[0].name];
+      },
+    });
+    expect(await differences(role)).toEqual(none);
+  });
+
+  test("leases of other roles, and those being issued or revoked, are not missing", async () => {
+    const [role, another] = [await makeRole(), await makeRole()];
+    const { body: issuing } = await other.issue(other.alice, role);
+    await other.issue(other.alice, another);
+    credential.answer({ list: () => [] });
+    for (const state of ["Issuing", "Revoking"] as const) {
+      await other.server.db.update(accessLease).set({ state }).where(eq(accessLease.id, issuing.id));
+      expect(await differences(role)).toEqual(none);
+    }
+  });
+
+  test("a plugin that fails is the reason of the refusal", async () => {
+    const role = await other.makeRole({ plugin: "fake-credential", settings: {} });
+    credential.answer({
+      list: () => {
+        throw new Error("no route to the target");
+      },
+    });
+    const { http, body } = await other.admin.call("GET", `/access/roles/${role}/reconcile`);
+    expect([http, body.detail]).toEqual([503, expect.stringContaining(`${role}: `)]);
+  });
+});
+
+test("a role whose plugin cannot list what it issued is refused with the reason", async () => {
+  const forgetful = fakePlugin("credential", ["check", "issue", "revoke"], { check: () => [] }, {});
+  await using other = await startAccessWorld(pluginsOf(forgetful));
+  const role = await other.makeRole({ plugin: forgetful.plugin.slug, settings: {} });
+  const { http, body } = await other.admin.call("GET", `/access/roles/${role}/reconcile`);
+  expect([http, body.detail]).toEqual([
+    409,
+    `The plugin ${forgetful.plugin.slug} cannot list what it issued`,
+  ]);
 });
