@@ -111,6 +111,21 @@ describe("while the target is listed", () => {
     expect(await differences(role)).toEqual(none);
   });
 
+  test("a lease that becomes Active is not missing", async () => {
+    const role = await makeRole();
+    const { body: lease } = await other.issue(other.alice, role);
+    const set = (state: "Issuing" | "Active") =>
+      other.server.db.update(accessLease).set({ state }).where(eq(accessLease.id, lease.id));
+    await set("Issuing");
+    credential.answer({
+      list: async () => {
+        await set("Active");
+        return [];
+      },
+    });
+    expect(await differences(role)).toEqual(none);
+  });
+
   test("leases of other roles, and those being issued or revoked, are not missing", async () => {
     const [role, another] = [await makeRole(), await makeRole()];
     const { body: issuing } = await other.issue(other.alice, role);
@@ -132,6 +147,18 @@ describe("while the target is listed", () => {
     const { http, body } = await other.admin.call("GET", `/access/roles/${role}/reconcile`);
     expect([http, body.detail]).toEqual([503, expect.stringContaining(`${role}: `)]);
   });
+});
+
+test("only the names that a person chose are revoked", async () => {
+  const { alice, target, server, issue } = world;
+  const role = await world.makeRole();
+  const leases = [(await issue(alice, role)).body, (await issue(alice, role)).body];
+  const names: string[] = leases.map(({ name }) => name);
+  for (const { id } of leases) await server.db.delete(accessLease).where(eq(accessLease.id, id));
+  expect((await reconcile(role)).body).toEqual({ orphans: names.toSorted(), missing: [] });
+  expect((await reconcile(role, [names[0]!])).body).toEqual({ revoking: [names[0]] });
+  expect((await reconcile(role)).body).toEqual({ orphans: [names[1]], missing: [] });
+  await target.sql.unsafe(`drop role ${names[1]}`);
 });
 
 test("a role whose plugin cannot list what it issued is refused with the reason", async () => {
