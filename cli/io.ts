@@ -10,6 +10,13 @@ export interface Output {
   readonly columns?: number;
 }
 
+/** One of several things to choose from. */
+export interface Choice<T> {
+  value: T;
+  label: string;
+  hint?: string;
+}
+
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
 /** The operating system's store of secrets. */
@@ -21,6 +28,9 @@ export interface Keychain {
 
 /** Starts a browser. `failed` settles, with the reason, only if none was started. */
 export type OpenBrowser = (url: string, env: Environment) => { failed: Promise<string> };
+
+/** How a program ended: with an exit code, by a signal, or it did not start. */
+export type TerminalExit = { code: number } | { signal: string } | { failed: string };
 
 /** Everything outside the process that a command uses, so that a test can replace it. */
 export interface Io {
@@ -34,6 +44,16 @@ export interface Io {
   openBrowser: OpenBrowser;
   /** Asks the user for a line; undefined without a terminal (a pipe, a job), or at the end of the input. */
   ask(question: string): Promise<string | undefined>;
+  /** Whether the user can be asked: a terminal for the input and for stderr. */
+  canAsk(): boolean;
+  /** Lets the user choose, on stderr. Only if `canAsk`. @throws Interrupted */
+  choose<T>(question: string, choices: readonly Choice<T>[]): Promise<T>;
+  /** Asks for a text that `fault` accepts. Only if `canAsk`. @throws Interrupted */
+  askText(question: string, fault?: (text: string) => string | undefined): Promise<string>;
+  /** Reads stdin to its end, or until there are more than `limit` bytes. */
+  readStdin(limit: number): Promise<Uint8Array>;
+  /** Runs a command line of the user, such as an editor, on this terminal until it ends. */
+  runOnTerminal(commandLine: string, args: readonly string[]): Promise<TerminalExit>;
   /** The name of the user in the operating system. */
   osUser(): string;
   /** Resolves after the time; rejects at once when the signal aborts. */
@@ -64,6 +84,12 @@ export function systemIo(): Io {
       return { failed };
     },
     ask,
+    canAsk: () => process.stdin.isTTY === true && process.stderr.isTTY === true,
+    choose: async (question, choices) => (await import("./prompt.ts")).choose(question, choices),
+    askText: async (question, fault) => (await import("./prompt.ts")).askText(question, fault),
+    readStdin,
+    runOnTerminal: async (commandLine, args) =>
+      (await import("./run_on_terminal.ts")).runOnTerminal(commandLine, args),
     osUser: () => {
       try {
         return userInfo().username;
@@ -105,6 +131,17 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
   } finally {
     process.removeListener("SIGINT", onInterrupt);
   }
+}
+
+async function readStdin(limit: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of Bun.stdin.stream()) {
+    chunks.push(chunk);
+    size += chunk.byteLength;
+    if (size > limit) break;
+  }
+  return Buffer.concat(chunks);
 }
 
 async function ask(question: string): Promise<string | undefined> {

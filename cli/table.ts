@@ -1,11 +1,75 @@
-/** Rows under a header, in columns as wide as they need to be; the last one is not padded. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [header, ...rows];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => Bun.stringWidth(row[column] ?? ""))));
+/** A column of a table for people. Headers are in capitals. */
+export interface Column {
+  header: string;
+  /** May be cut, with an ellipsis, down to 10 columns. */
+  flexible?: boolean;
+  /** Left out of a terminal that is too narrow; 1 first. */
+  leaveOut?: number;
+}
+
+const gap = 2;
+const narrowest = 10;
+
+/**
+ * Rows under a header, in columns as wide as they need to be; the last one is not padded. With `width`, for a terminal of
+ * so many columns, no line is longer: flexible columns are cut, then columns are left out.
+ */
+export function table(
+  header: readonly (string | Column)[],
+  rows: readonly (readonly string[])[],
+  width?: number,
+): string {
+  let columns = header.map((one, at) => ({ ...(typeof one === "string" ? { header: one } : one), at }));
+  const all = [columns.map((column) => column.header.toUpperCase()), ...rows];
+  let widths = all[0]!.map((_, at) => Math.max(...all.map((row) => Bun.stringWidth(row[at] ?? ""))));
+  if (width !== undefined) ({ columns, widths } = fit(columns, widths, width));
   const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => `${cell}${" ".repeat(Math.max(0, widths[column]! - Bun.stringWidth(cell)))}`)
-      .join("  ")
+    columns
+      .map(({ at }) => padded(cut(row[at] ?? "", widths[at]!), widths[at]!))
+      .join(" ".repeat(gap))
       .trimEnd();
   return `${all.map(line).join("\n")}\n`;
+}
+
+type Placed = Column & { at: number };
+
+function fit(given: readonly Placed[], natural: readonly number[], width: number) {
+  let columns = [...given];
+  for (;;) {
+    const widths = [...natural];
+    const total = () => columns.reduce((sum, { at }) => sum + widths[at]! + gap, -gap);
+    const flexible = columns.filter((column) => column.flexible);
+    while (total() > width) {
+      // The widest first, so that the others keep what they have.
+      const { at } = flexible.reduce(
+        (widest, column) => (widths[column.at]! > widths[widest.at]! ? column : widest),
+        flexible[0] ?? { header: "", at: -1 },
+      );
+      if (at < 0 || widths[at]! <= narrowest) break;
+      widths[at]! -= 1;
+    }
+    const [next] = columns
+      .filter((column) => column.leaveOut !== undefined)
+      .sort((a, b) => a.leaveOut! - b.leaveOut!);
+    if (total() <= width || next === undefined) return { columns, widths };
+    columns = columns.filter((column) => column !== next);
+  }
+}
+
+/** The text in at most so many columns of a terminal; what is cut ends with an ellipsis. */
+export function cut(text: string, width: number): string {
+  if (Bun.stringWidth(text) <= width) return text;
+  let shown = "";
+  let used = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    const wide = Bun.stringWidth(segment);
+    if (used + wide > width - 1) break;
+    shown += segment;
+    used += wide;
+  }
+  return width < 1 ? "" : `${shown}…`;
+}
+
+function padded(text: string, width: number): string {
+  return `${text}${" ".repeat(Math.max(0, width - Bun.stringWidth(text)))}`;
 }

@@ -9,3 +9,12 @@ export function printable(text: string, limit = 2000): string {
 
 /** U+2212, which replaces the hyphen of a negative number for the parser: see run.ts. */
 export const minusSign = "\u2212";
+
+/** A foreign text of several lines, each safe for a terminal. */
+export function printableLines(text: string): string[] {
+  return text
+    .replace(/\r\n?/g, "\n")
+    .trimEnd()
+    .split("\n")
+    .map((line) => printable(line.replaceAll("\t", "    "), 20_000));
+}

@@ -40,6 +40,21 @@ const access: Group = {
   },
 };
 
+const report: Leaf = () => import("./commands/incident/report.ts");
+
+const incident: Group = {
+  summary: "Report incidents, follow them and work on them",
+  commands: {
+    report,
+    // What others call it.
+    declare: report,
+    list: () => import("./commands/incident/list.ts"),
+    view: () => import("./commands/incident/view.ts"),
+    use: () => import("./commands/incident/use.ts"),
+    current: () => import("./commands/incident/current.ts"),
+  },
+};
+
 const plugin: Group = {
   summary: "Manage plugins",
   commands: { list: () => import("./commands/plugin/list.ts") },
@@ -66,6 +81,8 @@ export const root: Group = {
     logout: () => import("./commands/logout.ts"),
     whoami: () => import("./commands/whoami.ts"),
     token: () => import("./commands/token.ts"),
+    incident,
+    inc: incident,
     access,
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,

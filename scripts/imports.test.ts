@@ -14,7 +14,7 @@ interface Rule {
   lazily?: string[];
 }
 
-const primitives = ["build", "clock", "errors", "nearest"].map((name) => `platform/${name}.ts`);
+const primitives = ["build", "clock", "errors", "nearest", "text"].map((name) => `platform/${name}.ts`);
 
 /** The first matching rule decides. */
 const rules: Rule[] = [

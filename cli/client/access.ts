@@ -1,9 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
-import type { Io } from "../io.ts";
+import { ApiClient } from "./api_client.ts";
 import { startProgress } from "./progress.ts";
-import { NetworkFault, problem, type Request, request } from "./request.ts";
-import { currentSession, type Session } from "./session.ts";
+import { NetworkFault } from "./request.ts";
 
 // What the commands of `svc access` ask the API. Names are those of the API (server/access/model.ts).
 
@@ -61,54 +60,9 @@ export interface Issued extends Lease {
 /** Longer than a plugin may take by default. */
 const issueSeconds = 45;
 const pollMilliseconds = 2000;
-const mostPages = 20;
 
-/** A session in which the API is asked. */
-export class AccessClient {
-  private constructor(
-    private readonly io: Io,
-    readonly session: Session,
-    private readonly signal: AbortSignal,
-  ) {}
-
-  /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */
-  static async within<T>(
-    io: Io,
-    server: string | undefined,
-    work: (client: AccessClient) => Promise<T>,
-  ): Promise<T> {
-    const session = await currentSession(io, server);
-    return io.interruptible((signal) => work(new AccessClient(io, session, signal)));
-  }
-
-  /** @throws SvcError for what the server refuses, with its sentence */
-  async call<T>(method: Request["method"], path: string, body?: unknown, timeout?: number): Promise<T> {
-    const { io, signal } = this;
-    const { server, token } = this.session;
-    const headers = { authorization: `Bearer ${token.token}` };
-    const answer = await request(io, server, `${server.base}${path}`, {
-      ...{ method, headers, body, signal },
-      ...(timeout === undefined ? {} : { timeout }),
-    });
-    if (answer.status >= 400) throw problem(answer, server);
-    return answer.body as T;
-  }
-
-  /** All of a list, page by page. */
-  async list<T>(path: string, query: Readonly<Record<string, string | undefined>> = {}): Promise<T[]> {
-    const items: T[] = [];
-    let cursor: string | null = null;
-    for (let page = 0; page < mostPages; page += 1) {
-      const given = Object.entries({ ...query, cursor: cursor ?? undefined, limit: "50" });
-      const text = new URLSearchParams(given.filter((one): one is [string, string] => one[1] !== undefined));
-      const answer: { items: T[]; next_cursor: string | null } = await this.call("GET", `${path}?${text}`);
-      items.push(...answer.items);
-      cursor = answer.next_cursor;
-      if (cursor === null) break;
-    }
-    return items;
-  }
-
+/** The API, for access to other systems. */
+export class AccessClient extends ApiClient {
   async role(slug: string): Promise<Role> {
     if (!/^[a-z0-9-]+$/.test(slug)) throw new UsageError(`"${slug}" is not the name of an access role`);
     return this.call("GET", `/access/roles/${slug}`);
@@ -171,7 +125,7 @@ export class AccessClient {
   }
 
   async issue(body: object): Promise<Issued> {
-    return this.call("POST", "/access/leases/", body, issueSeconds);
+    return this.call("POST", "/access/leases/", body, { timeout: issueSeconds });
   }
 
   async ask(

@@ -65,7 +65,7 @@ export async function runWithAccess(
         io.stderr.write(`svc: the access ends at ${end}, and cannot be renewed while the command runs\n`);
         return undefined;
       }
-      return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, 45);
+      return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, { timeout: 45 });
     });
     await child.exited;
     over.abort();

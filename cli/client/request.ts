@@ -22,6 +22,8 @@ export interface Request {
   signal?: AbortSignal;
   /** Seconds; 10 by default. */
   timeout?: number;
+  /** Bytes of the longest answer; 64 kB by default. */
+  largest?: number;
 }
 
 export interface Answer {
@@ -37,17 +39,17 @@ export class NetworkFault extends Unavailable {}
 /** Shown on the approve page: program, version and platform. */
 const userAgent = `svc/${version} (${process.platform}; ${process.arch})`;
 
-const LARGEST_BODY = 65_536;
+const largestBody = 65_536;
 
 /**
- * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a small JSON
- * object. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a proxy for
- * loopback, which is prevented here.
+ * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a JSON object
+ * of limited size. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a
+ * proxy for loopback, which is prevented here.
  *
  * @throws NetworkFault if a retry may succeed, Unavailable if not, Interrupted on Ctrl-C.
  */
 export async function request(io: Io, server: Server, url: string, options: Request = {}): Promise<Answer> {
-  const { method = "GET", headers = {}, body, signal, timeout = 10 } = options;
+  const { method = "GET", headers = {}, body, signal, timeout = 10, largest = largestBody } = options;
   const timer = AbortSignal.timeout(timeout * 1000);
   try {
     const response = await io.fetch(url, {
@@ -66,7 +68,7 @@ export async function request(io: Io, server: Server, url: string, options: Requ
     });
     if (response.status >= 300 && response.status < 400)
       throw redirected(server, response.headers.get("location"));
-    const text = await readText(response, server);
+    const text = await readText(response, server, largest);
     return {
       status: response.status,
       headers: response.headers,
@@ -79,14 +81,13 @@ export async function request(io: Io, server: Server, url: string, options: Requ
   }
 }
 
-async function readText(response: Response, server: Server): Promise<string> {
+async function readText(response: Response, server: Server, largest: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > LARGEST_BODY)
-      throw new Unavailable(`${server.base} answered with more than ${LARGEST_BODY} bytes`);
+    if (size > largest) throw new Unavailable(`${server.base} answered with more than ${largest} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -59,6 +59,13 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
       return { failed: new Promise(() => {}) };
     },
     ask: async () => undefined,
+    canAsk: () => false,
+    choose: async (question) => unexpectedQuestion(question),
+    askText: async (question) => unexpectedQuestion(question),
+    readStdin: async () => new Uint8Array(),
+    runOnTerminal: async (commandLine) => {
+      throw new Error(`unexpected program: ${commandLine}`);
+    },
     osUser: () => "ada",
     sleep: async (milliseconds, signal) => {
       signal.throwIfAborted();
@@ -102,6 +109,10 @@ export function fakeTerminal() {
 const unexpectedFetch: Fetch = (url) => {
   throw new Error(`unexpected request to ${url}`);
 };
+
+function unexpectedQuestion(question: string): never {
+  throw new Error(`unexpected question: ${question}`);
+}
 
 /** Answers in turn; the last one again and again. */
 export function script(

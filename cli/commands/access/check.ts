@@ -27,7 +27,9 @@ export default defineCommand({
       for (const { slug, disabled } of roles) {
         if (disabled && role === undefined) continue;
         const path = `/access/roles/${slug}/check`;
-        const { problems } = await client.call<{ problems: Problem[] }>("GET", path, undefined, 45);
+        const { problems } = await client.call<{ problems: Problem[] }>("GET", path, undefined, {
+          timeout: 45,
+        });
         answers.push({ role: slug, problems });
       }
       return answers;

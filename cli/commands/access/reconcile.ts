@@ -23,10 +23,13 @@ export default defineCommand({
     const { differences, revoking } = await AccessClient.within(io, server, async (client) => {
       const { slug } = await client.role(role);
       const path = `/access/roles/${slug}/reconcile`;
-      const differences = await client.call<Differences>("GET", path, undefined, 45);
+      const differences = await client.call<Differences>("GET", path, undefined, { timeout: 45 });
       const names = [...differences.orphans, ...differences.missing];
       if (!revoke || names.length === 0) return { differences, revoking: [] };
-      return { differences, ...(await client.call<{ revoking: string[] }>("POST", path, { names }, 45)) };
+      return {
+        differences,
+        ...(await client.call<{ revoking: string[] }>("POST", path, { names }, { timeout: 45 })),
+      };
     });
     const { orphans, missing } = differences;
     const total = orphans.length + missing.length;

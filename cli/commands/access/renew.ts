@@ -18,7 +18,7 @@ export default defineCommand({
     const path = `/access/leases/${parseId(id)}/renew`;
     const body = duration === undefined ? undefined : { duration };
     const lease = await AccessClient.within(io, server, (client) =>
-      client.call<Lease>("POST", path, body, 45),
+      client.call<Lease>("POST", path, body, { timeout: 45 }),
     );
     const until = localTime(new Date(lease.expires_at));
     io.stdout.write(json ? `${JSON.stringify(lease)}\n` : `Renewed ${lease.role} until ${until}\n`);

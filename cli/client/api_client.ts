@@ -1,0 +1,78 @@
+import type { Io } from "../io.ts";
+import { problem, type Request, request } from "./request.ts";
+import { currentSession, type Session } from "./session.ts";
+
+/** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
+const largestAnswer = 33_554_432;
+const pageSize = 50;
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+export interface CallOptions {
+  /** Makes a repeated POST harmless. */
+  key?: string;
+  /** Seconds. */
+  timeout?: number;
+}
+
+/** The API, as the signed-in user. */
+export class ApiClient {
+  constructor(
+    protected readonly io: Io,
+    readonly session: Session,
+    protected readonly signal: AbortSignal,
+  ) {}
+
+  /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */
+  static async within<C, T>(
+    this: new (io: Io, session: Session, signal: AbortSignal) => C,
+    io: Io,
+    server: string | undefined,
+    work: (client: C) => Promise<T>,
+  ): Promise<T> {
+    const session = await currentSession(io, server);
+    return io.interruptible((signal) => work(new this(io, session, signal)));
+  }
+
+  /** @throws SvcError for what the server refuses, with its sentence */
+  async call<T>(
+    method: Request["method"],
+    path: string,
+    body?: unknown,
+    { key, timeout }: CallOptions = {},
+  ): Promise<T> {
+    const { io, signal } = this;
+    const { server, token } = this.session;
+    const headers = {
+      authorization: `Bearer ${token.token}`,
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+    };
+    const answer = await request(io, server, `${server.base}${path}`, {
+      ...{ method, headers, body, signal, largest: largestAnswer },
+      ...(timeout === undefined ? {} : { timeout }),
+    });
+    if (answer.status >= 400) throw problem(answer, server);
+    return answer.body as T;
+  }
+
+  /** The first items of a list, page by page; all of them without `most`, up to a thousand. */
+  async list<T>(path: string, query: Query = {}, most = 1000): Promise<T[]> {
+    const items: T[] = [];
+    let cursor: string | null = null;
+    while (items.length < most) {
+      const limit = String(Math.min(pageSize, most - items.length));
+      const text = queryText({ ...query, cursor: cursor ?? undefined, limit });
+      const answer: { items: T[]; next_cursor: string | null } = await this.call("GET", `${path}${text}`);
+      items.push(...answer.items);
+      cursor = answer.next_cursor;
+      if (cursor === null) break;
+    }
+    return items;
+  }
+}
+
+/** `?a=1&b=2` without what is undefined. */
+export function queryText(query: Query): string {
+  const given = Object.entries(query).filter((one): one is [string, string] => one[1] !== undefined);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+}

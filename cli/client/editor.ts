@@ -1,0 +1,67 @@
+import * as fs from "node:fs";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
+import { type Draft, writeDraft } from "./drafts.ts";
+import { decodeText } from "./written_text.ts";
+
+/** The user's editor: VISUAL (not on a dumb terminal), else EDITOR, else vi. */
+export function editorOf(env: Environment): string {
+  const visual = env.TERM === "dumb" ? undefined : env.VISUAL?.trim();
+  return visual || env.EDITOR?.trim() || "vi";
+}
+
+/**
+ * Lets the user edit a text in a draft. What they wrote stays in the file until the caller removes it, also when the
+ * editor fails or is killed.
+ *
+ * @throws Unavailable if the editor fails, and says where the text is
+ */
+export async function editDraft(io: Io, kind: string, text: string): Promise<{ text: string; draft: Draft }> {
+  const draft = writeDraft(io.env, kind, text, "md");
+  const editor = editorOf(io.env);
+  const exit = await io.runOnTerminal(editor, [draft.path]);
+  const bytes = readBack(draft.path);
+  const changed = bytes === undefined ? undefined : !Buffer.from(text).equals(bytes);
+  if ("code" in exit && exit.code === 0 && bytes !== undefined) {
+    try {
+      return { text: decodeText(bytes, draft.path, "text"), draft };
+    } catch (error) {
+      io.stderr.write(`${keptAt(draft)}\n`);
+      throw error;
+    }
+  }
+  if (changed) io.stderr.write(`${keptAt(draft)}\n`);
+  else fs.rmSync(draft.path, { force: true });
+  throw new Unavailable(`${printable(editor, 100)} ${howItEnded(exit)}; nothing was sent`);
+}
+
+/** The text alone; the draft is removed. */
+export async function edited(io: Io, kind: string, text: string): Promise<string> {
+  const result = await editDraft(io, kind, text);
+  fs.rmSync(result.draft.path, { force: true });
+  return result.text;
+}
+
+export function keptAt({ path }: Draft): string {
+  return `Your text is kept in ${path}`;
+}
+
+function readBack(path: string): Uint8Array | undefined {
+  try {
+    return fs.readFileSync(path);
+  } catch (error) {
+    // An editor may have been told to delete it.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new ConfigurationError([`cannot read ${path} (${code})`], { cause: error });
+  }
+}
+
+function howItEnded(exit: Awaited<ReturnType<Io["runOnTerminal"]>>): string {
+  if ("failed" in exit) return `did not start (${exit.failed}); set VISUAL or EDITOR`;
+  if ("signal" in exit) return `was killed (${exit.signal})`;
+  if (exit.code === 127) return "was not found; set VISUAL or EDITOR";
+  return exit.code === 0 ? "deleted the text" : `failed (exit code ${exit.code})`;
+}

@@ -1,0 +1,65 @@
+import * as fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigurationError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { credentialsPath } from "./credentials_file.ts";
+
+/** The incident that `svc incident use` chose. */
+export interface DefaultIncident {
+  /** The base of its server. */
+  server: string;
+  id: number;
+  name: string;
+}
+
+/** Beside the credentials. */
+export function defaultIncidentPath(env: Environment): string {
+  return join(dirname(credentialsPath(env)), "incident.json");
+}
+
+/** Undefined if none was chosen. @throws ConfigurationError if the file cannot be read */
+export function readDefaultIncident(env: Environment): DefaultIncident | undefined {
+  const path = defaultIncidentPath(env);
+  let text: string;
+  try {
+    text = fs.readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw new ConfigurationError([`cannot read ${path} (${code})`], { cause: error });
+  }
+  const chosen = parse(text);
+  if (chosen === undefined)
+    throw new ConfigurationError([`${path} is corrupt; to fix it: svc incident use ID`]);
+  return chosen;
+}
+
+function parse(text: string): DefaultIncident | undefined {
+  try {
+    const { server, id, name } = JSON.parse(text);
+    const isValid =
+      typeof server === "string" && Number.isSafeInteger(id) && id > 0 && /^[A-Z0-9]+-\d+$/.test(name);
+    return isValid ? { server, id, name } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A reader sees the old choice or the new one. */
+export function writeDefaultIncident(env: Environment, { server, id, name }: DefaultIncident): void {
+  const path = defaultIncidentPath(env);
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    fs.writeFileSync(temporary, `${JSON.stringify({ server, id, name })}\n`, { mode: 0o600 });
+    fs.renameSync(temporary, path);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigurationError([`cannot write ${path} (${code})`], { cause: error });
+  }
+}
+
+export function clearDefaultIncident(env: Environment): void {
+  fs.rmSync(defaultIncidentPath(env), { force: true });
+}

@@ -1,0 +1,38 @@
+import { UsageError } from "../errors.ts";
+import { printable } from "../text.ts";
+
+/** How people name an incident: `INC-44`, the id of the API, or a URL of the server that ends with either. */
+export type IncidentRef = string;
+
+const name = /^[a-z][a-z0-9]*-[1-9]\d{0,17}$/i;
+const id = /^[1-9]\d{0,14}$/;
+
+/**
+ * The name or id in what the user typed, as it goes into a path of the API; undefined if it is neither.
+ * @throws UsageError for a URL of another server, or of something else
+ */
+export function parseIncidentId(text: string, base: string): IncidentRef | undefined {
+  const word = text.trim();
+  if (name.test(word)) return word.toUpperCase();
+  if (id.test(word)) return word;
+  if (!/^https?:\/\//i.test(word)) return undefined;
+  return fromUrl(word, base);
+}
+
+/** Whether a word of the command line is meant to name an incident, and not to be a text. */
+export function isIncidentId(word: string): boolean {
+  return name.test(word) || /^https?:\/\/\S+\/incidents\/[^\s/]+\/?$/i.test(word);
+}
+
+function fromUrl(text: string, base: string): IncidentRef {
+  const shown = printable(text, 200);
+  const url = URL.parse(text);
+  const root = `${new URL(base).pathname.replace(/\/$/, "")}/incidents/`;
+  if (url === null || url.origin !== new URL(base).origin || !url.pathname.startsWith(root)) {
+    throw new UsageError(`${shown} is not an incident of ${base}; for another server, add --server`);
+  }
+  const [part = ""] = url.pathname.slice(root.length).split("/");
+  if (name.test(part)) return part.toUpperCase();
+  if (id.test(part)) return part;
+  throw new UsageError(`${shown} is not the URL of an incident`);
+}

@@ -1,0 +1,54 @@
+import type { Io, Output } from "../io.ts";
+
+// How the commands of `svc incident` show times, links and emphasis.
+
+const units = [
+  ["d", 86_400],
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+] as const;
+
+/** The largest unit of a time that has passed: `45s`, `5m`, `3h`, `12d`. */
+export function ageText(from: Date, now: Date): string {
+  const seconds = Math.max(0, Math.floor((now.getTime() - from.getTime()) / 1000));
+  const [unit, size] = units.find(([, size]) => seconds >= size) ?? ["s", 1];
+  return `${Math.floor(seconds / size)}${unit}`;
+}
+
+/** Relative on a terminal (`5m ago`, `in 2h`), RFC 3339 for other programs. */
+export function whenText(instant: string, io: Pick<Io, "stdout" | "clock">): string {
+  if (!io.stdout.isTTY) return instant;
+  const at = new Date(instant);
+  const now = io.clock.now();
+  return at > now ? `in ${ageText(now, at)}` : `${ageText(at, now)} ago`;
+}
+
+/** An age for a column: relative on a terminal, RFC 3339 for other programs. */
+export function ageColumn(instant: string, io: Pick<Io, "stdout" | "clock">): string {
+  return io.stdout.isTTY ? ageText(new Date(instant), io.clock.now()) : instant;
+}
+
+/** The columns of a terminal; undefined for a pipe or a file, whose lines have any length. */
+export function widthOf({ isTTY, columns }: Output): number | undefined {
+  return isTTY && columns ? columns : undefined;
+}
+
+export type Style = "bold" | "dim" | "red" | "yellow" | "green";
+const codes: Record<Style, string> = { bold: "1", dim: "2", red: "31", yellow: "33", green: "32" };
+
+/** Emphasis that carries no meaning of its own: nothing without a terminal, with NO_COLOR or on a dumb terminal. */
+export function stylesOf({ stdout, env }: Pick<Io, "stdout" | "env">) {
+  const isPlain = !stdout.isTTY || env.NO_COLOR || env.TERM === "dumb";
+  return (text: string, style: Style) => (isPlain ? text : `\x1b[${codes[style]}m${text}\x1b[0m`);
+}
+
+/** A text that opens a URL on a terminal (OSC 8). Other programs, and dumb terminals, get the text and the URL. */
+export function linkText(text: string, url: string, { stdout, env }: Pick<Io, "stdout" | "env">): string {
+  const target = URL.parse(url);
+  if (target === null || !/^https?:$/.test(target.protocol)) return text;
+  if (!stdout.isTTY || env.TERM === "dumb") return text === target.href ? text : `${text} ${target.href}`;
+  return `\x1b]8;;${target.href}\x1b\\${text}\x1b]8;;\x1b\\`;
+}
+
+export const statusStyle = { Active: "red", Stable: "yellow", Closed: "green" } as const;

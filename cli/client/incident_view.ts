@@ -1,0 +1,142 @@
+import type { Io } from "../io.ts";
+import { printable, printableLines } from "../text.ts";
+import {
+  IncidentClient,
+  type IncidentDetail,
+  type Participant,
+  type StatusReport,
+  type Task,
+  type TimelineEvent,
+} from "./incident.ts";
+import { fullNameOf, nameOf } from "./incident_people.ts";
+import { linkText, statusStyle, stylesOf, whenText } from "./incident_text.ts";
+
+export interface ViewOptions {
+  id?: string;
+  timeline?: boolean;
+  server?: string;
+  json?: boolean;
+}
+
+/** An incident with what `svc incident view` shows of it. */
+export interface IncidentView extends IncidentDetail {
+  /** Those who take part now. */
+  participants: Participant[];
+  last_report: StatusReport | null;
+  open_tasks: Task[];
+  /** Oldest first. */
+  events: TimelineEvent[];
+}
+
+const shownEvents = 10;
+
+/** `svc incident view` */
+export async function viewCommand({ id, timeline, server, json }: ViewOptions, io: Io): Promise<void> {
+  const view = await IncidentClient.within(io, server, async (client) =>
+    readView(client, await client.resolve(id), timeline ? Number.POSITIVE_INFINITY : shownEvents),
+  );
+  io.stdout.write(json ? `${JSON.stringify(view)}\n` : viewText(view, io));
+}
+
+export async function readView(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  events: number,
+): Promise<IncidentView> {
+  const path = `/incidents/${incident.id}`;
+  const tasks = { incident_id: String(incident.id), status: "Open" };
+  const [participants, reports, open_tasks, newest] = await Promise.all([
+    client.participants(incident),
+    client.list<StatusReport>(`${path}/reports/`, {}, 1),
+    client.list<Task>("/tasks/", tasks),
+    client.list<TimelineEvent>(`${path}/events/`, {}, events),
+  ]);
+  const last_report = reports[0] ?? null;
+  return { ...incident, participants, last_report, open_tasks, events: newest.reverse() };
+}
+
+export function viewText(view: IncidentView, io: Io): string {
+  const parts = [header(view, io), roles(view), report(view, io), tasks(view, io), timelineText(view, io)];
+  return `${parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n")}\n`;
+}
+
+function header(view: IncidentView, io: Io): string[] {
+  const styled = stylesOf(io);
+  const kind = [view.incident_priority.name, view.incident_type.name, view.visibility];
+  const status = styled(view.status, statusStyle[view.status]);
+  const reporter = view.reporter ? ` by ${nameOf(view.reporter)}` : "";
+  const times = [`Reported ${whenText(view.reported_at, io)}${reporter}`];
+  if (view.stable_at) times.push(`stable ${whenText(view.stable_at, io)}`);
+  if (view.closed_at) times.push(`closed ${whenText(view.closed_at, io)}`);
+  const lines = [
+    styled(`${view.name}  ${printable(view.title)}`, "bold"),
+    [status, ...kind.map((word) => printable(word, 80))].join(" · "),
+    times.join(", "),
+  ];
+  const links = view.conversations.filter(({ weblink }) => weblink !== null);
+  for (const { plugin_slug, weblink } of links)
+    lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);
+  if (view.description.trim() !== "") lines.push("", ...printableLines(view.description));
+  if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution));
+  return lines;
+}
+
+function roles({ participants }: IncidentView): string[] {
+  const holders = new Map<string, string[]>();
+  for (const { individual, roles } of participants) {
+    for (const { role } of roles.filter(({ renounced_at }) => renounced_at === null))
+      holders.set(role, [...(holders.get(role) ?? []), fullNameOf(individual)]);
+  }
+  if (holders.size === 0) return [];
+  const width = Math.max(...[...holders.keys()].map((role) => role.length));
+  return ["Roles", ...[...holders].map(([role, people]) => `  ${role.padEnd(width)}  ${people.join(", ")}`)];
+}
+
+function report({ last_report }: IncidentView, io: Io): string[] {
+  if (last_report === null) return [];
+  const { author, created_at, conditions, actions, needs } = last_report;
+  return [
+    `Last report (${nameOf(author)}, ${whenText(created_at, io)})`,
+    ...section("Conditions", conditions),
+    ...section("Actions", actions),
+    ...section("Needs", needs),
+  ];
+}
+
+function section(title: string, text: string): string[] {
+  if (text.trim() === "") return [];
+  const [first = "", ...more] = printableLines(text);
+  const label = `  ${title}:`.padEnd(14);
+  return [`${label}${first}`, ...more.map((line) => `${" ".repeat(14)}${line}`.trimEnd())];
+}
+
+function tasks({ open_tasks }: IncidentView, io: Io): string[] {
+  if (open_tasks.length === 0) return [];
+  const now = io.clock.now();
+  const lines = open_tasks.map(({ id, description, owner, assignees, resolve_by }) => {
+    const people = assignees.length > 0 ? assignees.map(nameOf).join(", ") : nameOf(owner);
+    const late = new Date(resolve_by) < now ? "overdue, " : "";
+    const [first = ""] = printableLines(description);
+    return `  ${id}  ${first}  (${people ? `${people}, ` : ""}${late}due ${whenText(resolve_by, io)})`;
+  });
+  return [`Open tasks (${open_tasks.length})`, ...lines];
+}
+
+/** The events, oldest first, a line for each and more for texts of several lines. */
+export function timelineText({ events }: Pick<IncidentView, "events">, io: Io): string[] {
+  if (events.length === 0) return [];
+  return ["Timeline", ...events.flatMap((event) => eventLines(event, io).map((line) => `  ${line}`))];
+}
+
+export function eventLines({ at, actor, description }: TimelineEvent, io: Io): string[] {
+  const [first = "", ...more] = printableLines(description);
+  const who = printable(actor.split("@")[0]!, 80);
+  return [`${whenText(at, io)}  ${who}  ${first}`, ...more.map((line) => `    ${line}`)];
+}
+
+function indented(text: string): string[] {
+  return printableLines(text).map((line) => `  ${line}`.trimEnd());
+}

@@ -1,0 +1,36 @@
+import { clientArgs } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+import { ExitCode } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Show the incident that is in use",
+  args: {
+    short: { type: "boolean", description: "Only its name, without asking the server: for a shell prompt" },
+    ...clientArgs,
+  },
+  examples: ["svc incident current", "PS1='$(svc incident current --short) $ '"],
+  notes: ["It is that of SVC_INCIDENT, or of svc incident use. Without one, the command exits with 1."],
+  async run({ short, server, json }, io) {
+    const { readDefaultIncident } = await import("../../client/incident_default.ts");
+    const { printable } = await import("../../text.ts");
+    const variable = io.env.SVC_INCIDENT?.trim();
+    const named = variable || readDefaultIncident(io.env)?.name;
+    if (short) {
+      if (!named) throw new ExitCode(1);
+      io.stdout.write(json ? `${JSON.stringify({ name: named })}\n` : `${printable(named, 100)}\n`);
+      return;
+    }
+    const [{ IncidentClient }, { NotFound }] = await Promise.all([
+      import("../../client/incident.ts"),
+      import("../../../platform/errors.ts"),
+    ]);
+    const incident = await IncidentClient.within(io, server, (client) => {
+      const isOther = !variable && readDefaultIncident(io.env)?.server !== client.session.server.base;
+      if (!named || isOther)
+        throw new NotFound(`no incident of ${client.session.server.base} is in use: svc incident use ID`);
+      return client.resolve(undefined);
+    });
+    if (json) io.stdout.write(`${JSON.stringify(incident)}\n`);
+    else io.stdout.write(`${incident.name}  ${incident.status}  ${printable(incident.title)}\n`);
+  },
+});

@@ -1,0 +1,38 @@
+import { clientArgs } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "List incidents",
+  args: {
+    status: {
+      ...{ type: "enum", short: "s", metavar: "STATUS", default: "open", description: "Only these" },
+      choices: ["active", "stable", "closed", "open", "all"],
+    },
+    mine: { type: "boolean", description: "Only those that you take part in" },
+    commander: { type: "string", metavar: "USER", description: "Only those that USER commands" },
+    type: { type: "string", short: "t", metavar: "TYPE", description: "Only those of this type" },
+    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Only those of this priority" },
+    search: { type: "string", short: "S", metavar: "QUERY", description: "Only those with these words" },
+    since: {
+      ...{ type: "string", metavar: "TIME" },
+      description: "Only those reported since then: 2h, 7d, 14:05, 2026-11-20",
+    },
+    limit: {
+      ...{ type: "number", short: "L", metavar: "COUNT", default: 30, description: "At most so many" },
+    },
+    ...clientArgs,
+  },
+  examples: [
+    "svc incident list",
+    "svc incident list --mine --status all",
+    'svc incident list -s closed -S "disk full" --since 30d',
+    "svc incident list --json | jq -r '.items[].name'",
+  ],
+  notes: [
+    "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and then COMMANDER and PRIORITY left out.",
+  ],
+  async run(options, io) {
+    const { listCommand } = await import("../../client/incident_list.ts");
+    await listCommand(options, io);
+  },
+});

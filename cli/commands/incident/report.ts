@@ -1,0 +1,38 @@
+import { clientArgs } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Report an incident",
+  args: {
+    title: { type: "positional", required: false, metavar: "TITLE", description: "What is wrong, in a line" },
+    description: { type: "string", short: "d", metavar: "TEXT", description: "More about it" },
+    file: {
+      type: "string",
+      short: "F",
+      metavar: "FILE",
+      description: "The description from FILE, or - for stdin",
+    },
+    editor: { type: "boolean", short: "e", description: "Write the description in your editor" },
+    type: { type: "string", short: "t", metavar: "TYPE", description: "Its type (default: the first one)" },
+    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Its priority" },
+    restricted: { type: "boolean", description: "Only its participants may see it" },
+    commander: { type: "string", metavar: "USER", description: "Who commands it" },
+    use: { type: "boolean", description: "Make it the incident of the other commands" },
+    quiet: { type: "boolean", short: "q", description: "Print only its name" },
+    recover: { type: "string", metavar: "FILE", description: "Send the report of a failed attempt again" },
+    ...clientArgs,
+  },
+  examples: [
+    'svc incident report "Checkout is down" --priority High --use',
+    'svc incident report "Disk full" -p Low -t Outage -F notes.md',
+    'journalctl -n 50 | svc incident report "Worker fails" -p High -F -',
+  ],
+  notes: [
+    "On a terminal, svc asks for what is missing. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
+    "The editor is that of VISUAL, or else EDITOR.",
+  ],
+  async run(options, io) {
+    const { reportCommand } = await import("../../client/incident_report.ts");
+    await reportCommand(options, io);
+  },
+});

@@ -1,0 +1,37 @@
+import { clientArgs } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Choose the incident of the other commands",
+  args: {
+    id: {
+      type: "positional",
+      required: false,
+      metavar: "ID",
+      description: "The incident: INC-7, its number or its URL",
+    },
+    none: { type: "boolean", description: "Choose none" },
+    ...clientArgs,
+  },
+  examples: ["svc incident use INC-44", "svc incident use --none"],
+  notes: ["SVC_INCIDENT takes precedence, and so does an incident that is named."],
+  async run({ id, none, server, json }, io) {
+    const defaults = await import("../../client/incident_default.ts");
+    if (none) {
+      if (id !== undefined) throw new UsageError("give either ID or --none");
+      defaults.clearDefaultIncident(io.env);
+      return;
+    }
+    if (id === undefined) throw new UsageError("missing argument: ID");
+    const { announce, IncidentClient } = await import("../../client/incident.ts");
+    const incident = await IncidentClient.within(io, server, async (client) => {
+      const found = await client.resolve(id);
+      const chosen = { server: client.session.server.base, id: found.id, name: found.name };
+      defaults.writeDefaultIncident(io.env, chosen);
+      return found;
+    });
+    announce(io, incident);
+    if (json) io.stdout.write(`${JSON.stringify({ id: incident.id, name: incident.name })}\n`);
+  },
+});

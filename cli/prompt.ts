@@ -1,0 +1,47 @@
+import { isCancel, select, text } from "@clack/prompts";
+import { Interrupted } from "./errors.ts";
+import type { Choice } from "./io.ts";
+
+// Loaded only to ask: it costs 26 ms. On stderr, because stdout is for data.
+
+const output = process.stderr;
+
+/** A list to choose from with the arrow keys. On a terminal that cannot draw it: a numbered list. */
+export async function choose<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
+  if (process.env.TERM === "dumb") return chooseByNumber(question, choices);
+  const options = choices.map(({ label, hint }, at) => ({ value: at, label, ...(hint ? { hint } : {}) }));
+  const chosen = await select({ message: question, options, output, maxItems: 10 });
+  if (isCancel(chosen)) throw new Interrupted();
+  return choices[chosen]!.value;
+}
+
+export async function askText(
+  question: string,
+  fault: (text: string) => string | undefined = () => undefined,
+): Promise<string> {
+  if (process.env.TERM === "dumb") return askLine(`${question}: `, fault);
+  const answer = await text({ message: question, output, validate: (value) => fault(value ?? "") });
+  if (isCancel(answer)) throw new Interrupted();
+  return answer ?? "";
+}
+
+async function chooseByNumber<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
+  const lines = choices.map(({ label, hint }, at) => `${at + 1}. ${label}${hint ? ` (${hint})` : ""}\n`);
+  output.write(`${question}\n${lines.join("")}`);
+  const number = await askLine("Number: ", (line) =>
+    choices[Number(line) - 1] === undefined ? `1 to ${choices.length}` : undefined,
+  );
+  return choices[Number(number) - 1]!.value;
+}
+
+async function askLine(question: string, fault: (text: string) => string | undefined): Promise<string> {
+  const { systemIo } = await import("./io.ts");
+  const io = systemIo();
+  for (;;) {
+    const line = await io.ask(question);
+    if (line === undefined) throw new Interrupted();
+    const wrong = fault(line.trim());
+    if (wrong === undefined) return line.trim();
+    output.write(`${wrong}\n`);
+  }
+}

@@ -1,0 +1,56 @@
+import { signInToken, type TestServer } from "../../tests/support/http/server.ts";
+import type { Io, Output } from "../io.ts";
+import { run } from "../run.ts";
+import { configHome, type TestIo, testIo } from "./io.ts";
+
+/** The result of one command line. */
+export interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface CliUser {
+  /** The environment of every command; a test may change it. */
+  env: Record<string, string>;
+  home: string;
+  svc(...args: string[]): Promise<Ran>;
+  /** The same with other parts of the outside world. */
+  with(overrides: Partial<Io>): CliUser;
+}
+
+/** Somebody who is signed in to a test server, and types commands. */
+export async function cliUser(server: TestServer, user: string, groups: string[] = []): Promise<CliUser> {
+  server.issuer.user = user;
+  server.issuer.claims = { email_verified: true, groups };
+  const home = configHome();
+  const env = {
+    ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
+    ...{ XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
+  };
+  const of = (overrides: Partial<Io>): CliUser => ({
+    ...{ env, home },
+    with: (more) => of({ ...overrides, ...more }),
+    svc: async (...args) => {
+      const io: TestIo = testIo({
+        ...{ clock: server.clock, fetch: (url, init) => fetch(url, init) },
+        ...overrides,
+        env,
+      });
+      const code = await run(args, io);
+      return { code, ...io.out };
+    },
+  });
+  return of({});
+}
+
+/** A terminal of so many columns, and what was written to it. */
+export function wideTerminal(columns: number): Output & { text: string } {
+  const terminal = {
+    ...{ isTTY: true, columns, text: "" },
+    write: (text: string) => {
+      terminal.text += text;
+    },
+  };
+  return terminal;
+}
