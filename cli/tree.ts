@@ -52,6 +52,13 @@ const incident: Group = {
     view: () => import("./commands/incident/view.ts"),
     use: () => import("./commands/incident/use.ts"),
     current: () => import("./commands/incident/current.ts"),
+    update: () => import("./commands/incident/update.ts"),
+    note: () => import("./commands/incident/note.ts"),
+    say: () => import("./commands/incident/say.ts"),
+    stable: () => import("./commands/incident/stable.ts"),
+    close: () => import("./commands/incident/close.ts"),
+    reopen: () => import("./commands/incident/reopen.ts"),
+    edit: () => import("./commands/incident/edit.ts"),
   },
 };
 

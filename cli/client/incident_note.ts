@@ -1,0 +1,80 @@
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { IncidentClient, type StatusReport, type TimelineEvent } from "./incident.ts";
+import { emailOf } from "./incident_people.ts";
+import { done, incidentOf, sending, sourceOf, splitWords, writtenText } from "./incident_write.ts";
+import { parseWhen } from "./when.ts";
+
+export interface NoteOptions {
+  words?: string[];
+  incident?: string;
+  file?: string;
+  editor?: boolean;
+  at?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** `svc incident note` */
+export async function noteCommand(options: NoteOptions, io: Io): Promise<void> {
+  const { server, json } = options;
+  const at = options.at === undefined ? undefined : parseWhen("--at", options.at, io.clock.now());
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const source = sourceOf(words, options.file, options.editor);
+  const incident = await incidentOf(io, server, typed);
+  const note = await writtenText(io, "note", source, incident);
+  const again = `svc incident note -i ${incident.name}${at ? ` --at ${at.toISOString()}` : ""}`;
+  const event = await sending(io, "note", note, again, () =>
+    IncidentClient.within(io, server, (client) =>
+      client.post<TimelineEvent>(
+        `/incidents/${incident.id}/events`,
+        { description: note.text, ...(at ? { at: at.toISOString() } : {}) },
+        { key: note.key },
+      ),
+    ),
+  );
+  done(io, incident, json, event);
+}
+
+export interface SayOptions extends Omit<NoteOptions, "at"> {
+  to?: string;
+}
+
+/** `svc incident say` */
+export async function sayCommand(options: SayOptions, io: Io): Promise<void> {
+  const { server, json, to } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const source = sourceOf(words, options.file, options.editor);
+  const { incident, recipient_id } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(typed);
+    return {
+      incident,
+      recipient_id: to === undefined ? undefined : await participantId(io, client, incident, to),
+    };
+  });
+  const message = await writtenText(io, "message", source, incident);
+  const again = `svc incident say -i ${incident.name}${to ? ` --to ${to}` : ""}`;
+  const said = await sending(io, "message", message, again, () =>
+    IncidentClient.within(io, server, (client) =>
+      client.post<StatusReport>(
+        `/incidents/${incident.id}/messages`,
+        { text: message.text, ...(recipient_id ? { recipient_id } : {}) },
+        { key: message.key },
+      ),
+    ),
+  );
+  done(io, incident, json, said);
+}
+
+async function participantId(
+  io: Io,
+  client: IncidentClient,
+  incident: { id: number; name: string },
+  user: string,
+) {
+  const email = (await emailOf(io, client, user)).toLowerCase();
+  const participants = await client.participants(incident);
+  const found = participants.find(({ individual }) => individual.email.toLowerCase() === email);
+  if (found === undefined) throw new UsageError(`--to: ${email} does not take part in ${incident.name}`);
+  return found.individual.id;
+}

@@ -1,0 +1,127 @@
+import * as fs from "node:fs";
+import { InvalidInput } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
+import { editDraft } from "./editor.ts";
+import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { isIncidentId } from "./incident_id.ts";
+import { commentText, withoutComment } from "./incident_template.ts";
+import { checkText, readText } from "./written_text.ts";
+
+/** Where the text of a command comes from. */
+export interface TextSource {
+  /** The text on the command line, or `-` for stdin. */
+  text?: string;
+  file?: string;
+  editor?: boolean;
+}
+
+/** A text, with the key that keeps it from being sent twice. */
+export interface Written {
+  text: string;
+  key: string;
+  /** The file that holds it already. */
+  path?: string;
+}
+
+/** The words of a command line: the incident, if the first of several names one, and the text. */
+export function splitWords(words: readonly string[] | undefined, incident: string | undefined) {
+  const given = words ?? [];
+  const [first] = given;
+  const isNamed = incident === undefined && first !== undefined && given.length > 1 && isIncidentId(first);
+  const rest = isNamed ? given.slice(1) : given;
+  return { incident: isNamed ? first : incident, words: rest };
+}
+
+/** Whether the text comes from only one place, and from which. @throws UsageError */
+export function sourceOf(
+  words: readonly string[],
+  file: string | undefined,
+  editor: boolean | undefined,
+): TextSource {
+  const text = words.length === 0 ? undefined : words.join(" ");
+  const places = [text !== undefined, file !== undefined, editor === true];
+  if (places.filter(Boolean).length > 1) throw new UsageError("give only one of TEXT, --file and --editor");
+  return { text, file: text === "-" ? "-" : file, editor };
+}
+
+/**
+ * The text that a command sends. On a terminal, without any source, the editor opens.
+ *
+ * @param what what it is, for errors and for the name of a draft: `note`
+ * @throws UsageError without a source
+ * @throws InvalidInput for an empty one, one that is too long, and binary data
+ */
+export async function writtenText(
+  io: Io,
+  what: string,
+  source: TextSource,
+  incident: Pick<Incident, "name" | "title">,
+): Promise<Written> {
+  if (source.file !== undefined) {
+    const text = await readText(io, source.file, what);
+    const key = (source.file !== "-" && draftKey(io.env, source.file)) || crypto.randomUUID();
+    const path = source.file === "-" || !draftKey(io.env, source.file) ? undefined : source.file;
+    return { text: checkText(withoutComment(text), what), key, path };
+  }
+  if (source.text !== undefined) return { text: checkText(source.text, what), key: crypto.randomUUID() };
+  if (!source.editor && !io.canAsk())
+    throw new UsageError(`missing argument: TEXT (or -, --file or --editor)`);
+  const { name, title } = incident;
+  const template = commentText([`Your ${what} on ${name}: ${title}`, "This comment is not sent."]);
+  const { text, draft } = await editDraft(io, what, `${template}\n`);
+  return { ...checked(io, withoutComment(text), what, draft), path: draft.path };
+}
+
+/** Checks what came from the editor: an empty text leaves no draft, any other fault does. */
+export function checked(io: Io, text: string, what: string, draft: Draft): Omit<Written, "path"> {
+  if (text.trim() === "") fs.rmSync(draft.path, { force: true });
+  try {
+    return { text: checkText(text, what), key: draft.key };
+  } catch (error) {
+    if (text.trim() !== "") io.stderr.write(`Your text is kept in ${draft.path}\n`);
+    throw error;
+  }
+}
+
+/**
+ * Sends a text, and removes its draft. If that fails, the text is kept, and what to type is printed.
+ *
+ * @param again the command line that sends it, up to the file
+ */
+export async function sending<T>(
+  io: Io,
+  what: string,
+  { text, key, path }: Written,
+  again: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    const result = await work();
+    if (path !== undefined) removeDraft(io.env, path);
+    return result;
+  } catch (error) {
+    const isFault = error instanceof InvalidInput || error instanceof UsageError;
+    if (path !== undefined || !isFault) {
+      const kept = path ?? writeDraft(io.env, what, `${text}\n`, "md", key).path;
+      io.stderr.write(`Your text is kept. To send it: ${again} -F ${kept}\n`);
+    }
+    throw error;
+  }
+}
+
+/** Reads the incident of a command before anything is written. */
+export async function incidentOf(
+  io: Io,
+  server: string | undefined,
+  typed: string | undefined,
+): Promise<IncidentDetail> {
+  return IncidentClient.within(io, server, (client) => client.resolve(typed));
+}
+
+/** Prints the result of a change: the incident on stderr, and the answer for programs. */
+export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
+  announce(io, incident);
+  if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
+}

@@ -1,0 +1,28 @@
+import { clientArgs, incidentArg, textArgs, wordsArg } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Add a note to the timeline",
+  args: {
+    ...wordsArg,
+    ...incidentArg,
+    ...textArgs("the note"),
+    at: {
+      ...{ type: "string", metavar: "TIME" },
+      description: "When it happened, if not now: 10m, 14:05, 2026-11-20T14:05:00Z",
+    },
+    ...clientArgs,
+  },
+  examples: [
+    'svc incident note "The disk of db-2 is full"',
+    'svc incident note INC-44 "Rolled back" --at 14:05',
+    "df -h | svc incident note -",
+  ],
+  notes: [
+    "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
+  ],
+  async run(options, io) {
+    const { noteCommand } = await import("../../client/incident_note.ts");
+    await noteCommand(options, io);
+  },
+});

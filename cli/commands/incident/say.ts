@@ -1,0 +1,24 @@
+import { clientArgs, incidentArg, textArgs, wordsArg } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Write to the participants, in the incident's channel",
+  args: {
+    ...wordsArg,
+    ...incidentArg,
+    ...textArgs("the message"),
+    to: { type: "string", metavar: "USER", description: "Only to this participant" },
+    ...clientArgs,
+  },
+  examples: [
+    'svc incident say "Who can restart the load balancer?"',
+    'svc incident say --to dana "Please join"',
+  ],
+  notes: [
+    "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
+  ],
+  async run(options, io) {
+    const { sayCommand } = await import("../../client/incident_note.ts");
+    await sayCommand(options, io);
+  },
+});
