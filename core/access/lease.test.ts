@@ -150,6 +150,89 @@ test("a renewal never exceeds the limit of the role", async () => {
   expect([again.http, again.body.detail]).toEqual([409, expect.stringContaining("cannot be extended")]);
 });
 
+describe("a revocation is never given up", () => {
+  /** A lease whose first revocations end like this. */
+  const revoked = async (...answers: (() => void)[]) => {
+    const { body } = await world.issue(world.alice, await makeRole());
+    const calls: { handle?: string }[] = [];
+    credential.answer({
+      revoke: (call) => {
+        if (call.name !== body.name) return;
+        calls.push(call);
+        answers[calls.length - 1]?.();
+      },
+    });
+    await world.alice.call("DELETE", `/access/leases/${body.id}`);
+    return { id: body.id as number, calls };
+  };
+  const hurry = async (id: number, more: object = {}) => {
+    const due = { dueAt: sql`now()`, leaseUntil: null, ...more };
+    await world.server.db.update(accessLease).set(due).where(eq(accessLease.id, id));
+  };
+  const isOver = (id: number) =>
+    until("it to be revoked", async () => (await world.leaseRow(id)).state === "Revoked");
+
+  test("when the plugin calls its failure permanent", async () => {
+    const { id, calls } = await revoked(() => {
+      throw Object.assign(new Error("no such host"), { detail: "no such host", permanent: true });
+    });
+    await until("the failure", async () => (await world.leaseRow(id)).error);
+    expect(await world.leaseRow(id)).toMatchObject({ state: "Revoking", dueAt: expect.any(Date) });
+    await hurry(id);
+    await isOver(id);
+    expect(calls.map(({ handle }) => handle)).toEqual(["handle-1", "handle-1"]);
+  });
+
+  test("when processes died in every attempt", async () => {
+    const { id, calls } = await revoked(() => {
+      throw new Error("not yet");
+    });
+    await until("the failure", async () => (await world.leaseRow(id)).error);
+    await hurry(id, { attempts: 40 });
+    await isOver(id);
+    expect(calls).toHaveLength(2);
+  });
+
+  test("when its outcome cannot be recorded, and others are revoked meanwhile", async () => {
+    const { db } = world.server;
+    const { body } = await world.issue(world.alice, await makeRole());
+    await db.execute(sql`
+      create function no_record() returns trigger language plpgsql as
+      $$ begin raise exception 'the disk is full'; end $$`);
+    await db.execute(
+      sql.raw(`create trigger no_record before update on access_lease for each row
+        when (new.id = ${body.id} and new.state = 'Revoked') execute function no_record()`),
+    );
+    await world.alice.call("DELETE", `/access/leases/${body.id}`);
+    await until("its revocation", () => revokedNames().includes(body.name));
+    const { id } = await revoked();
+    await isOver(id);
+    await db.execute(sql`drop trigger no_record on access_lease`);
+    expect((await world.leaseRow(body.id)).state).toBe("Revoking");
+    await hurry(body.id);
+    await isOver(body.id);
+  });
+
+  test("when another worker took it over, whose outcome counts", async () => {
+    const { id } = await revoked();
+    await isOver(id);
+    const { body } = await world.issue(world.alice, await makeRole());
+    credential.answer({
+      revoke: async ({ name }) => {
+        if (name === body.name)
+          await world.server.db
+            .update(accessLease)
+            .set({ state: "Failed", finishedAt: sql`now()`, dueAt: null, leaseUntil: null })
+            .where(eq(accessLease.id, body.id));
+      },
+    });
+    await world.alice.call("DELETE", `/access/leases/${body.id}`);
+    await until("the end", async () => (await world.leaseRow(body.id)).finishedAt);
+    await Bun.sleep(200);
+    expect(await world.leaseRow(body.id)).toMatchObject({ state: "Failed" });
+  });
+});
+
 test("a tampered handle does not change which credential is revoked", async () => {
   const { body: lease } = await world.issue(world.alice, await makeRole());
   await world.server.db
@@ -325,6 +408,21 @@ describe("a request", () => {
       .where(eq(accessRequest.id, request.id));
     const { http, body } = await decide(other.admin, request.id, "approve");
     expect([http, body.detail]).toEqual([409, "The request has expired"]);
+  });
+
+  test("that nobody decides on expires, with a line of its own in the audit log", async () => {
+    const { db } = world.server;
+    const id = await ask(await makeRole({ approval: "admin" }));
+    await db
+      .update(accessRequest)
+      .set({ expiresAt: sql`now()` })
+      .where(eq(accessRequest.id, id));
+    const stateOf = async () =>
+      (await db.select().from(accessRequest).where(eq(accessRequest.id, id)))[0]!.state;
+    await until("the worker to notice", async () => (await stateOf()) === "Expired");
+    const log = await db.execute(sql`
+      select action, actor from audit_log where subject = ${`request/${id}`} order by id desc limit 1`);
+    expect([...log]).toEqual([{ action: "access.expired", actor: "system" }]);
   });
 
   test("that was approved is of no use after its duration", async () => {

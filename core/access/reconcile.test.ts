@@ -65,10 +65,12 @@ test("a lease that was revoked although its role still exists is an orphan, and 
   const { body: lease } = await issue(alice, role);
   await server.db
     .update(accessLease)
-    .set({ state: "Revoked", finishedAt: new Date() })
+    .set({ state: "Revoked", finishedAt: new Date(), attempts: 9 })
     .where(eq(accessLease.id, lease.id));
   expect((await reconcile(role)).body.orphans).toContain(lease.name);
   expect((await reconcile(role, [lease.name])).body).toEqual({ revoking: [lease.name] });
+  // Its retries begin anew, without the long pauses of the last ones.
+  expect(await world.leaseRow(lease.id)).toMatchObject({ state: "Revoking", finishedAt: null, attempts: 0 });
   await using _worker = world.startWorker();
   await until("it to be gone", async () => !(await target.leases()).includes(lease.name));
 });
