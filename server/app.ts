@@ -29,6 +29,8 @@ import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
 import { staticRoutes } from "./static/routes.ts";
+import { streamRoutes } from "./stream/routes.ts";
+import { IncidentStreams } from "./stream/streams.ts";
 import { taskRoutes } from "./task/routes.ts";
 import { tokenRoutes } from "./token/routes.ts";
 import { weepRoutes } from "./weep/routes.ts";
@@ -44,6 +46,7 @@ const apiRoutes = (
   deps: Deps,
   health: ReturnType<typeof healthRoutes>,
   challenge: ReturnType<typeof challengeRoutes>["routes"],
+  streams: IncidentStreams,
 ) =>
   new Elysia({ name: "api" })
     .use(health)
@@ -58,6 +61,7 @@ const apiRoutes = (
     .use(participantRoutes(deps))
     .use(reportRoutes(deps))
     .use(eventRoutes(deps))
+    .use(streamRoutes(deps, streams))
     .use(messageRoutes(deps))
     .use(taskRoutes(deps))
     .use(searchRoutes(deps))
@@ -76,7 +80,9 @@ export function createApp(deps: Deps) {
   const listener: Listener = { server: null };
   const security = new SecurityHeaders(deps.proxies, listener);
   const requests = deps.telemetry && new ObservedRequests(deps.telemetry);
-  const api = apiRoutes(deps, healthRoutes(readiness, presence), challenge.routes);
+  const streams = new IncidentStreams(deps);
+  streams.listenTo(deps.watch);
+  const api = apiRoutes(deps, healthRoutes(readiness, presence), challenge.routes, streams);
   const openApi = openApiRoutes(deps.config.publicUrl, api);
   const routes = [...api.routes, ...openApi.routes];
   acceptLargeHeads();
@@ -132,8 +138,11 @@ export function createApp(deps: Deps) {
     leave() {
       presence.leaving = true;
     },
-    // Requests that wait for a plugin are released, and started work is given back.
-    drain: async () => void (await Promise.all([deps.watch.stop(), deps.background?.stop()])),
+    // Streams end, requests that wait for a plugin are released, and started work is given back.
+    drain: async () => {
+      streams.close();
+      await Promise.all([deps.watch.stop(), deps.background?.stop()]);
+    },
     untilReady: () => readiness.untilReady(),
     refused: requests && ((request: Request, answer: Response) => requests.outside(request, answer)),
   };

@@ -30,6 +30,8 @@ interface Waiter {
 const channel = "svc_challenge";
 /** Announces each opened challenge, as `channel` announces each decided one. */
 export const openedChannel = "svc_challenge_opened";
+/** Says which incidents have new events (incident/timeline/hint.ts). */
+export const eventChannel = "svc_event";
 const heartbeatSeconds = 5;
 const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;
@@ -59,6 +61,10 @@ export class ChallengeWatch {
   #wake = () => {};
   /** Called with the key of each challenge that any process has opened. */
   onOpened: (key: string) => void = () => {};
+  /** Called with each hint about new events of incidents. */
+  onEvents: (hint: string) => void = () => {};
+  /** Called whenever it begins to listen: everything before may have been missed. */
+  onListening: () => void = () => {};
 
   constructor(
     private readonly url: string,
@@ -206,16 +212,24 @@ export class ChallengeWatch {
       max_lifetime: null,
       fetch_types: false,
       onclose: () => closed.reject(new Error("connection closed")),
-      onnotify: (from: string, key: string) => (from === openedChannel ? this.onOpened(key) : this.hear(key)),
+      onnotify: (from: string, said: string) => {
+        if (from === eventChannel) this.onEvents(said);
+        else if (from === openedChannel) this.onOpened(said);
+        else this.hear(said);
+      },
     };
     const sql = openSql(this.url, options);
     this.#sql = sql;
     try {
       await Promise.race([refusePooler(sql), closed.promise]);
-      await Promise.race([sql.unsafe(`listen ${channel}; listen ${openedChannel}`), closed.promise]);
+      await Promise.race([
+        sql.unsafe(`listen ${channel}; listen ${openedChannel}; listen ${eventChannel}`),
+        closed.promise,
+      ]);
       this.#sequence += 1;
       this.#listening = true;
       this.#wakeAll();
+      this.onListening();
       ready();
       while (!this.#stopped) {
         await Promise.race([this.#sleep(heartbeatSeconds * 1000), closed.promise]);

@@ -3,6 +3,8 @@ import { signInToken, type TestServer } from "./server.ts";
 /** Somebody who is signed in, or nobody: how they call the API. */
 export interface Person {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>;
+  /** A GET whose answer does not end: of a stream. */
+  open(path: string, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
 }
 
 export interface ApiAnswer {
@@ -16,6 +18,8 @@ export interface ApiAnswer {
 export async function personOf(server: TestServer, user?: string, groups: string[] = []): Promise<Person> {
   const authorization = user && `Bearer ${await tokenOf(server, user, groups)}`;
   return {
+    open: (path, more = {}, signal) =>
+      server.fetch(path, { headers: { ...(authorization ? { authorization } : {}), ...more }, signal }),
     call: async (method, path, body, more = {}) => {
       const response = await server.fetch(path, {
         method,
@@ -26,8 +30,14 @@ export async function personOf(server: TestServer, user?: string, groups: string
         },
         body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
       });
+      const type = response.headers.get("content-type") ?? "";
+      // A stream does not end by itself.
+      if (type.startsWith("text/event-stream")) {
+        await response.body?.cancel();
+        return { http: response.status, body: undefined, headers: response.headers };
+      }
       const text = await response.text();
-      const isJson = /json/.test(response.headers.get("content-type") ?? "");
+      const isJson = /json/.test(type);
       return {
         http: response.status,
         body: isJson ? JSON.parse(text) : text || undefined,

@@ -110,6 +110,7 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "POST /incidents/{incident_id}/events/": one((place) => ({
     ...{ path: `${of(place)}/events/`, body: { description: "Seen" } },
   })),
+  "GET /incidents/{incident_id}/stream": one((place) => ({ path: `${of(place)}/stream` })),
   "GET /incidents/{incident_id}/messages/": (place) => listed(place, `${of(place)}/messages/`),
   "POST /incidents/{incident_id}/messages/": one((place) => ({
     ...{ path: `${of(place)}/messages/`, body: { text: "Hello" } },

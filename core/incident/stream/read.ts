@@ -1,0 +1,94 @@
+import { and, asc, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { event, incident, individual, participant, token } from "../../../drizzle/schema/index.ts";
+import type { Context } from "../../context.ts";
+import { type Event, eventColumns } from "../event/list.ts";
+import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
+
+// Terminology. A follower is one client of an incident's stream. Its cursor is the id of the last event that it was
+// sent. The tail of an incident is the id of its newest event. Every writer of an event locks its incident before it
+// takes the id (timeline/event.ts), so a reader that goes on with `id > cursor` never misses one.
+
+type Db = Context["db"];
+
+/** How many events are read at once. */
+export const eventsAtOnce = 100;
+
+export interface Slice {
+  visibility: (typeof incident.$inferSelect)["visibility"];
+  /** The id of the newest event; 0 without one. */
+  tail: number;
+  /** By id, at most `eventsAtOnce`. */
+  events: Event[];
+}
+
+/**
+ * Reads the events of an incident after `cursor`. For `"server"`, which shows each reader only what they may read.
+ *
+ * @returns undefined when there is no such incident, or the reader may not read it
+ */
+export async function readSlice(
+  db: Db,
+  reader: Reader | "server",
+  incidentId: number,
+  cursor: number,
+): Promise<Slice | undefined> {
+  const visible = reader === "server" ? undefined : mayReadIncident(reader);
+  const rows = await db
+    .select({ visibility: incident.visibility, tail, item: eventColumns })
+    .from(incident)
+    .leftJoin(event, and(eq(event.incidentId, incident.id), gt(event.id, cursor)))
+    .where(and(eq(incident.id, incidentId), visible))
+    .orderBy(asc(event.id))
+    .limit(eventsAtOnce);
+  const [first] = rows;
+  if (!first) return undefined;
+  const events = rows.flatMap(({ item }) => (item?.id ? [item as Event] : []));
+  return { visibility: first.visibility, tail: first.tail, events };
+}
+
+// Nested, because drizzle would otherwise drop the column's table name.
+const tail: SQL<number> = sql<number>`${sql`coalesce((select max(e.id) from ${event} as e
+  where e.incident_id = ${incident.id}), 0)`}`.mapWith(Number);
+
+/** What a server compares with what it has sent. */
+export interface IncidentState extends Pick<Slice, "visibility" | "tail"> {
+  id: number;
+  name: string;
+}
+
+/** The current state of these incidents. Those that no longer exist are left out. */
+export async function incidentStates(db: Db, ids: readonly number[]): Promise<IncidentState[]> {
+  if (ids.length === 0) return [];
+  const { id, name, visibility } = incident;
+  return db
+    .select({ id, name, visibility, tail })
+    .from(incident)
+    .where(inArray(id, [...ids]));
+}
+
+/**
+ * Returns who may read these Restricted incidents besides admins, by user name: the rule of `mayReadIncident`, asked for
+ * many readers at once.
+ */
+export async function readersOf(db: Db, ids: readonly number[]): Promise<Map<number, Set<string>>> {
+  const readers = new Map(ids.map((id) => [id, new Set<string>()]));
+  if (ids.length === 0) return readers;
+  const rows = await db
+    .select({ id: participant.incidentId, user: individual.email })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(and(inArray(participant.incidentId, [...ids]), isNull(participant.leftAt)));
+  for (const { id, user } of rows) readers.get(id)?.add(user);
+  return readers;
+}
+
+/** Which of these access tokens have been revoked. */
+export async function endedTokens(db: Db, tokenIds: readonly string[]): Promise<Set<string>> {
+  if (tokenIds.length === 0) return new Set();
+  const rows = await db
+    .select({ id: token.jti })
+    .from(token)
+    .where(and(inArray(token.jti, [...tokenIds]), isNull(token.revokedAt)));
+  const good = new Set(rows.map(({ id }) => id));
+  return new Set(tokenIds.filter((id) => !good.has(id)));
+}

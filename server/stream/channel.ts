@@ -1,0 +1,183 @@
+import type { Context } from "../../core/context.ts";
+import type { Event } from "../../core/incident/event/list.ts";
+import { eventsAtOnce, readersOf, readSlice } from "../../core/incident/stream/read.ts";
+import { type Connection, longestBacklog } from "./connection.ts";
+import { encode, encodeEvent } from "./sse.ts";
+
+/** One client of an incident's stream. */
+interface Follower {
+  connection: Connection;
+  /** The id of the last event that it was sent. */
+  cursor: number;
+  /** Whether it is sent what the channel reads. Until then it reads for itself. */
+  isLive: boolean;
+}
+
+/**
+ * The followers of one incident in this process. Each new event is read and encoded once, however many they are; only
+ * what a follower missed is read for it alone.
+ */
+export class Channel {
+  readonly #followers = new Map<Connection, Follower>();
+  /** The id of the last event that live followers were sent. */
+  #tail = 0;
+  /** Counts the hints, so that a follower does not go live between an event and its hint. */
+  #hints = 0;
+  #reading: Promise<void> | undefined;
+  #again = false;
+
+  constructor(
+    private readonly context: Pick<Context, "db" | "log">,
+    readonly incidentId: number,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.#followers.size === 0;
+  }
+
+  get tail(): number {
+    return this.#tail;
+  }
+
+  get connections(): Connection[] {
+    return [...this.#followers.keys()];
+  }
+
+  /** Follows from `cursor` on. The caller has checked that the actor may read the incident. */
+  add(connection: Connection, cursor: number): void {
+    const follower = { connection, cursor, isLive: false };
+    this.#followers.set(connection, follower);
+    void this.#catchUp(follower);
+  }
+
+  remove(connection: Connection): void {
+    this.#followers.delete(connection);
+  }
+
+  /** Reads what is new. Called after a hint, and from time to time in case one was lost. */
+  wake(): Promise<void> {
+    this.#hints += 1;
+    if (this.#reading) this.#again = true;
+    else if (this.#live().length > 0) {
+      this.#reading = this.#readAll().finally(() => {
+        this.#reading = undefined;
+      });
+    }
+    return this.#reading ?? Promise.resolve();
+  }
+
+  /** Disconnects everybody: the incident was deleted. Their next request is answered with 404. */
+  end(): void {
+    for (const connection of this.connections) connection.close();
+  }
+
+  /** Disconnects those who may no longer read the incident. */
+  async checkReaders(): Promise<void> {
+    const { db } = this.context;
+    const readers = (await readersOf(db, [this.incidentId])).get(this.incidentId)!;
+    for (const connection of this.connections) {
+      const { user, admin } = connection.actor;
+      if (!admin && !readers.has(user)) connection.close();
+    }
+  }
+
+  #live(): Follower[] {
+    return [...this.#followers.values()].filter(({ isLive }) => isLive);
+  }
+
+  async #readAll(): Promise<void> {
+    try {
+      do {
+        this.#again = false;
+        while (await this.#readOnce());
+      } while (this.#again && this.#live().length > 0);
+    } catch (error) {
+      // The next hint or check reads again: nothing is lost but time.
+      this.context.log.debug({ err: error, incident_id: this.incidentId }, "could not read new events");
+    }
+  }
+
+  /** @returns whether there may be more */
+  async #readOnce(): Promise<boolean> {
+    const slice = await readSlice(this.context.db, "server", this.incidentId, this.#tail);
+    if (!slice) {
+      this.end();
+      return false;
+    }
+    if (slice.visibility !== "Open") await this.checkReaders();
+    // A restored backup: what follows gets smaller ids than those that were sent.
+    if (slice.tail < this.#tail) this.#goBack(slice.tail);
+    const { events } = slice;
+    const live = this.#live();
+    const before = this.#tail;
+    this.#tail = Math.max(before, events.at(-1)?.id ?? 0);
+    const texts = events.map(encodeEvent);
+    const all = encode(texts);
+    for (const follower of live) this.#sendTo(follower, events, texts, before, all);
+    return events.length === eventsAtOnce;
+  }
+
+  #sendTo(
+    follower: Follower,
+    events: readonly Event[],
+    texts: readonly string[],
+    before: number,
+    all: Uint8Array,
+  ): void {
+    const last = events.at(-1)?.id;
+    if (last === undefined || last <= follower.cursor) return;
+    const missed =
+      follower.cursor === before ? all : encode(texts.filter((_, i) => events[i]!.id > follower.cursor));
+    follower.cursor = last;
+    follower.connection.send(missed);
+  }
+
+  #goBack(tail: number): void {
+    this.#tail = tail;
+    for (const follower of this.#followers.values()) follower.cursor = Math.min(follower.cursor, tail);
+  }
+
+  /** Sends a follower what it missed, as fast as it reads, and then lets it go live. */
+  async #catchUp(follower: Follower): Promise<void> {
+    const { connection } = follower;
+    const { db, log } = this.context;
+    for (;;) {
+      await connection.room();
+      if (connection.ended) return;
+      const hints = this.#hints;
+      const slice = await readSlice(db, connection.actor, this.incidentId, follower.cursor).catch(
+        (error: unknown) => {
+          log.debug({ err: error, incident_id: this.incidentId }, "could not read missed events");
+        },
+      );
+      // It comes back and reads again, or is answered why not.
+      if (!slice) return connection.close();
+      if (slice.tail < follower.cursor) follower.cursor = slice.tail;
+      const { texts, last } = firstBytes(slice.events);
+      if (last !== undefined) {
+        follower.cursor = last;
+        connection.send(encode(texts));
+        continue;
+      }
+      const live = this.#live();
+      if (live.length === 0) this.#tail = follower.cursor;
+      if (hints === this.#hints && follower.cursor >= this.#tail) break;
+      // The live followers are ahead, or the events that they were sent are gone after a restore.
+      if (live.length > 0) await this.wake();
+    }
+    follower.isLive = true;
+  }
+}
+
+/** The first events that make a piece of the size that a connection holds: a slow reader keeps no more in memory. */
+function firstBytes(events: readonly Event[]): { texts: string[]; last?: number } {
+  const texts: string[] = [];
+  let length = 0;
+  for (const event of events) {
+    const text = encodeEvent(event);
+    texts.push(text);
+    length += text.length;
+    if (length >= longestBacklog) return { texts, last: event.id };
+  }
+  return { texts, last: events.at(-1)?.id };
+}

@@ -1,0 +1,84 @@
+import type { Actor } from "../../core/context.ts";
+
+/** In bytes. A client that has this much to read is disconnected, and resumes when it comes back. */
+export const longestBacklog = 64 * 1024;
+
+/**
+ * One client of a stream. What it has not read yet is bounded, however slow it is.
+ *
+ * Elysia calls `cancel` of a ReadableStream when the client disconnects. It never ends a suspended `async function*`.
+ */
+export class Connection {
+  readonly body: ReadableStream<Uint8Array>;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #ended = false;
+  #hasRoom = Promise.withResolvers<void>();
+  /** When it was last sent something, by performance.now(). */
+  lastSent = performance.now();
+
+  constructor(
+    readonly actor: Actor,
+    /** Called once, however it ends. */
+    private readonly onEnd: (connection: Connection) => void,
+  ) {
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => this.#hasRoom.resolve(),
+        cancel: () => this.#end(),
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: longestBacklog }),
+    );
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Whether it has this much to read. */
+  get isBehind(): boolean {
+    return (this.#controller.desiredSize ?? 0) <= 0;
+  }
+
+  /** Sends bytes, or disconnects a client that has not read those before. */
+  send(bytes: Uint8Array): void {
+    if (this.#ended) return;
+    if (this.isBehind) {
+      this.abort();
+      return;
+    }
+    this.lastSent = performance.now();
+    this.#controller.enqueue(bytes);
+  }
+
+  /** Resolves when there is room for more, or the connection has ended. */
+  async room(): Promise<void> {
+    while (!this.#ended && this.isBehind) {
+      this.#hasRoom = Promise.withResolvers();
+      await this.#hasRoom.promise;
+    }
+  }
+
+  /** Ends the stream after what was already sent. */
+  close(lastBytes?: Uint8Array): void {
+    if (this.#ended) return;
+    if (lastBytes) this.#controller.enqueue(lastBytes);
+    this.#end();
+    this.#controller.close();
+  }
+
+  /** Ends the connection at once, without what it has not read. */
+  abort(): void {
+    if (this.#ended) return;
+    this.#end();
+    this.#controller.error(new Error("the client reads too slowly"));
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#hasRoom.resolve();
+    this.onEnd(this);
+  }
+}

@@ -1,0 +1,34 @@
+import { t } from "elysia";
+import { closed } from "../http/schema.ts";
+
+/** The id of an event, as a client repeats it; 0 is before the first. */
+const cursorPattern = "^(0|[1-9][0-9]{0,14})$";
+export const isCursor = (text: string): boolean => new RegExp(cursorPattern).test(text);
+
+export const streamQuery = t.Object(
+  {
+    after: t.Optional(
+      t.String({
+        pattern: cursorPattern,
+        description:
+          "Start after the event with this id, or with `0` at the first. By default, the stream starts with the next event",
+      }),
+    ),
+  },
+  closed,
+);
+
+/** The answer in the OpenAPI document, which cannot describe the events of a stream. */
+export const streamAnswer = {
+  200: {
+    description: "",
+    content: { "text/event-stream": { schema: { type: "string" as const } } },
+  },
+};
+
+export const lastEventId = {
+  name: "Last-Event-ID",
+  in: "header" as const,
+  description: "The id of the last event that the client received; it takes precedence over `after`",
+  schema: { type: "string" as const, pattern: cursorPattern },
+};

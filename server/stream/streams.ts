@@ -1,0 +1,127 @@
+import type { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
+import type { Actor, Context } from "../../core/context.ts";
+import { endedTokens, incidentStates } from "../../core/incident/stream/read.ts";
+import { Channel } from "./channel.ts";
+import { Connection } from "./connection.ts";
+import { farewell, heartbeat, opening } from "./sse.ts";
+
+const heartbeatMilliseconds = 15_000;
+/** How often everything is read again, in case a hint was lost or access has ended without one. */
+const recheckMilliseconds = 5000;
+const tickMilliseconds = 1000;
+/** How long clients wait before they reconnect, if the connection is lost. */
+const retryMilliseconds = 1000;
+/** The clients of a server that stops come back over this time, per client and at most. */
+const spreadMilliseconds = 1;
+const longestSpreadMilliseconds = 10_000;
+
+/** All streams of this process. */
+export class IncidentStreams {
+  readonly #channels = new Map<number, Channel>();
+  readonly #connections = new Set<Connection>();
+  #timer: NodeJS.Timeout | undefined;
+  #rechecking = false;
+  #rechecked = performance.now();
+  #closed = false;
+
+  constructor(private readonly context: Pick<Context, "db" | "log" | "clock">) {}
+
+  /** Opens a stream of an incident that the actor may read, from `cursor` on. */
+  openIncident(actor: Actor, incidentId: number, cursor: number): ReadableStream<Uint8Array> {
+    const channel = this.#channels.get(incidentId) ?? new Channel(this.context, incidentId);
+    this.#channels.set(incidentId, channel);
+    const connection = this.#open(actor, () => {
+      channel.remove(connection);
+      if (channel.isEmpty && this.#channels.get(incidentId) === channel) this.#channels.delete(incidentId);
+    });
+    connection.send(opening(retryMilliseconds, cursor));
+    channel.add(connection, cursor);
+    if (this.#closed) this.#sendAway(connection);
+    return connection.body;
+  }
+
+  /** Follows the hints that PostgreSQL passes on: pairs of an incident and its newest event. */
+  listenTo(watch: Pick<ChallengeWatch, "onEvents" | "onListening">): void {
+    watch.onListening = () => this.recheck();
+    watch.onEvents = (hint) => {
+      const numbers = hint.split(" ").map(Number);
+      for (let i = 0; i < numbers.length; i += 2) this.#hint(numbers[i]!, numbers[i + 1]!);
+    };
+  }
+
+  #hint(incidentId: number, eventId: number): void {
+    const channel = this.#channels.get(incidentId);
+    if (channel && eventId > channel.tail) void channel.wake();
+  }
+
+  /** Reads everything again: hints may have been lost. */
+  recheck(): void {
+    this.#rechecked = performance.now();
+    if (this.#rechecking || this.#connections.size === 0) return;
+    this.#rechecking = true;
+    this.#recheckAll()
+      .catch((error: unknown) => this.context.log.debug({ err: error }, "could not check the open streams"))
+      .finally(() => {
+        this.#rechecking = false;
+      });
+  }
+
+  /** Ends all streams: this server stops. Their clients go on at another one, not all at once. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of [...this.#connections]) this.#sendAway(connection);
+  }
+
+  #open(actor: Actor, onEnd: () => void): Connection {
+    const connection = new Connection(actor, () => {
+      this.#connections.delete(connection);
+      onEnd();
+      if (this.#connections.size === 0) this.#stopTicking();
+    });
+    this.#connections.add(connection);
+    this.#timer ??= setInterval(() => this.#tick(), tickMilliseconds);
+    return connection;
+  }
+
+  #sendAway(connection: Connection): void {
+    const spread = Math.min(this.#connections.size * spreadMilliseconds, longestSpreadMilliseconds);
+    connection.close(
+      farewell(Math.round(retryMilliseconds * (0.5 + Math.random() / 2) + Math.random() * spread)),
+    );
+  }
+
+  #stopTicking(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    const time = this.context.clock.now();
+    for (const connection of [...this.#connections]) {
+      if (connection.actor.expiresAt <= time) connection.close();
+      else if (now - connection.lastSent >= heartbeatMilliseconds) connection.send(heartbeat);
+    }
+    if (now - this.#rechecked >= recheckMilliseconds) this.recheck();
+  }
+
+  async #recheckAll(): Promise<void> {
+    const { db } = this.context;
+    const tokens = new Set([...this.#connections].map(({ actor }) => actor.tokenId));
+    const ended = await endedTokens(db, [...tokens]);
+    for (const connection of [...this.#connections])
+      if (ended.has(connection.actor.tokenId)) connection.close();
+    const channels = [...this.#channels.values()];
+    const states = await incidentStates(
+      db,
+      channels.map(({ incidentId }) => incidentId),
+    );
+    const byId = new Map(states.map((state) => [state.id, state]));
+    for (const channel of channels) {
+      const state = byId.get(channel.incidentId);
+      if (!state) channel.end();
+      else if (state.visibility !== "Open" && state.tail === channel.tail) await channel.checkReaders();
+      else if (state.tail !== channel.tail) await channel.wake();
+    }
+  }
+}
