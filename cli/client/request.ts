@@ -4,7 +4,7 @@ import {
   Forbidden,
   InvalidInput,
   NotFound,
-  type SvcError,
+  SvcError,
   TooManyRequests,
   Unauthenticated,
   Unavailable,
@@ -78,6 +78,51 @@ export async function request(io: Io, server: Server, url: string, options: Requ
     if (signal?.aborted) throw new Interrupted();
     if (error instanceof Unavailable) throw error;
     throw fault(error, server, timeout);
+  }
+}
+
+/**
+ * Opens a stream of server-sent events, under the rules of `request`. The time limit is for the answer to begin.
+ *
+ * @throws NetworkFault if a retry may succeed, SvcError if the server refuses, Interrupted on Ctrl-C.
+ */
+export async function openStream(
+  io: Io,
+  server: Server,
+  url: string,
+  { headers = {}, signal, timeout = 10 }: Pick<Request, "headers" | "signal" | "timeout">,
+): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new DOMException("", "TimeoutError")), timeout * 1000);
+  try {
+    const response = await io.fetch(url, {
+      headers: {
+        accept: "text/event-stream",
+        "accept-encoding": "identity",
+        "cache-control": "no-store",
+        "user-agent": userAgent,
+        ...headers,
+      },
+      redirect: "manual",
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+      // Bun ends a connection after five minutes otherwise.
+      timeout: false as never,
+      ...(isLoopback(url) ? { proxy: false as never } : {}),
+    });
+    const { status } = response;
+    if (status >= 300 && status < 400) throw redirected(server, response.headers.get("location"));
+    const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
+    if (status === 200 && isStream) return response;
+    const body = readObject(await readText(response, server, largestBody), status, server);
+    if (status === 200) throw new Unavailable(`${server.base} answered with something that is not a stream`);
+    const refusal = problem({ status, headers: response.headers, body }, server);
+    throw refusal instanceof Unavailable ? new NetworkFault(refusal.detail) : refusal;
+  } catch (error) {
+    if (signal?.aborted) throw new Interrupted();
+    if (error instanceof SvcError) throw error;
+    throw fault(error, server, timeout);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

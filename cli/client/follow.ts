@@ -1,0 +1,145 @@
+import { Refused, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { Interrupted } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { NetworkFault, openStream } from "./request.ts";
+import type { Session } from "./session.ts";
+import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
+
+// Follows a stream of the server over every connection that it takes: nothing is lost, because each connection resumes
+// after the last message of the one before.
+
+export type News =
+  | { type: "open" }
+  | { type: "message"; message: SseMessage }
+  /** The connection was lost; the next one is tried after so many milliseconds. */
+  | { type: "lost"; reason: string; delay: number };
+
+export interface Followed {
+  io: Io;
+  session: Session;
+  /** From the root of the server's API. */
+  path: string;
+  /** The id after which the stream begins. */
+  after?: string;
+  signal: AbortSignal;
+  random?: () => number;
+}
+
+/** The server sends a heartbeat every 15 s. */
+const longestSilence = 45_000;
+const firstDelay = 500;
+const longestDelay = 30_000;
+/** A connection that held this long was a good one. */
+const goodConnection = 5_000;
+
+/**
+ * Reconnects until the signal aborts, or until the server refuses.
+ *
+ * @throws Unauthenticated, Forbidden, NotFound and other refusals of the server, Interrupted
+ */
+export async function* follow(options: Followed): AsyncGenerator<News> {
+  const { io, session, path, signal, random = Math.random } = options;
+  let after = options.after ?? "";
+  let base = firstDelay;
+  let failures = 0;
+  let hasOpened = false;
+  for (;;) {
+    const connection = new AbortController();
+    const parser = new SseParser(after);
+    let openedAt: number | undefined;
+    let error: unknown;
+    let wait = 0;
+    try {
+      const response = await openStream(io, session.server, `${session.server.base}${path}`, {
+        headers: {
+          authorization: `Bearer ${session.token.token}`,
+          ...(after === "" ? {} : { "last-event-id": after }),
+        },
+        signal: AbortSignal.any([signal, connection.signal]),
+      });
+      hasOpened = true;
+      openedAt = io.clock.now().getTime();
+      yield { type: "open" };
+      for await (const chunk of chunksOf(response, options, connection)) {
+        for (const message of read(parser, chunk, session)) {
+          failures = 0;
+          yield { type: "message", message };
+        }
+        after = parser.lastEventId;
+      }
+    } catch (caught) {
+      if (signal.aborted) throw new Interrupted();
+      error = caught;
+    } finally {
+      connection.abort();
+    }
+    if (signal.aborted) throw new Interrupted();
+    const lost = lossOf(error, options, hasOpened);
+    if (lost === undefined) throw error;
+    if (openedAt !== undefined && io.clock.now().getTime() - openedAt >= goodConnection) failures = 0;
+    base = Math.min(parser.retry ?? base, longestDelay);
+    if (error instanceof TooManyRequests) wait = error.retryAfter * 1000;
+    // The jitter keeps the clients of a server that restarts apart.
+    const delay = Math.min(base * 2 ** Math.min(failures, 10), longestDelay) * (1 + random() / 2);
+    failures += 1;
+    const milliseconds = Math.round(Math.max(wait, delay));
+    yield { type: "lost", reason: lost, delay: milliseconds };
+    await io.sleep(milliseconds, signal);
+  }
+}
+
+/** Why a connection was lost; undefined if the next one would end the same way. */
+function lossOf(error: unknown, { session }: Followed, hasOpened: boolean): string | undefined {
+  if (error === undefined) return `${session.server.base} ended the connection`;
+  if (error instanceof Broken) return error.message;
+  if (error instanceof NetworkFault || error instanceof TooManyRequests) return error.detail;
+  // Such as the sign-in page of a hotel, after a laptop woke up.
+  return error instanceof Unavailable && !(error instanceof Refused) && hasOpened ? error.detail : undefined;
+}
+
+/** The connection ended without an end of the answer. */
+class Broken extends Error {}
+
+/**
+ * The chunks of an answer; throws when the server was silent for too long. By the clock, since a timer stands still while
+ * a laptop sleeps.
+ */
+async function* chunksOf(
+  response: Response,
+  { io, session }: Followed,
+  connection: AbortController,
+): AsyncGenerator<Uint8Array> {
+  if (response.body === null) return;
+  const { base } = session.server;
+  const reader = response.body.getReader();
+  let heardAt = io.clock.now().getTime();
+  let isSilent = false;
+  const watchdog = setInterval(() => {
+    if (io.clock.now().getTime() - heardAt < longestSilence) return;
+    isSilent = true;
+    connection.abort();
+  }, 1000);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        const reason = isSilent ? `${base} was silent` : `the connection to ${base} was lost`;
+        throw new Broken(reason, { cause: error });
+      });
+      if (done) return;
+      heardAt = io.clock.now().getTime();
+      yield value;
+    }
+  } finally {
+    clearInterval(watchdog);
+  }
+}
+
+/** @throws Refused if it is no stream of events */
+function read(parser: SseParser, chunk: Uint8Array, { server }: Session): SseMessage[] {
+  try {
+    return parser.push(chunk);
+  } catch (error) {
+    if (error instanceof InvalidStream) throw new Refused(`${server.base} sent ${error.message}`);
+    throw error;
+  }
+}

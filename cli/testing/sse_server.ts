@@ -1,0 +1,87 @@
+/** The server's side of a stream, under the control of a test: what it sends, when it ends, and what it answers instead. */
+export class SseServer {
+  /** The requests for streams: their path and `Last-Event-ID`. */
+  readonly streams: { path: string; after: string | null }[] = [];
+  /** What a request gets instead of a stream; by path, or for every stream under "stream". */
+  readonly answers = new Map<string, (request: Request) => Response | Promise<Response>>();
+  #server: Bun.Server<undefined>;
+  readonly #port: number;
+  #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  #watchers: (() => void)[] = [];
+
+  constructor(port = 0) {
+    this.#server = this.#serve(port);
+    this.#port = this.#server.port!;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Sends to every open stream. */
+  send(text: string): void {
+    for (const controller of this.#open) controller.enqueue(new TextEncoder().encode(text));
+  }
+
+  event(event: { id: number }): void {
+    this.send(`id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`);
+  }
+
+  /** Ends every open stream as a server that drains does. */
+  end(): void {
+    for (const controller of this.#open) controller.close();
+    this.#open.clear();
+  }
+
+  /** Cuts all connections, and accepts none until `restart`. */
+  async kill(): Promise<void> {
+    await this.#server.stop(true);
+    this.#open.clear();
+  }
+
+  restart(): void {
+    this.#server = this.#serve(this.#port);
+  }
+
+  /** Resolves when so many streams were requested. */
+  async requested(count: number): Promise<void> {
+    while (this.streams.length < count) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#watchers.push(resolve);
+      await promise;
+    }
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop(true);
+  }
+
+  #serve(port: number) {
+    return Bun.serve({ hostname: "127.0.0.1", port, idleTimeout: 0, fetch: (request) => this.#answer(request) });
+  }
+
+  #answer(request: Request): Response | Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (!pathname.endsWith("/stream"))
+      return (
+        this.answers.get(pathname)?.(request) ?? Response.json({ code: "not_found", detail: "" }, { status: 404 })
+      );
+    this.streams.push({ path: pathname, after: request.headers.get("last-event-id") });
+    const instead = this.answers.get("stream");
+    let own: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        own = controller;
+        this.#open.add(controller);
+        controller.enqueue(new TextEncoder().encode(": connected\n\n"));
+      },
+      cancel: () => void this.#open.delete(own),
+    });
+    const notify = () => {
+      for (const watch of this.#watchers.splice(0)) watch();
+    };
+    queueMicrotask(notify);
+    if (instead) return instead(request);
+    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  }
+}
