@@ -8,6 +8,9 @@ export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
+  on?(event: "resize" | "drain", listener: () => void): unknown;
+  off?(event: "resize" | "drain", listener: () => void): unknown;
 }
 
 /** One of several things to choose from. */
@@ -54,6 +57,16 @@ export interface Io {
   readStdin(limit: number): Promise<Uint8Array>;
   /** Runs a command line of the user, such as an editor, on this terminal until it ends. */
   runOnTerminal(commandLine: string, args: readonly string[]): Promise<TerminalExit>;
+  /**
+   * Calls back for each key, without Enter and without showing it, until the returned function is called. Ctrl-C still
+   * interrupts. Nothing without a terminal.
+   */
+  onKey(listener: (key: string) => void): () => void;
+  /**
+   * Calls back before a signal ends the process (SIGTERM, SIGHUP), or before it exits in any other way, until the
+   * returned function is called.
+   */
+  onExit(listener: () => void): () => void;
   /** The name of the user in the operating system. */
   osUser(): string;
   /** Resolves after the time; rejects at once when the signal aborts. */
@@ -90,6 +103,8 @@ export function systemIo(): Io {
     readStdin,
     runOnTerminal: async (commandLine, args) =>
       (await import("./run_on_terminal.ts")).runOnTerminal(commandLine, args),
+    onKey,
+    onExit,
     osUser: () => {
       try {
         return userInfo().username;
@@ -131,6 +146,42 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
   } finally {
     process.removeListener("SIGINT", onInterrupt);
   }
+}
+
+function onKey(listener: (key: string) => void): () => void {
+  const { stdin } = process;
+  if (!stdin.isTTY) return () => {};
+  const onData = (data: Buffer) => {
+    // In raw mode, Ctrl-C is a key like any other.
+    if (data.includes(3)) process.kill(process.pid, "SIGINT");
+    else listener(data.toString());
+  };
+  stdin.setRawMode(true);
+  stdin.on("data", onData);
+  stdin.resume();
+  return () => {
+    stdin.off("data", onData);
+    stdin.setRawMode(false);
+    stdin.pause();
+  };
+}
+
+function onExit(listener: () => void): () => void {
+  const onSignal = (signal: NodeJS.Signals) => {
+    stop();
+    listener();
+    // As if nobody had listened.
+    process.kill(process.pid, signal);
+  };
+  const stop = () => {
+    process.off("exit", listener);
+    process.off("SIGTERM", onSignal);
+    process.off("SIGHUP", onSignal);
+  };
+  process.on("exit", listener);
+  process.on("SIGTERM", onSignal);
+  process.on("SIGHUP", onSignal);
+  return stop;
 }
 
 async function readStdin(limit: number): Promise<Uint8Array> {

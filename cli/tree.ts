@@ -50,6 +50,7 @@ const incident: Group = {
     declare: report,
     list: () => import("./commands/incident/list.ts"),
     view: () => import("./commands/incident/view.ts"),
+    watch: () => import("./commands/incident/watch.ts"),
     use: () => import("./commands/incident/use.ts"),
     current: () => import("./commands/incident/current.ts"),
     update: () => import("./commands/incident/update.ts"),

@@ -20,7 +20,7 @@ export class ApiClient {
   constructor(
     protected readonly io: Io,
     readonly session: Session,
-    protected readonly signal: AbortSignal,
+    readonly signal: AbortSignal,
   ) {}
 
   /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */

@@ -28,7 +28,9 @@ test("lines end with LF, CR or CRLF, wherever a chunk ends", () => {
     { event: "message", data: "c", id: "" },
   ];
   for (const end of ["\n", "\r", "\r\n"])
-    expect(messagesOf(["data: a", "data: b", "", "data: c", "", "data: cut off"].join(end))).toEqual(expected);
+    expect(messagesOf(["data: a", "data: b", "", "data: c", "", "data: cut off"].join(end))).toEqual(
+      expected,
+    );
 });
 
 test("a byte order mark, comments, unknown fields and a missing space are allowed", () => {

@@ -66,6 +66,8 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
     runOnTerminal: async (commandLine) => {
       throw new Error(`unexpected program: ${commandLine}`);
     },
+    onKey: () => () => {},
+    onExit: () => () => {},
     osUser: () => "ada",
     sleep: async (milliseconds, signal) => {
       signal.throwIfAborted();

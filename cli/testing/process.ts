@@ -54,6 +54,7 @@ export function spawnSvc(
     /** On stderr, so far. */
     said: () => stderr.text,
     says: (text: string) => stderr.shows((all) => all.includes(text)),
+    prints: (text: string) => stdout.shows((all) => all.includes(text)),
   };
 }
 

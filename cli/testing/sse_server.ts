@@ -6,7 +6,7 @@ export class SseServer {
   readonly answers = new Map<string, (request: Request) => Response | Promise<Response>>();
   #server: Bun.Server<undefined>;
   readonly #port: number;
-  #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  #open = new Map<ReadableStreamDefaultController<Uint8Array>, string>();
   #watchers: (() => void)[] = [];
 
   constructor(port = 0) {
@@ -18,9 +18,10 @@ export class SseServer {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Sends to every open stream. */
-  send(text: string): void {
-    for (const controller of this.#open) controller.enqueue(new TextEncoder().encode(text));
+  /** Sends to every open stream, or to those of a path. */
+  send(text: string, path?: string): void {
+    for (const [controller, at] of this.#open)
+      if (path === undefined || path === at) controller.enqueue(new TextEncoder().encode(text));
   }
 
   event(event: { id: number }): void {
@@ -29,7 +30,7 @@ export class SseServer {
 
   /** Ends every open stream as a server that drains does. */
   end(): void {
-    for (const controller of this.#open) controller.close();
+    for (const controller of this.#open.keys()) controller.close();
     this.#open.clear();
   }
 
@@ -56,24 +57,36 @@ export class SseServer {
     return this.#server.stop(true);
   }
 
+  /** What a new stream begins with. */
+  protected first(_path: string, _after: string | null): string {
+    return ": connected\n\n";
+  }
+
   #serve(port: number) {
-    return Bun.serve({ hostname: "127.0.0.1", port, idleTimeout: 0, fetch: (request) => this.#answer(request) });
+    return Bun.serve({
+      hostname: "127.0.0.1",
+      port,
+      idleTimeout: 0,
+      fetch: (request) => this.#answer(request),
+    });
   }
 
   #answer(request: Request): Response | Promise<Response> {
     const { pathname } = new URL(request.url);
     if (!pathname.endsWith("/stream"))
       return (
-        this.answers.get(pathname)?.(request) ?? Response.json({ code: "not_found", detail: "" }, { status: 404 })
+        this.answers.get(pathname)?.(request) ??
+        Response.json({ code: "not_found", detail: "" }, { status: 404 })
       );
-    this.streams.push({ path: pathname, after: request.headers.get("last-event-id") });
+    const after = request.headers.get("last-event-id");
+    this.streams.push({ path: pathname, after });
     const instead = this.answers.get("stream");
     let own: ReadableStreamDefaultController<Uint8Array>;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         own = controller;
-        this.#open.add(controller);
-        controller.enqueue(new TextEncoder().encode(": connected\n\n"));
+        this.#open.set(controller, pathname);
+        controller.enqueue(new TextEncoder().encode(this.first(pathname, after)));
       },
       cancel: () => void this.#open.delete(own),
     });

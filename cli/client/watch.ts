@@ -1,0 +1,211 @@
+import { NotFound, Refused, Unavailable } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { canDraw, type Display, statusLine, writeSlowly } from "../screen.ts";
+import { follow } from "./follow.ts";
+import { IncidentClient, type IncidentDetail, type Status, type TimelineEvent } from "./incident.ts";
+import type { SseMessage } from "./sse.ts";
+import { jsonLine, plainLine, statusText, terminalLines, type WatchedEvent } from "./watch_text.ts";
+import { parseWhen } from "./when.ts";
+
+export interface WatchOptions {
+  id?: string;
+  since?: string;
+  /** "stable" or "closed" */
+  until?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** Events that are shown at first, unless --since says otherwise. */
+export const firstEvents = 10;
+const mostEvents = 1000;
+
+/** `svc incident watch` */
+export async function watchCommand(options: WatchOptions, io: Io): Promise<void> {
+  const { id, server, until } = options;
+  const since = options.since === undefined ? undefined : parseWhen("--since", options.since, io.clock.now());
+  if (id === undefined) {
+    if (until !== undefined) throw new UsageError("--until needs an incident: svc incident watch ID");
+    const { watchBoard } = await import("./watch_board.ts");
+    return watchBoard(io, server, since, options.json === true);
+  }
+  let watch: IncidentWatch | undefined;
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const incident = await client.resolve(id);
+      watch = new IncidentWatch(io, client, incident, options);
+      await watch.run(since);
+    });
+  } finally {
+    // Also after Ctrl-C, which does not wait for the work.
+    watch?.close();
+  }
+}
+
+/** Events of one incident as they happen, and its state in a line below them if the terminal can draw. */
+class IncidentWatch {
+  #incident: IncidentDetail;
+  #connection: string | undefined;
+  /** The id of the last event that was shown or that is older than what is shown. */
+  #last = 0;
+  #display: Display | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #refetching: Promise<void> | undefined;
+  #isStale = false;
+
+  constructor(
+    readonly io: Io,
+    readonly client: IncidentClient,
+    incident: IncidentDetail,
+    readonly options: WatchOptions,
+  ) {
+    this.#incident = incident;
+    if (options.json || !canDraw(io.stdout, io.env)) return;
+    this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#connection));
+    this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
+  }
+
+  async run(since: Date | undefined): Promise<void> {
+    const { io, client, options } = this;
+    const path = `/incidents/${this.#incident.id}`;
+    const { events, last } = await readEvents(client, this.#incident.id, since);
+    this.#last = last;
+    await this.#show(events);
+    // After the events: what happens from now on is in the stream.
+    this.#incident = await client.get(String(this.#incident.id));
+    this.#display?.refresh();
+    if (isReached(this.#incident.status, options.until)) return;
+    const stream = follow({
+      ...{ io, session: client.session, signal: client.signal },
+      ...{ path: `${path}/stream`, after: String(last) },
+    });
+    let isLost = false;
+    try {
+      for await (const news of stream) {
+        if (news.type === "lost") {
+          if (!isLost) this.#complain(`${news.reason}; reconnecting`);
+          isLost = true;
+        } else if (news.type === "open") {
+          if (isLost) this.#complain(undefined);
+          isLost = false;
+        } else if (await this.#receive(news.message)) return;
+      }
+    } catch (error) {
+      throw error instanceof NotFound ? this.#gone(error) : error;
+    }
+  }
+
+  /** Whether this was what the user waits for. */
+  async #receive(message: SseMessage): Promise<boolean> {
+    const event = eventOf(message, this.client);
+    if (event === undefined || event.id <= this.#last) return false;
+    this.#last = event.id;
+    if (/^(incident|role|participant)\./.test(event.kind)) this.#refetch();
+    await this.#show([event]);
+    const { until } = this.options;
+    const status = statusAfter[event.kind];
+    if (status === undefined || !isReached(status, until)) return false;
+    await this.#refetching;
+    return true;
+  }
+
+  async #show(events: readonly TimelineEvent[]): Promise<void> {
+    const { io, options } = this;
+    const { name: incident } = this.#incident;
+    const watched = events.map((event): WatchedEvent => ({ ...event, incident }));
+    if (this.#display) this.#display.print(watched.flatMap((event) => terminalLines(event, io)));
+    else if (options.json) await writeSlowly(io.stdout, watched.map(jsonLine).join(""));
+    else if (io.stdout.isTTY)
+      await writeSlowly(
+        io.stdout,
+        watched.flatMap((event) => terminalLines(event, io).map((line) => `${line}\n`)).join(""),
+      );
+    else await writeSlowly(io.stdout, watched.map(plainLine).join(""));
+  }
+
+  /** Reads the state of the incident again, once at a time. */
+  #refetch(): void {
+    this.#isStale = true;
+    this.#refetching ??= (async () => {
+      while (this.#isStale) {
+        this.#isStale = false;
+        // The stream says whether the incident is gone.
+        const now = await this.client.get(String(this.#incident.id)).catch(() => undefined);
+        if (now) this.#incident = now;
+        this.#display?.refresh();
+      }
+    })().finally(() => {
+      this.#refetching = undefined;
+    });
+  }
+
+  #complain(reason: string | undefined): void {
+    this.#connection = reason === undefined ? undefined : "reconnecting";
+    if (reason === undefined) this.#refetch();
+    if (this.#display) this.#display.refresh();
+    else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
+  }
+
+  #gone(error: NotFound): NotFound {
+    return new NotFound(`${this.#incident.name} is no longer visible to you`, { cause: error });
+  }
+
+  close(): void {
+    clearInterval(this.#ticker);
+    this.#display?.close();
+  }
+}
+
+const statusAfter: Readonly<Record<string, Status | undefined>> = {
+  "incident.reported": "Active",
+  "incident.reopened": "Active",
+  "incident.stable": "Stable",
+  "incident.closed": "Closed",
+};
+
+/** A closed incident is stable, too. */
+function isReached(status: Status, until: WatchOptions["until"]): boolean {
+  return until !== undefined && (status === "Closed" || (until === "stable" && status === "Stable"));
+}
+
+/** The event in a message of a stream; undefined for what this release does not know. @throws Refused */
+function eventOf({ event, data }: SseMessage, { session }: IncidentClient): TimelineEvent | undefined {
+  if (event !== "event") return undefined;
+  const value = parseObject(data);
+  if (value === undefined || !isEvent(value))
+    throw new Refused(`${session.server.base} sent an invalid event`);
+  return value;
+}
+
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isEvent(value: object): value is TimelineEvent {
+  const { id, at, actor, kind, description } = value as Record<string, unknown>;
+  const texts = [at, actor, kind, description];
+  return Number.isSafeInteger(id) && texts.every((text) => typeof text === "string");
+}
+
+/**
+ * The newest events of an incident, oldest first: ten, or those since a time, up to a thousand. `last` is the id after
+ * which the stream continues.
+ */
+export async function readEvents(
+  client: IncidentClient,
+  id: number,
+  since: Date | undefined,
+): Promise<{ events: TimelineEvent[]; last: number }> {
+  const path = `/incidents/${id}/events/`;
+  const newest = await client.list<TimelineEvent>(path, {}, since === undefined ? firstEvents : mostEvents);
+  if (!newest.every(isEvent)) throw new Unavailable(`${client.session.server.base} sent an invalid event`);
+  const last = Math.max(0, ...newest.map((event) => event.id));
+  const shown = since === undefined ? newest : newest.filter(({ at }) => new Date(at) >= since);
+  return { events: shown.sort((a, b) => a.id - b.id), last };
+}

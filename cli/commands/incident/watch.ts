@@ -1,0 +1,40 @@
+import { clientArgs } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Show an incident, or all open ones, as they change",
+  args: {
+    id: {
+      type: "positional",
+      required: false,
+      metavar: "ID",
+      description: "The incident: INC-7, its number or its URL (default: all that are open)",
+    },
+    since: {
+      ...{ type: "string", metavar: "TIME" },
+      description: "Begin with the events since then: 2h, 14:05, 2026-11-20 (default: the last ten)",
+    },
+    until: {
+      ...{ type: "enum", choices: ["stable", "closed"], metavar: "STATUS" },
+      description: "End when the incident is",
+    },
+    server: clientArgs.server,
+    json: { type: "boolean", description: "Print a line of JSON for each event" },
+  },
+  examples: [
+    "svc incident watch",
+    "svc incident watch INC-44",
+    "svc incident watch INC-44 --since 1h",
+    "svc incident watch INC-44 --until stable && echo Done",
+    "svc incident watch --json | jq -r 'select(.kind == \"incident.reported\") | .incident'",
+  ],
+  notes: [
+    `It goes on until Ctrl-C, until STATUS is reached, or until you may no longer see the incident. If the connection is
+    lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the
+    screen, and q leaves it. Without a terminal, it prints a line for each event.`,
+  ],
+  async run(options, io) {
+    const { watchCommand } = await import("../../client/watch.ts");
+    await watchCommand(options, io);
+  },
+});

@@ -1,0 +1,101 @@
+import type { Environment } from "../platform/variable.ts";
+import type { Io, Output } from "./io.ts";
+
+// Draws on a terminal while something is watched: either lines that scroll above a line which stays, or the whole screen.
+// What is drawn fits the terminal; control sequences in it are ours alone.
+
+const clearLine = "\r\x1b[K";
+const clearBelow = "\x1b[J";
+const enterScreen = "\x1b[?1049h\x1b[?25l";
+const leaveScreen = "\x1b[?25h\x1b[?1049l";
+/** A terminal that knows these shows everything between them at once. */
+const beginUpdate = "\x1b[?2026h";
+const endUpdate = "\x1b[?2026l";
+
+/** Whether lines can be replaced: a terminal that is not dumb and that knows its size. */
+export function canDraw({ isTTY, columns }: Output, { TERM }: Environment): boolean {
+  return isTTY === true && (columns ?? 0) > 0 && TERM !== "dumb";
+}
+
+/** What is drawn while something is watched. */
+export interface Display {
+  /** Shows lines that stay. */
+  print(lines: readonly string[]): void;
+  /** Draws again what changes: with the time, or with the size of the terminal. */
+  refresh(): void;
+  /** Leaves the terminal as it was. May be called twice. */
+  close(): void;
+}
+
+/** Lines that scroll, and one line below them that is drawn again and again. `status` gets the width it may have. */
+export function statusLine(io: Io, status: (width: number) => string): Display {
+  const { stdout } = io;
+  let shown = 0;
+  const width = () => Math.max(1, (stdout.columns ?? 80) - 1);
+  const clear = () => {
+    // A terminal that became narrower has wrapped the line.
+    const more = Math.max(0, Math.ceil(shown / (stdout.columns || 80)) - 1);
+    return `${"\x1b[1A".repeat(more)}${clearLine}${more > 0 ? clearBelow : ""}`;
+  };
+  let drawn = "";
+  const draw = (above: string, isResized = false) => {
+    const line = status(width());
+    if (above === "" && line === drawn && !isResized) return;
+    drawn = line;
+    const text = `${beginUpdate}${clear()}${above}${line}${endUpdate}`;
+    shown = Bun.stringWidth(line);
+    stdout.write(text);
+  };
+  const refresh = () => draw("");
+  const close = closing(
+    io,
+    () => draw("", true),
+    () => stdout.write(shown > 0 ? "\n" : ""),
+  );
+  return { print: (lines) => draw(lines.map((line) => `${line}\n`).join("")), refresh, close };
+}
+
+/** The whole screen. `lines` gets the size, and `last` is what stays on the terminal afterwards. */
+export function fullScreen(
+  io: Io,
+  lines: (columns: number, rows: number) => readonly string[],
+  last: () => readonly string[],
+): Display {
+  const { stdout } = io;
+  const refresh = () => {
+    const rows = stdout.rows || 24;
+    const shown = lines(stdout.columns || 80, rows).slice(0, rows);
+    const text = shown.map((line) => `${line}\x1b[K`).join("\r\n");
+    stdout.write(`${beginUpdate}\x1b[H${text}${clearBelow}${endUpdate}`);
+  };
+  stdout.write(enterScreen);
+  const close = closing(io, refresh, () => {
+    stdout.write(leaveScreen);
+    for (const line of last()) stdout.write(`${line}\n`);
+  });
+  return { print: refresh, refresh, close };
+}
+
+/** Draws again when the size changes, and calls `finish` once at the end, whatever ends the process. */
+function closing({ stdout, onExit }: Io, refresh: () => void, finish: () => void): () => void {
+  const stopListening = onExit(() => close());
+  stdout.on?.("resize", refresh);
+  let isClosed = false;
+  const close = () => {
+    if (isClosed) return;
+    isClosed = true;
+    stdout.off?.("resize", refresh);
+    stopListening();
+    finish();
+  };
+  return close;
+}
+
+/** Writes, and waits while a slow reader has not read what was written before. */
+export async function writeSlowly(stdout: Output, text: string): Promise<void> {
+  if (stdout.write(text) !== false || stdout.on === undefined) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stdout.on("drain", resolve);
+  await promise;
+  stdout.off?.("drain", resolve);
+}

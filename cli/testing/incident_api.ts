@@ -1,0 +1,70 @@
+import { SseServer } from "./sse_server.ts";
+
+/** Events and incidents as the API has them, of an imaginary server that a test controls. */
+export class IncidentApi extends SseServer {
+  readonly incidents = new Map<number, Record<string, unknown>>();
+  readonly events = new Map<number, Record<string, unknown>[]>();
+  #nextEvent = 1;
+
+  constructor() {
+    super();
+    this.answers.set("/incidents/", ({ url }) => {
+      const status = new URL(url).searchParams.get("status");
+      const items = [...this.incidents.values()].filter((one) => status === null || one.status === status);
+      return page(items);
+    });
+  }
+
+  /** Adds an incident, or changes it. */
+  incident(id: number, values: Record<string, unknown> = {}): void {
+    const known = this.incidents.get(id);
+    const version = Number(known?.version ?? 0) + 1;
+    const incident = { ...(known ?? { ...ordinary, id, name: `INC-${id}` }), ...values, version };
+    this.incidents.set(id, incident);
+    const detail = () =>
+      this.incidents.has(id)
+        ? Response.json(this.incidents.get(id))
+        : Response.json({ code: "not_found", detail: "Not found" }, { status: 404 });
+    for (const ref of [id, `INC-${id}`]) this.answers.set(`/incidents/${ref}`, detail);
+    this.answers.set(`/incidents/${id}/events/`, ({ url }) => {
+      const limit = Number(new URL(url).searchParams.get("limit"));
+      const newest = [...(this.events.get(id) ?? [])].reverse();
+      return page(newest.slice(0, limit));
+    });
+  }
+
+  /** Something happens: the timeline has it, and streams tell of it. */
+  happens(id: number, description: string, values: Record<string, unknown> = {}) {
+    const event = {
+      ...{ id: this.#nextEvent++, at: new Date().toISOString(), actor: "dana@example.com", source: "core" },
+      ...{ kind: "note", description, data: {}, ...values },
+    };
+    this.events.set(id, [...(this.events.get(id) ?? []), event]);
+    const { name } = this.incidents.get(id)!;
+    this.send(messageOf(event), `/incidents/${id}/stream`);
+    this.send(`event: incident\ndata: ${JSON.stringify({ id, name })}\n\n`, "/incidents/stream");
+    return event;
+  }
+
+  /** What happened after the last event that the client has. */
+  protected override first(path: string, after: string | null): string {
+    const id = Number(/\d+/.exec(path)?.[0]);
+    const missed = (this.events.get(id) ?? []).filter((event) => Number(event.id) > Number(after));
+    return [": connected\n\n", ...missed.map(messageOf)].join("");
+  }
+}
+
+const messageOf = (event: Record<string, unknown>) =>
+  `id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`;
+
+const page = (items: unknown[]) => Response.json({ items, next_cursor: null });
+
+const ordinary = {
+  ...{ title: "Checkout is down", description: "", status: "Active", visibility: "Open" },
+  ...{ incident_type_id: 1, incident_type: { id: 1, name: "Other" } },
+  ...{ incident_priority_id: 1, incident_priority: { id: 1, name: "High" }, resolution: null },
+  ...{ reported_at: new Date(Date.now() - 720_000).toISOString(), stable_at: null, closed_at: null, cost: 0 },
+  reporter: null,
+  commander: { id: 1, name: "Dana", email: "dana@example.com" },
+  conversations: [],
+};
