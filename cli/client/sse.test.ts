@@ -18,14 +18,14 @@ function messagesOf(text: string) {
 
 test("a message has a name, data and an id", () => {
   expect(messagesOf('id: 7\nevent: event\ndata: {"id":7}\n\n')).toEqual([
-    { event: "event", data: '{"id":7}', id: "7" },
+    { event: "event", data: '{"id":7}', id: "7", previousId: "" },
   ]);
 });
 
 test("lines end with LF, CR or CRLF, wherever a chunk ends", () => {
   const expected = [
-    { event: "message", data: "a\nb", id: "" },
-    { event: "message", data: "c", id: "" },
+    { event: "message", data: "a\nb", id: "", previousId: "" },
+    { event: "message", data: "c", id: "", previousId: "" },
   ];
   for (const end of ["\n", "\r", "\r\n"])
     expect(messagesOf(["data: a", "data: b", "", "data: c", "", "data: cut off"].join(end))).toEqual(
@@ -35,12 +35,14 @@ test("lines end with LF, CR or CRLF, wherever a chunk ends", () => {
 
 test("a byte order mark, comments, unknown fields and a missing space are allowed", () => {
   expect(messagesOf("\ufeff: welcome\ndata:x\nfoo: bar\ndata\n\n:\n\n")).toEqual([
-    { event: "message", data: "x\n", id: "" },
+    { event: "message", data: "x\n", id: "", previousId: "" },
   ]);
 });
 
 test("characters of several bytes may be cut", () => {
-  expect(messagesOf("data: 障害 🚒\n\n")).toEqual([{ event: "message", data: "障害 🚒", id: "" }]);
+  expect(messagesOf("data: 障害 🚒\n\n")).toEqual([
+    { event: "message", data: "障害 🚒", id: "", previousId: "" },
+  ]);
 });
 
 test("a message without data is none, but its id counts", () => {
@@ -48,7 +50,9 @@ test("a message without data is none, but its id counts", () => {
   expect(parser.lastEventId).toBe("3");
   expect(parser.push(bytes("id: 9\nevent: tick\n\n"))).toEqual([]);
   expect(parser.lastEventId).toBe("9");
-  expect(parser.push(bytes("data: x\n\n"))).toEqual([{ event: "message", data: "x", id: "9" }]);
+  expect(parser.push(bytes("data: x\n\n"))).toEqual([
+    { event: "message", data: "x", id: "9", previousId: "9" },
+  ]);
 });
 
 test("the id of a message that was cut off does not count", () => {

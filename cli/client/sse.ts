@@ -8,6 +8,8 @@ export interface SseMessage {
   data: string;
   /** The last id of the stream so far; empty before the first. */
   id: string;
+  /** The one before. */
+  previousId: string;
 }
 
 /** Characters of one message. The longest event of an incident has about 20,000. */
@@ -82,9 +84,10 @@ export class SseParser {
   }
 
   #dispatch(): SseMessage | undefined {
-    this.lastEventId = this.#id;
-    const { lastEventId: id } = this;
-    const message = { event: this.#event || "message", data: this.#data.join("\n"), id };
+    const { lastEventId: previousId } = this;
+    const id = this.#id;
+    this.lastEventId = id;
+    const message = { event: this.#event || "message", data: this.#data.join("\n"), id, previousId };
     const isEmpty = this.#data.length === 0;
     this.#event = "";
     this.#data = [];

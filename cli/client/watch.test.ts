@@ -72,12 +72,27 @@ describe("through a pipe", () => {
     await says("connected again");
     expect(server.streams[1]).toEqual({ path: "/incidents/7/stream", after: "2" });
     // The server repeats one: it is not shown again.
-    server.event(server.events.get(7)![1]! as { id: number });
+    server.event(server.events.get(7)![1]!);
     server.happens(7, "Closed", { kind: "incident.closed" });
     const { code, stdout, stderr } = await finished;
     expect(code).toBe(0);
     expect(stdout.match(/Note: before/g)).toHaveLength(1);
     expect(stderr).toMatch(/^svc: .*; reconnecting\nsvc: connected again\n$/);
+  });
+
+  test("shows events with smaller ids after a backup was restored", async () => {
+    for (let count = 0; count < 5; count += 1) server.happens(7, "Note: lost");
+    const { finished } = watchPiped("INC-7", "--until", "closed", "--json");
+    await server.requested(1);
+    // The server says where the client stands: there is no event after 3.
+    server.send("retry: 1000\nid: 3\n\n");
+    server.event({ ...server.events.get(7)![0]!, id: 4, kind: "incident.closed" });
+    const { stdout } = await finished;
+    const ids = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).id);
+    expect(ids).toEqual([1, 2, 3, 4, 5, 6, 4]);
   });
 
   test.each([

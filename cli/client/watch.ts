@@ -47,8 +47,6 @@ export async function watchCommand(options: WatchOptions, io: Io): Promise<void>
 class IncidentWatch {
   #incident: IncidentDetail;
   #connection: string | undefined;
-  /** The id of the last event that was shown or that is older than what is shown. */
-  #last = 0;
   #display: Display | undefined;
   #ticker: NodeJS.Timeout | undefined;
   #refetching: Promise<void> | undefined;
@@ -70,7 +68,6 @@ class IncidentWatch {
     const { io, client, options } = this;
     const path = `/incidents/${this.#incident.id}`;
     const { events, last } = await readEvents(client, this.#incident.id, since);
-    this.#last = last;
     await this.#show(events);
     // After the events: what happens from now on is in the stream.
     this.#incident = await client.get(String(this.#incident.id));
@@ -99,8 +96,8 @@ class IncidentWatch {
   /** Whether this was what the user waits for. */
   async #receive(message: SseMessage): Promise<boolean> {
     const event = eventOf(message, this.client);
-    if (event === undefined || event.id <= this.#last) return false;
-    this.#last = event.id;
+    // Not the last event that was shown: ids are smaller after a backup was restored, and the server says from where.
+    if (event === undefined || event.id <= Number(message.previousId)) return false;
     if (/^(incident|role|participant)\./.test(event.kind)) this.#refetch();
     await this.#show([event]);
     const { until } = this.options;

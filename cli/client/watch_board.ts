@@ -175,7 +175,7 @@ class Board {
   /** Reads one incident again, and its new events. */
   async #read(id: number): Promise<void> {
     const { client } = this;
-    const last = this.#last.get(id);
+    let last = this.#last.get(id);
     const path = `/incidents/${id}/events/`;
     const [detail, newest = []] = await Promise.all([
       client.call<IncidentDetail>("GET", `/incidents/${id}`),
@@ -186,13 +186,16 @@ class Board {
       return;
     }
     this.#put(detail);
+    const top = Math.max(0, ...newest.map((event) => event.id));
+    // A restored backup: what follows gets smaller ids.
+    if (last !== undefined && top < last) last = top;
     let fresh = newest.filter((event) => event.id > (last ?? 0));
     if (last !== undefined && fresh.length === firstEvents)
       fresh = (await client.list<TimelineEvent>(path, {})).filter((event) => event.id > last);
     // Of an incident that was not on the board, such as a closed one, only what happened now is news.
     const isNew = newest.some(({ kind }) => kind === "incident.reported");
     if (last === undefined && !isNew) fresh = fresh.sort((a, b) => b.id - a.id).slice(0, 1);
-    this.#last.set(id, Math.max(last ?? 0, ...newest.map((event) => event.id)));
+    this.#last.set(id, Math.max(last ?? 0, top));
     fresh.sort((a, b) => a.id - b.id);
     await this.#show(fresh.map((event) => ({ ...event, incident: detail.name })));
   }

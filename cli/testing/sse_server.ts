@@ -24,7 +24,7 @@ export class SseServer {
       if (path === undefined || path === at) controller.enqueue(new TextEncoder().encode(text));
   }
 
-  event(event: { id: number }): void {
+  event(event: Record<string, unknown>): void {
     this.send(`id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`);
   }
 
