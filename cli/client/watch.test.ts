@@ -80,6 +80,19 @@ describe("through a pipe", () => {
     expect(stderr).toMatch(/^svc: .*; reconnecting\nsvc: connected again\n$/);
   });
 
+  test("continues when the server fails just after the first events", async () => {
+    const detail = server.answers.get("/incidents/7")!;
+    let asked = 0;
+    server.answers.set("/incidents/7", (request) =>
+      ++asked <= 2 ? detail(request) : Response.json({ detail: "Later" }, { status: 503 }),
+    );
+    const { finished } = watchPiped("7", "--until", "closed");
+    await server.requested(1);
+    expect(asked).toBe(3);
+    server.happens(7, "Closed", { kind: "incident.closed" });
+    expect(await finished).toMatchObject({ code: 0, stderr: "" });
+  });
+
   test("shows events with smaller ids after a backup was restored", async () => {
     for (let count = 0; count < 5; count += 1) server.happens(7, "Note: lost");
     const { finished } = watchPiped("INC-7", "--until", "closed", "--json");

@@ -70,8 +70,7 @@ class IncidentWatch {
     const { events, last } = await readEvents(client, this.#incident.id, since);
     await this.#show(events);
     // After the events: what happens from now on is in the stream.
-    this.#incident = await client.get(String(this.#incident.id));
-    this.#display?.refresh();
+    await this.#refetch();
     if (isReached(this.#incident.status, options.until)) return;
     const stream = follow({
       ...{ io, session: client.session, signal: client.signal },
@@ -98,7 +97,7 @@ class IncidentWatch {
     const event = eventOf(message, this.client);
     // Not the last event that was shown: ids are smaller after a backup was restored, and the server says from where.
     if (event === undefined || event.id <= Number(message.previousId)) return false;
-    if (/^(incident|role|participant)\./.test(event.kind)) this.#refetch();
+    if (/^(incident|role|participant)\./.test(event.kind)) void this.#refetch();
     await this.#show([event]);
     const { until } = this.options;
     const status = statusAfter[event.kind];
@@ -122,12 +121,12 @@ class IncidentWatch {
   }
 
   /** Reads the state of the incident again, once at a time. */
-  #refetch(): void {
+  #refetch(): Promise<void> {
     this.#isStale = true;
     this.#refetching ??= (async () => {
       while (this.#isStale) {
         this.#isStale = false;
-        // The stream says whether the incident is gone.
+        // The stream says whether the incident, or the server, is gone.
         const now = await this.client.get(String(this.#incident.id)).catch(() => undefined);
         if (now) this.#incident = now;
         this.#display?.refresh();
@@ -135,11 +134,12 @@ class IncidentWatch {
     })().finally(() => {
       this.#refetching = undefined;
     });
+    return this.#refetching;
   }
 
   #complain(reason: string | undefined): void {
     this.#connection = reason === undefined ? undefined : "reconnecting";
-    if (reason === undefined) this.#refetch();
+    if (reason === undefined) void this.#refetch();
     if (this.#display) this.#display.refresh();
     else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
   }

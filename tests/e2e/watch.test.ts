@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { populate } from "../../core/populate/populate.ts";
+import { type Person, personOf } from "../support/http/people.ts";
+import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
+import { Program } from "../support/process/program.ts";
+import { freePort, listening } from "../support/process/stack.ts";
+
+/** `svc incident watch` against a real server, which is killed and starts again while others write. */
+
+setDefaultTimeout(60_000);
+
+/** Never stops: others write through it. */
+let writer: TestServer;
+let alice: Person;
+let home: string;
+let token: string;
+let port: number;
+let incident: { id: number; name: string; version: number };
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "svc-watch-"));
+  writer = await startTestServer({ pluginDocument: "markdown", pluginConversation: "channel" });
+  writer.clock.advance((Date.now() - writer.clock.now().getTime()) / 1000);
+  await populate(writer.db, writer.clock);
+  alice = await personOf(writer, "alice@example.com", ["admin"]);
+  port = await freePort();
+});
+afterAll(async () => {
+  await writer?.[Symbol.asyncDispose]();
+  rmSync(home, { recursive: true });
+});
+beforeEach(async () => {
+  token = await signInToken(writer);
+  incident = await report("Open");
+});
+
+async function report(visibility: string): Promise<typeof incident> {
+  const { body, headers } = await alice.call("POST", "/incidents/", {
+    ...{ title: "Checkout is down", description: "", visibility },
+    ...{ incident_type_id: 1, incident_priority_id: 1 },
+  });
+  const path = headers.get("location") ?? `/incidents/${body.id}`;
+  return (await alice.call("GET", path)).body;
+}
+
+/** The server of those who watch. It shares the database with the writer, and starts again at the same address. */
+async function startServer(): Promise<Program> {
+  const { config, databaseUrl, issuer, url } = writer;
+  const server = svc(["server", "start", "server/main:app", "--port", String(port)], {
+    ...{ SVC_DATABASE_URL: databaseUrl, SVC_DOMAIN: "example.com", SVC_PUBLIC_URL: url },
+    ...{ SVC_OIDC_ISSUER: issuer.url, SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret },
+    ...{
+      SVC_KEY_SECRET: config.keySecret,
+      SVC_PLUGIN_DOCUMENT: "markdown",
+      SVC_PLUGIN_CONVERSATION: "channel",
+    },
+  });
+  await listening(server);
+  return server;
+}
+
+function svc(args: string[], env: Record<string, string>, columns?: number): Program {
+  const base = { PATH: process.env.PATH, HOME: home, TZ: "UTC", TERM: "xterm-256color" };
+  return new Program(args, { env: { ...base, ...env }, cwd: home, columns });
+}
+
+const watch = (words: string[], columns?: number) =>
+  svc(["incident", "watch", ...words], { SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: token }, columns);
+
+async function note(text: string): Promise<void> {
+  const { http, body } = await alice.call("POST", `/incidents/${incident.id}/events/`, { description: text });
+  expect(http, JSON.stringify(body)).toBe(201);
+}
+
+async function close(): Promise<void> {
+  const { body: now } = await alice.call("GET", `/incidents/${incident.id}`);
+  const { title, description, visibility, incident_type_id, incident_priority_id, version } = now;
+  const fields = { title, description, visibility, incident_type_id, incident_priority_id, version };
+  const values = { ...fields, status: "Closed", resolution: "Rolled back" };
+  expect((await alice.call("PUT", `/incidents/${incident.id}`, values)).http).toBe(200);
+}
+
+/** The ids of the events, in order, up to the one that closed the incident. */
+async function timeline(): Promise<number[]> {
+  const events: { id: number; kind: string }[] = [];
+  let cursor = "";
+  do {
+    const { body } = await alice.call("GET", `/incidents/${incident.id}/events/?limit=100${cursor}`);
+    events.push(...body.items);
+    cursor = body.next_cursor === null ? "" : `&cursor=${body.next_cursor}`;
+  } while (cursor !== "");
+  events.sort((a, b) => a.id - b.id);
+  return events.slice(0, events.findIndex(({ kind }) => kind === "incident.closed") + 1).map(({ id }) => id);
+}
+
+test.each([
+  ["killed", "SIGKILL"],
+  ["stopped", "SIGTERM"],
+] as const)("no event is lost or repeated when the server is %s and starts again", async (_how, signal) => {
+  await using first = await startServer();
+  await using watcher = watch([incident.name, "--json", "--until", "closed", "--since", "1d"]);
+  let notes = 0;
+  const write = async (count: number) => {
+    for (const last = notes + count; notes < last;) await note(`Note ${++notes}`);
+  };
+  const writing = write(200);
+  await watcher.says(/Note 10"/);
+  first.kill(signal);
+  await first.exit();
+  await watcher.says(/reconnecting/);
+  await writing;
+  await using _second = await startServer();
+  await watcher.says(/connected again/);
+  await write(10);
+  await close();
+  expect(await watcher.exit()).toBe(0);
+  const seen = watcher.stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(seen.map(({ id }) => id)).toEqual(await timeline());
+  expect(new Set(seen.map((event) => event.incident))).toEqual(new Set([incident.name]));
+  expect(watcher.stderr).toMatch(/^svc: .*; reconnecting\nsvc: connected again\n$/);
+});
+
+test("a terminal shows an event at once, and the new state", async () => {
+  await using _server = await startServer();
+  await using watcher = watch([incident.name], 80);
+  await watcher.says(/ · .*Active.* · Checkout is down/);
+  const begun = performance.now();
+  await note("Rolled back");
+  await watcher.says(/alice {2}.*Rolled back/);
+  // Without a hint, the server would read it after up to five seconds.
+  expect(performance.now() - begun).toBeLessThan(2000);
+  await close();
+  await watcher.says(/ · .*Closed.* · Checkout is down/);
+  watcher.press("\x03");
+  expect(await watcher.exit()).toBe(130);
+});
+
+test("it ends when the user may no longer see the incident, and when they sign out", async () => {
+  await using _server = await startServer();
+  await personOf(writer, "bob@example.com");
+  const bobToken = await signInToken(writer);
+  const asBob = () =>
+    svc(["incident", "watch", incident.name], {
+      ...{ SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: bobToken },
+    });
+  await using excluded = asBob();
+  await excluded.says(/Checkout is down/);
+  const { body: now } = await alice.call("GET", `/incidents/${incident.id}`);
+  const { title, description, status, resolution, incident_type_id, incident_priority_id, version } = now;
+  const fields = { title, description, status, resolution, incident_type_id, incident_priority_id, version };
+  await alice.call("PUT", `/incidents/${incident.id}`, { ...fields, visibility: "Restricted" });
+  expect(await excluded.exit()).toBe(1);
+  expect(excluded.stderr).toEndWith(`svc: ${incident.name} is no longer visible to you\n`);
+
+  incident = await report("Open");
+  await using signedOut = asBob();
+  await signedOut.says(/Checkout is down/);
+  const headers = { authorization: `Bearer ${bobToken}` };
+  expect((await writer.fetch("/tokens/current", { method: "DELETE", headers })).status).toBe(204);
+  expect(await signedOut.exit()).toBe(4);
+  expect(signedOut.stderr).toEndWith("run svc login\n");
+});
