@@ -17,6 +17,9 @@ interface Given {
   sslKeyfile?: string;
   sslCertfile?: string;
   sslCaCerts?: string;
+  mtlsPort?: number;
+  mtlsKeyfile?: string;
+  mtlsCertfile?: string;
 }
 
 /** @throws UsageError for options that exclude or require each other */
@@ -42,6 +45,21 @@ export function refuseContradictions(given: Given): void {
   if (given.sslCaCerts !== undefined && given.sslCertfile === undefined) {
     throw new UsageError("--ssl-ca-certs requires --ssl-keyfile and --ssl-certfile");
   }
+  const { mtlsPort, mtlsKeyfile, mtlsCertfile } = given;
+  if ((mtlsKeyfile === undefined) !== (mtlsCertfile === undefined)) {
+    throw new UsageError("--mtls-keyfile and --mtls-certfile require each other");
+  }
+  if (mtlsCertfile !== undefined && mtlsPort === undefined) {
+    throw new UsageError("--mtls-certfile requires --mtls-port");
+  }
+  if (mtlsPort === 0) throw new UsageError("--mtls-port 0: clients would not know the address");
+  if (mtlsPort !== undefined && (mtlsCertfile ?? given.sslCertfile) === undefined) {
+    throw new UsageError(
+      "--mtls-port requires --ssl-keyfile and --ssl-certfile, or --mtls-keyfile and --mtls-certfile",
+    );
+  }
+  if (mtlsPort !== undefined && mtlsPort === port)
+    throw new UsageError("--mtls-port and --port are the same");
 }
 
 /** The descriptor of socket activation (sd_listen_fds(3)), if it is for this process and no address is given. */

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { plainAddress } from "../../platform/address.ts";
 import type { Deps, Listener } from "../deps.ts";
+import { tlsClientOf } from "./tls_client.ts";
 
 /** The headers of every answer that sets no others: it is data, not cached, and for the requesting site only. */
 export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({
@@ -46,7 +47,7 @@ export class SecurityHeaders {
 
   /** Whether the request came over TLS, to us or to a trusted proxy. The rightmost value is the nearest proxy's. */
   #byTls(request: Request): boolean {
-    if (request.url.startsWith("https:")) return true;
+    if (request.url.startsWith("https:") || tlsClientOf(request)) return true;
     if (!this.proxies.enabled) return false;
     const told = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
     const peer = plainAddress(this.listener.server?.requestIP(request)?.address ?? "");

@@ -1,4 +1,5 @@
 import type { Server, SocketAddress } from "bun";
+import { setTlsClient, tlsClientOf } from "../http/tls_client.ts";
 
 export interface GateOptions {
   /** Removed from the start of each path that has it. */
@@ -52,6 +53,7 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
+  readonly #listeners: { readonly pendingRequests: number }[] = [];
   #seen = 0;
   #closing = false;
   #lastRequest = 0;
@@ -77,6 +79,8 @@ export class Gate {
     this.#server = server;
     const { requestIP, timeout, upgrade } = server;
     server.requestIP = (request) => {
+      const tls = tlsClientOf(request);
+      if (tls) return tls.address;
       const seen = requestIP.call(server, this.#originals.get(request) ?? request);
       return addressOf ? addressOf(seen) : seen;
     };
@@ -96,7 +100,7 @@ export class Gate {
     this.#seen += 1;
     if (this.#seen === limitMaxRequests) this.enough();
     // The current request is one of the pending ones.
-    if (limitConcurrency && (this.#server?.pendingRequests ?? 0) > limitConcurrency) {
+    if (limitConcurrency && this.#pendingRequests > limitConcurrency) {
       const headers = { "retry-after": "1", connection: "close" };
       return this.#refuse(request, new Response(null, { status: 503, headers }));
     }
@@ -104,6 +108,18 @@ export class Gate {
     return answer instanceof Promise
       ? answer.then((response) => this.#finish(response))
       : this.#finish(answer);
+  }
+
+  /** Another listener, whose requests count as well. */
+  alsoServes(listener: { readonly pendingRequests: number }): void {
+    this.#listeners.push(listener);
+  }
+
+  get #pendingRequests(): number {
+    return this.#listeners.reduce(
+      (sum, { pendingRequests }) => sum + pendingRequests,
+      this.#server?.pendingRequests ?? 0,
+    );
   }
 
   /** From now on each answer closes its connection. */
@@ -134,6 +150,8 @@ export class Gate {
     url.pathname = pathname.slice(this.#root.length) || "/";
     const inner = new Request(url, request);
     this.#originals.set(inner, request);
+    const tls = tlsClientOf(request);
+    if (tls) setTlsClient(inner, tls);
     return inner;
   }
 

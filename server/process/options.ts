@@ -20,6 +20,10 @@ export interface StartOptions {
   sslKeyfile?: string;
   sslCertfile?: string;
   sslCaCerts?: string;
+  /** Where clients may authenticate with certificates, besides the other address. */
+  mtlsPort?: number;
+  mtlsKeyfile?: string;
+  mtlsCertfile?: string;
   limitConcurrency?: number;
   limitMaxRequests?: number;
   backlog?: number;

@@ -4,6 +4,7 @@ import type { AnyElysia } from "elysia";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
+import { listenMtls, type MtlsListener } from "./mtls.ts";
 import { placeOf, type StartOptions } from "./options.ts";
 import { localAddress, relay } from "./relay.ts";
 import { type FetchApp, isElysia, type Service } from "./service.ts";
@@ -30,6 +31,8 @@ const longestIdleSeconds = 255;
 export interface Serving {
   /** Where it listens, as users write it. */
   address: string;
+  /** Where clients may authenticate with certificates. */
+  mtlsAddress?: string;
   /** Keeps serving but reports that it will stop soon, so that load balancers and clients go elsewhere. */
   leave(): void;
   /**
@@ -37,6 +40,9 @@ export interface Serving {
    * @throws ConfigurationError when the files are unusable: the old ones stay in use
    */
   renewCertificate?(): Promise<void>;
+  /** Directs all new connections to this process, which replaces another one, until `shareNewConnections`. */
+  takeNewConnections(): void;
+  shareNewConnections(): void;
   /** Finishes pending requests within the grace time, then closes the connections. */
   stop(): Promise<void>;
 }
@@ -46,7 +52,7 @@ export interface Serving {
  * @throws ConfigurationError, SvcError when it cannot listen
  */
 export async function serve(
-  { app, refused, leave, drain }: Service,
+  { app, refused, leave, drain, handshakeFailed = () => {} }: Service,
   options: StartOptions,
   enough: () => void,
 ): Promise<Serving> {
@@ -63,7 +69,25 @@ export async function serve(
   const attach = () =>
     gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : onThisMachine));
   attach();
+  let mtls: MtlsListener | undefined;
+  if (options.mtlsPort !== undefined) {
+    const { mtlsPort } = options;
+    try {
+      mtls = await listenMtls(
+        { ...options, mtlsPort },
+        innerSettings(app, options),
+        handler(app, gate),
+        handshakeFailed,
+      );
+    } catch (error) {
+      await server.stop(true);
+      throw error;
+    }
+    gate.alsoServes(mtls);
+  }
   const renewCertificate = async () => {
+    await mtls?.renewCertificate();
+    if (options.sslCertfile === undefined || options.uds !== undefined) return;
     const [before, old, listening] = [server, sockets, listeningSockets()];
     server = listen(app, gate, options);
     previous.add(before);
@@ -86,9 +110,19 @@ export async function serve(
   }
   return {
     address: placeOf({ ...options, port: server.port ?? options.port }),
-    ...(options.sslCertfile === undefined || options.supervised || options.uds !== undefined
+    mtlsAddress: mtls?.address,
+    ...(options.supervised ||
+    (mtls === undefined && (options.sslCertfile === undefined || options.uds !== undefined))
       ? {}
       : { renewCertificate }),
+    takeNewConnections() {
+      if (!inner) takeNewConnections(sockets);
+      mtls?.takeNewConnections();
+    },
+    shareNewConnections() {
+      if (!inner) shareNewConnections(sockets);
+      mtls?.shareNewConnections();
+    },
     leave() {
       gate.close();
       leave?.();
@@ -98,12 +132,13 @@ export async function serve(
       gate.close();
       // Another process accepts new connections now.
       if (options.supervised || options.timeoutDrain > 0) {
-        if (!inner) ignoreNewConnections();
+        if (!inner) ignoreNewConnections(sockets);
+        mtls?.ignoreNewConnections();
         await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
       }
       const stop = async (now: boolean) => {
         const current = isElysia(app) ? app.stop(now) : server.stop(now);
-        await Promise.all([current, ...[...previous].map((one) => one.stop(now))]);
+        await Promise.all([current, mtls?.stop(now), ...[...previous].map((one) => one.stop(now))]);
       };
       // Ends held requests while their connections are open: Elysia's stop hooks run too late for that. Other
       // applications may have no `drain`.
@@ -127,6 +162,20 @@ export async function serve(
 }
 
 type Handler = (request: Request) => Response | Promise<Response>;
+
+/** How a second Bun.serve hands requests to the application. */
+function handler(app: FetchApp | AnyElysia, gate: Gate) {
+  // Elysia's handler goes through the gate, see `wrap`.
+  if (isElysia(app)) return (request: Request) => app.fetch(request);
+  return (request: Request, server: Server<unknown>) =>
+    gate.handle(request, (inner) => app.fetch(inner, server));
+}
+
+function innerSettings(app: FetchApp | AnyElysia, { timeoutKeepAlive }: StartOptions) {
+  const { maxRequestBodySize } = (isElysia(app) ? app.config.serve : undefined) ?? {};
+  const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
+  return { idleTimeout, ...(maxRequestBodySize === undefined ? {} : { maxRequestBodySize }) };
+}
 
 function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): Server<unknown> {
   const { host, port, uds, fd, supervised, timeoutKeepAlive } = options;

@@ -20,6 +20,8 @@ export interface Service {
   untilReady?: () => Promise<void>;
   /** Counts a request that was answered before it reached the application. */
   refused?: (request: Request, answer: Response) => void;
+  /** Called for TLS handshakes on the mTLS port that failed. */
+  handshakeFailed?: (reason: string, address: string | undefined) => void;
   verbosity?: Verbosity;
   /** Called when the server does not end TLS itself: warns if a TLS proxy would hide client addresses. */
   warnWithoutTls?: () => void;

@@ -13,7 +13,6 @@ import { loadApp } from "./load_app.ts";
 import type { StartOptions } from "./options.ts";
 import { type Serving, serve } from "./serve.ts";
 import type { Service } from "./service.ts";
-import { shareNewConnections, takeNewConnections } from "./socket.ts";
 import { onceMore } from "./supervise.ts";
 import { onOrder, sendToSupervisor, stopOrdered } from "./supervised.ts";
 import { certificateWarning } from "./tls.ts";
@@ -51,6 +50,8 @@ export async function startServer(options: StartOptions, environment: Environmen
   });
   const endWatchdog = options.watchdog ? startWatchdog() : undefined;
   if (!options.supervised) log.info(`listening on ${serving.address}`);
+  if (!options.supervised && serving.mtlsAddress)
+    log.info(`listening for client certificates on ${serving.mtlsAddress}`);
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
     () => renewCertificate(serving, options, log),
@@ -59,10 +60,10 @@ export async function startServer(options: StartOptions, environment: Environmen
   const { verbosity } = service;
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
   const takesNewOnes = options.takesOver && options.fd === undefined;
-  if (takesNewOnes) takeNewConnections();
+  if (takesNewOnes) serving.takeNewConnections();
   onOrder((order) => {
     if (order === "leave") serving.leave();
-    else if (order === "taken over") takesNewOnes && shareNewConnections();
+    else if (order === "taken over") takesNewOnes && serving.shareNewConnections();
     else if (typeof order === "object") void sendMetrics(service, order.question);
     else if (verbosity) verbosity.verbose = order === "log verbosely";
   });

@@ -8,6 +8,14 @@ const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs
 
 type TlsFiles = Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts">;
 
+/** The files of the mTLS port: its own, or those of the other port. */
+export function mtlsFilesOf(
+  options: Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "mtlsKeyfile" | "mtlsCertfile">,
+): TlsFiles {
+  const { mtlsKeyfile: sslKeyfile, mtlsCertfile: sslCertfile } = options;
+  return sslCertfile === undefined ? { ...options, sslCaCerts: undefined } : { sslKeyfile, sslCertfile };
+}
+
 /**
  * Reads the TLS options; undefined without a certificate.
  * @throws ConfigurationError that names the unusable file

@@ -98,6 +98,22 @@ export default defineCommand({
       metavar: "FILE",
       description: "Certificate authorities (PEM); clients must present a certificate of one of them",
     },
+    mtlsPort: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Another port, for clients that authenticate with certificates (HTTPS)",
+      parse: parsePort,
+    },
+    mtlsKeyfile: {
+      type: "string",
+      metavar: "FILE",
+      description: "Private key (PEM) of --mtls-port (default: --ssl-keyfile)",
+    },
+    mtlsCertfile: {
+      type: "string",
+      metavar: "FILE",
+      description: "Certificate chain (PEM) of --mtls-port (default: --ssl-certfile)",
+    },
     limitConcurrency: {
       type: "custom",
       metavar: "INTEGER",
@@ -167,6 +183,7 @@ export default defineCommand({
     "svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers",
     "svc server start server/main:app --workers 6",
     "svc server start server/main:app --uds /run/svc.sock",
+    "svc server start server/main:app --ssl-keyfile key.pem --ssl-certfile chain.pem --mtls-port 8443",
   ],
   notes: [
     "APP is an object with a method fetch(request), such as an Elysia application. The module is a file, relative to the working directory or absolute, or an npm package.",
@@ -221,6 +238,7 @@ export default defineCommand({
     // Workers, and a server that can reload its certificate, share the port: another program on it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
       await assertFree(host, port, "--port");
+    if (given.mtlsPort !== undefined && !supervised) await assertFree(host, given.mtlsPort, "--mtls-port");
     if (supervised || alone) {
       await startServer(options, io.env);
       return;

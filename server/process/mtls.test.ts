@@ -1,0 +1,178 @@
+import { afterAll, expect, test } from "bun:test";
+import { copyFileSync } from "node:fs";
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
+import { appFolder, messagesIn, type Started, startServing } from "../../tests/support/http/serving.ts";
+
+const certificates = new CertificateFolder();
+const folder = appFolder();
+afterAll(() => {
+  certificates[Symbol.dispose]();
+  folder[Symbol.dispose]();
+});
+const [server, other] = [certificates.server(), certificates.server()];
+const client = certificates.issue();
+const files = (of = server) => ["--mtls-keyfile", of.key, "--mtls-certfile", of.certificate];
+
+async function start(
+  args: readonly string[] = files(),
+  app = "mine:elysia",
+): Promise<Started & { mtls: number }> {
+  const mtls = await chooseFreePort("127.0.0.1");
+  const started = await startServing(folder.path, ["--mtls-port", String(mtls), ...args], { app });
+  return { ...started, mtls };
+}
+
+const get = (port: number, path = "/", init: BunFetchRequestInit = {}) =>
+  fetch(`https://127.0.0.1:${port}${path}`, { tls: tlsWith(client), keepalive: false, ...init });
+
+test.each(["mine:elysia", "mine:plain"])(
+  "%s answers on both ports, and sees the client's address",
+  async (app) => {
+    await using started = await start(files(), app);
+    const answer = await (await get(started.mtls, "/some/path")).json();
+    expect(answer).toEqual({ pid: started.pid, pathname: "/some/path", address: "127.0.0.1" });
+    expect(await started.ask()).toMatchObject({ pid: started.pid });
+    const body = "x".repeat(3_000_000);
+    expect(await (await get(started.mtls, "/", { method: "POST", body })).json()).toMatchObject({
+      length: body.length,
+    });
+    expect((await (await get(started.mtls, "/large")).arrayBuffer()).byteLength).toBe(32 * 1024 * 1024);
+    // Without a certificate, the application decides.
+    expect((await get(started.mtls, "/", { tls: tlsWith() })).status).toBe(200);
+    expect(messagesIn(started.said()).slice(0, 2)).toEqual([
+      `listening on http://127.0.0.1:${started.port}`,
+      `listening for client certificates on https://127.0.0.1:${started.mtls}`,
+    ]);
+    expect((await started.end()).code).toBe(0);
+  },
+);
+
+test("the port inside accepts only our own connections", async () => {
+  await using started = await start();
+  const ports = listeningPorts(started.pid).filter((port) => port !== started.port && port !== started.mtls);
+  expect(ports).toHaveLength(1);
+  const answer = await fetch(`http://127.0.0.1:${ports[0]}/noted?id=inside`);
+  expect([answer.status, await answer.text()]).toEqual([403, ""]);
+});
+
+test("SIGHUP reloads the certificate without refusing requests", async () => {
+  const [key, certificate] = [certificates.at("current.key"), certificates.at("current.pem")];
+  const use = (of: typeof server) => {
+    copyFileSync(of.key, key);
+    copyFileSync(of.certificate, certificate);
+  };
+  use(server);
+  await using started = await start(["--mtls-keyfile", key, "--mtls-certfile", certificate]);
+  const before = await serialOf(started.mtls);
+  const load = new Load(started.mtls);
+  use(other);
+  process.kill(started.pid, "SIGHUP");
+  await started.says("certificate reloaded");
+  expect(await load.end()).toEqual([]);
+  expect(await serialOf(started.mtls)).not.toBe(before);
+});
+
+test("SIGHUP under load replaces every worker, and no request over mTLS fails", async () => {
+  await using started = await start([...files(), "--workers", "2"]);
+  const load = new Load(started.mtls);
+  await load.hasSeen(1);
+  const before = new Set(load.pids);
+  process.kill(started.pid, "SIGHUP");
+  await load.hasSeen(before.size + 2);
+  expect(await load.end()).toEqual([]);
+  expect((await started.end()).code).toBe(0);
+}, 60_000);
+
+test("a request is finished at shutdown, and half-open handshakes do not delay it", async () => {
+  await using started = await start();
+  const silent = connect({ host: "127.0.0.1", port: started.mtls });
+  await new Promise((resolve) => silent.once("connect", resolve));
+  const slow = get(started.mtls, "/slow?ms=700");
+  await started.says("slow for 700");
+  const began = performance.now();
+  const ended = started.end();
+  expect((await slow).status).toBe(200);
+  expect((await ended).code).toBe(0);
+  expect(performance.now() - began).toBeLessThan(4000);
+  silent.destroy();
+});
+
+test("500 half-open handshakes are closed in time, and delay nobody", async () => {
+  await using started = await start();
+  const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: started.mtls }));
+  const closed = sockets.map(
+    (socket) => new Promise((resolve) => socket.once("close", resolve).on("error", () => {})),
+  );
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("connect", resolve))));
+  // A few began: a record that never ends.
+  for (const socket of sockets.slice(0, 50)) socket.write(Buffer.from("1603010200010001fc0303", "hex"));
+  const began = performance.now();
+  expect((await get(started.mtls)).status).toBe(200);
+  expect(performance.now() - began).toBeLessThan(2000);
+  await Promise.all(closed);
+  expect(performance.now() - began).toBeLessThan(15_000);
+}, 30_000);
+
+test("limits count requests of both ports", async () => {
+  await using started = await start([...files(), "--limit-concurrency", "1"]);
+  const slow = get(started.mtls, "/slow?ms=1500");
+  await started.says("slow for 1500");
+  expect((await started.fetch("/")).status).toBe(503);
+  expect((await get(started.mtls)).status).toBe(503);
+  expect((await slow).status).toBe(200);
+});
+
+/** Sends requests on new connections until it ends. */
+class Load {
+  readonly pids = new Set<number>();
+  readonly #faults: string[] = [];
+  #ended = false;
+  readonly #running: Promise<void>[];
+
+  constructor(port: number) {
+    this.#running = [1, 2, 3].map(async () => {
+      while (!this.#ended) {
+        try {
+          const answer = await get(port);
+          if (answer.status !== 200) this.#faults.push(String(answer.status));
+          this.pids.add(((await answer.json()) as { pid: number }).pid);
+        } catch (error) {
+          this.#faults.push(String(error));
+        }
+      }
+    });
+  }
+
+  async hasSeen(processes: number): Promise<void> {
+    while (this.pids.size < processes) await Bun.sleep(20);
+  }
+
+  async end(): Promise<string[]> {
+    this.#ended = true;
+    await Promise.all(this.#running);
+    return this.#faults;
+  }
+}
+
+async function serialOf(port: number): Promise<string> {
+  const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  await new Promise((resolve) => socket.once("secureConnect", resolve));
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
+}
+
+function listeningPorts(pid: number): number[] {
+  const { stdout } = Bun.spawnSync(["sh", "-c", `ls -l /proc/${pid}/fd`]);
+  const inodes = [...stdout.toString().matchAll(/socket:\[(\d+)\]/g)].map(([, inode]) => inode);
+  const { stdout: table } = Bun.spawnSync(["cat", "/proc/net/tcp"]);
+  return table
+    .toString()
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter((fields) => fields[3] === "0A" && inodes.includes(fields[9]))
+    .map((fields) => Number.parseInt(fields[1]!.split(":")[1]!, 16));
+}

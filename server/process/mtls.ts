@@ -1,0 +1,186 @@
+import type { X509Certificate } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { createServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import type { Server, SocketAddress } from "bun";
+import { hostInUrl } from "../../platform/address.ts";
+import { SvcError } from "../../platform/errors.ts";
+import { setTlsClient, type TlsClient } from "../http/tls_client.ts";
+import type { StartOptions } from "./options.ts";
+import { ignoreNewConnections, listeningSockets, shareNewConnections, takeNewConnections } from "./socket.ts";
+import { mtlsFilesOf, tlsOf } from "./tls.ts";
+
+// Bun.serve can require client certificates, but its handlers cannot see them. So node:tls ends TLS here and forwards the
+// decrypted bytes to a Bun.serve of this process on the loopback address. A request's certificate is found by the port of
+// the forwarded connection; a connection that is not ours is refused.
+//
+// The handshake accepts any certificate, or none: what it stands for is decided on each request, because it may expire or
+// be revoked while the connection is open, and because an alert would tell an attacker what is wrong with it.
+
+const handshakeMilliseconds = 10_000;
+/** Handshakes in progress; further connections are closed, oldest first. */
+const mostHandshakes = 1000;
+/** Longer chains are not kept: no request needs them, see core/auth/certificate. */
+const mostCertificates = 10;
+/** How long a client may take to read an answer after our server has closed the connection. */
+const lingerMilliseconds = 30_000;
+/** As in serve.ts: how long connections that were about to be accepted may take. */
+const quietMilliseconds = 100;
+
+export interface MtlsListener {
+  address: string;
+  /** Requests being handled. */
+  readonly pendingRequests: number;
+  /** Reloads certificate and key. Open connections keep the old ones. @throws ConfigurationError */
+  renewCertificate(): Promise<void>;
+  /** Directs all new connections to this process; then `share` ends that. */
+  takeNewConnections(): void;
+  shareNewConnections(): void;
+  ignoreNewConnections(): void;
+  /** Accepts no more connections and finishes requests; with `now`, closes all connections. */
+  stop(now: boolean): Promise<void>;
+}
+
+/** Failed handshakes, for the operator's log. */
+export type HandshakeFailed = (reason: string, address: string | undefined) => void;
+
+type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize">;
+
+/**
+ * Listens on --mtls-port. `fetch` handles requests, after `tlsClientOf` knows their connection.
+ * @throws ConfigurationError for unusable files, SvcError for a port that is taken
+ */
+export async function listenMtls(
+  options: StartOptions & { mtlsPort: number },
+  settings: InnerSettings,
+  fetch: (request: Request, server: Server<unknown>) => Response | Promise<Response>,
+  failed: HandshakeFailed,
+): Promise<MtlsListener> {
+  /** Keyed by the local port of the forwarded connection. */
+  const clients = new Map<number, TlsClient>();
+  const inner = Bun.serve({
+    ...settings,
+    ...{ hostname: "127.0.0.1", port: 0, reusePort: false, development: false },
+    fetch(request, server) {
+      const client = clients.get(server.requestIP(request)?.port ?? 0);
+      if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
+      setTlsClient(request, client);
+      return fetch(request, server);
+    },
+    error: () => new Response(null, { status: 500 }),
+  } as Bun.Serve.Options<unknown>) as Server<unknown>;
+  const open = new Set<TLSSocket>();
+  const handshakes = new Set<TLSSocket>();
+
+  function forward(client: TLSSocket): void {
+    const about: TlsClient = { address: addressOfSocket(client), chain: chainOf(client) };
+    open.add(client);
+    client.pause();
+    const to = connect({ host: "127.0.0.1", port: inner.port!, allowHalfOpen: true, noDelay: true }, () => {
+      const { localPort } = to;
+      if (localPort === undefined || client.destroyed) return end();
+      clients.set(localPort, about);
+      // The port may belong to another program as soon as our side is closed.
+      const forget = () => clients.delete(localPort);
+      to.once("end", forget).once("close", forget);
+      client.pipe(to).pipe(client);
+    });
+    const end = () => {
+      client.destroy();
+      to.destroy();
+    };
+    client.on("error", end).on("close", () => {
+      open.delete(client);
+      end();
+    });
+    to.on("error", end).on("close", () => {
+      // Sends pending data first, within a limit; it does not wait for a client that keeps its side open.
+      client.destroySoon();
+      setTimeout(end, lingerMilliseconds).unref();
+    });
+  }
+
+  async function listen(): Promise<{ server: TlsServer; sockets: number[] }> {
+    const { key, cert } = tlsOf(mtlsFilesOf(options))!;
+    const server = createServer(
+      {
+        ...{ key: key as string, cert: cert as string, minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"] },
+        ...{ requestCert: true, rejectUnauthorized: false, handshakeTimeout: handshakeMilliseconds },
+        allowHalfOpen: true,
+      },
+      (client) => {
+        handshakes.delete(client);
+        forward(client);
+      },
+    );
+    server.on("connection", (client: TLSSocket) => {
+      const [oldest] = handshakes;
+      if (handshakes.size >= mostHandshakes) oldest?.destroy();
+      handshakes.add(client);
+      client.once("close", () => handshakes.delete(client));
+      // Before the handshake is over, errors are reported by the server.
+      client.on("error", () => {});
+    });
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, client: TLSSocket) => {
+      // A client that only connects and disconnects is a health check.
+      if (error.code !== "ECONNRESET") failed(error.code ?? error.name, client.remoteAddress);
+      client.destroy();
+    });
+    const before = listeningSockets();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.once("error", reject);
+    const { host, mtlsPort, backlog } = options;
+    server.listen({ host, port: mtlsPort, backlog: backlog ?? 512, reusePort: true }, resolve);
+    try {
+      await promise;
+    } catch (cause) {
+      throw new SvcError("configuration", `--mtls-port: cannot listen on port ${mtlsPort} of ${host}`, {
+        cause,
+      });
+    }
+    return { server, sockets: listeningSockets().filter((fd) => !before.includes(fd)) };
+  }
+
+  let current = await listen().catch(async (error: unknown) => {
+    await inner.stop(true);
+    throw error;
+  });
+  const { port } = current.server.address() as { port: number };
+  return {
+    address: `https://${hostInUrl(options.host)}:${port}`,
+    get pendingRequests() {
+      return inner.pendingRequests;
+    },
+    async renewCertificate() {
+      const old = current;
+      current = await listen();
+      takeNewConnections(current.sockets);
+      ignoreNewConnections(old.sockets);
+      await Bun.sleep(quietMilliseconds);
+      old.server.close();
+      shareNewConnections(current.sockets);
+    },
+    takeNewConnections: () => takeNewConnections(current.sockets),
+    shareNewConnections: () => shareNewConnections(current.sockets),
+    ignoreNewConnections: () => ignoreNewConnections(current.sockets),
+    async stop(now) {
+      current.server.close();
+      for (const client of handshakes) client.destroy();
+      if (now) for (const client of open) client.destroy();
+      await inner.stop(now);
+    },
+  };
+}
+
+function chainOf(client: TLSSocket): Uint8Array[] {
+  const chain: Uint8Array[] = [];
+  let next: X509Certificate | undefined = client.getPeerX509Certificate?.();
+  while (next && chain.length < mostCertificates) {
+    chain.push(new Uint8Array(next.raw));
+    next = next.issuerCertificate;
+  }
+  return chain;
+}
+
+function addressOfSocket({ remoteAddress = "", remotePort, remoteFamily }: Socket): SocketAddress {
+  return { address: remoteAddress, family: remoteFamily === "IPv6" ? "IPv6" : "IPv4", port: remotePort ?? 0 };
+}

@@ -1,0 +1,134 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A certificate with its key, as files. */
+export interface Issued {
+  name: string;
+  certificate: string;
+  key: string;
+  /** The certificate, then those that verify it, without the root: what a client sends. */
+  chain: string;
+}
+
+export interface IssueOptions {
+  subject?: string;
+  /** Lines of an OpenSSL extension section. */
+  extensions?: readonly string[];
+  by?: Issued;
+  /** Arguments of `openssl genpkey`. */
+  key?: readonly string[];
+  /** As in `20260101000000Z`. */
+  from?: string;
+  to?: string;
+  digest?: string;
+}
+
+export const asAuthority = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"];
+export const asClient = ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"];
+const p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+
+/** Makes keys and certificates with openssl, in a folder of its own. */
+export class CertificateFolder {
+  readonly path = mkdtempSync(join(tmpdir(), "svc-certificates-"));
+  #made = 0;
+
+  at(name: string): string {
+    return join(this.path, name);
+  }
+
+  run(...args: string[]): string {
+    const { success, stdout, stderr } = Bun.spawnSync(["openssl", ...args], { cwd: this.path });
+    if (!success) throw new Error(`openssl ${args[0]}: ${stderr}`);
+    return stdout.toString();
+  }
+
+  /** Signed by `by`, or by itself. */
+  issue({
+    subject = "/CN=alice@example.com",
+    extensions = asClient,
+    by,
+    key = p256,
+    from = "20200101000000Z",
+    to = "20991231235959Z",
+    digest = "sha256",
+  }: IssueOptions = {}): Issued {
+    this.#made += 1;
+    const name = `certificate-${this.#made}`;
+    const [certificate, keyFile] = [this.at(`${name}.pem`), this.at(`${name}.key`)];
+    this.run("genpkey", ...key, "-out", keyFile);
+    // `openssl ca` is the command of OpenSSL 3.0 that takes both dates.
+    writeFileSync(this.at(`${name}.index`), "");
+    writeFileSync(
+      this.at(`${name}.cnf`),
+      [
+        "[ca]\ndefault_ca=one\n[one]",
+        ...[`database=${name}.index`, "rand_serial=yes", `new_certs_dir=${this.path}`, "policy=any"],
+        ...["x509_extensions=extensions", "unique_subject=no", "[any]"],
+        ...["O", "OU", "CN"].map(
+          (field) =>
+            `${{ O: "organizationName", OU: "organizationalUnitName", CN: "commonName" }[field]}=optional`,
+        ),
+        "[req]\ndistinguished_name=dn\n[dn]\n[extensions]",
+        ...extensions,
+        "",
+      ].join("\n"),
+    );
+    const config = ["-config", `${name}.cnf`];
+    this.run("req", "-new", ...config, "-key", keyFile, "-subj", subject, "-utf8", "-out", `${name}.csr`);
+    const signer = by ? ["-cert", by.certificate, "-keyfile", by.key] : ["-selfsign", "-keyfile", keyFile];
+    this.run(
+      ...[
+        "ca",
+        "-batch",
+        "-notext",
+        "-preserveDN",
+        "-utf8",
+        ...config,
+        "-in",
+        `${name}.csr`,
+        "-out",
+        certificate,
+      ],
+      ...["-startdate", from, "-enddate", to, "-md", digest, ...signer],
+    );
+    const chain = this.at(`${name}-chain.pem`);
+    const above = by && readFileSync(by.chain, "utf8");
+    writeFileSync(chain, readFileSync(certificate, "utf8") + (by && !isRoot(by) ? above : ""));
+    if (!by) roots.add(chain);
+    return { name, certificate, key: keyFile, chain };
+  }
+
+  /** A certificate for the server on 127.0.0.1 and localhost. */
+  server(): Issued {
+    return this.issue({
+      ...{ subject: "/CN=localhost", extensions: ["subjectAltName=DNS:localhost,IP:127.0.0.1"] },
+    });
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+const roots = new Set<string>();
+const isRoot = ({ chain }: Issued) => roots.has(chain);
+
+/** DER of the first certificate of a file. */
+export function derOf(file: string): Buffer {
+  const [, base64 = ""] = readFileSync(file, "utf8").match(/-----BEGIN CERTIFICATE-----(.+?)-----END/s) ?? [];
+  return Buffer.from(base64, "base64");
+}
+
+/** `x5t#S256` of the first certificate of a file (RFC 8705). */
+export function thumbprintOf(file: string): string {
+  return new Bun.CryptoHasher("sha256").update(derOf(file)).digest("base64url");
+}
+
+/** `tls` for fetch. Connections without `keepalive: false` are reused for the same certificate. */
+export function tlsWith(client?: Issued) {
+  return {
+    rejectUnauthorized: false,
+    ...(client ? { cert: readFileSync(client.chain, "utf8"), key: readFileSync(client.key, "utf8") } : {}),
+  };
+}
