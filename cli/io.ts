@@ -159,11 +159,15 @@ function onKey(listener: (key: string) => void): () => void {
   stdin.setRawMode(true);
   stdin.on("data", onData);
   stdin.resume();
-  return () => {
+  const stop = () => {
+    stopListening();
     stdin.off("data", onData);
     stdin.setRawMode(false);
     stdin.pause();
   };
+  // The shell may not repair a terminal that a killed program left in raw mode.
+  const stopListening = onExit(stop);
+  return stop;
 }
 
 function onExit(listener: () => void): () => void {

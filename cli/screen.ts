@@ -6,8 +6,13 @@ import type { Io, Output } from "./io.ts";
 
 const clearLine = "\r\x1b[K";
 const clearBelow = "\x1b[J";
-const enterScreen = "\x1b[?1049h\x1b[?25l";
-const leaveScreen = "\x1b[?25h\x1b[?1049l";
+const hideCursor = "\x1b[?25l";
+const showCursor = "\x1b[?25h";
+// Terminals disagree about the width of some characters: what is too long after all is cut.
+const noWrap = "\x1b[?7l";
+const wrap = "\x1b[?7h";
+const enterScreen = `\x1b[?1049h${hideCursor}${noWrap}`;
+const leaveScreen = `${wrap}${showCursor}\x1b[?1049l`;
 /** A terminal that knows these shows everything between them at once. */
 const beginUpdate = "\x1b[?2026h";
 const endUpdate = "\x1b[?2026l";
@@ -30,29 +35,42 @@ export interface Display {
 /** Lines that scroll, and one line below them that is drawn again and again. `status` gets the width it may have. */
 export function statusLine(io: Io, status: (width: number) => string): Display {
   const { stdout } = io;
-  let shown = 0;
   const width = () => Math.max(1, (stdout.columns ?? 80) - 1);
   const clear = () => {
     // A terminal that became narrower has wrapped the line.
-    const more = Math.max(0, Math.ceil(shown / (stdout.columns || 80)) - 1);
+    const more = rowsOf(drawn, stdout.columns || 80) - 1;
     return `${"\x1b[1A".repeat(more)}${clearLine}${more > 0 ? clearBelow : ""}`;
   };
   let drawn = "";
   const draw = (above: string, isResized = false) => {
     const line = status(width());
     if (above === "" && line === drawn && !isResized) return;
+    const text = `${beginUpdate}${clear()}${above}${noWrap}${line}${wrap}${endUpdate}`;
     drawn = line;
-    const text = `${beginUpdate}${clear()}${above}${line}${endUpdate}`;
-    shown = Bun.stringWidth(line);
     stdout.write(text);
   };
   const refresh = () => draw("");
   const close = closing(
     io,
     () => draw("", true),
-    () => stdout.write(shown > 0 ? "\n" : ""),
+    () => stdout.write(drawn === "" ? "" : "\n"),
   );
   return { print: (lines) => draw(lines.map((line) => `${line}\n`).join("")), refresh, close };
+}
+
+/** The rows that a line takes on a terminal of so many columns. A wide character is never cut in two. */
+function rowsOf(line: string, columns: number): number {
+  let rows = 1;
+  let used = 0;
+  for (const { segment } of new Intl.Segmenter().segment(Bun.stripANSI(line))) {
+    const wide = Bun.stringWidth(segment);
+    if (used + wide > columns) {
+      rows += 1;
+      used = 0;
+    }
+    used += wide;
+  }
+  return rows;
 }
 
 /** The whole screen. `lines` gets the size, and `last` is what stays on the terminal afterwards. */
@@ -65,8 +83,10 @@ export function fullScreen(
   const refresh = () => {
     const rows = stdout.rows || 24;
     const shown = lines(stdout.columns || 80, rows).slice(0, rows);
-    const text = shown.map((line) => `${line}\x1b[K`).join("\r\n");
-    stdout.write(`${beginUpdate}\x1b[H${text}${clearBelow}${endUpdate}`);
+    // Cleared first: afterwards, the cursor would be on the last character of a line that fills its row.
+    const text = shown.map((line) => `\x1b[K${line}`).join("\r\n");
+    const below = shown.length < rows ? `\r\n${clearBelow}` : "";
+    stdout.write(`${beginUpdate}\x1b[H${text}${below}${endUpdate}`);
   };
   stdout.write(enterScreen);
   const close = closing(io, refresh, () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { fakeToken } from "../testing/fake_server.ts";
 import { IncidentApi } from "../testing/incident_api.ts";
 import { configHome } from "../testing/io.ts";
-import { spawnSvc, svcOnTerminal } from "../testing/process.ts";
+import { spawnSvc, svcOnTerminal, testProgram } from "../testing/process.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
 
@@ -143,6 +143,20 @@ describe("through a pipe", () => {
       return stdout.split("\n").length - 1;
     };
     expect([await since("1h"), await since("3h"), await since("now")]).toEqual([1, 2, 0]);
+  });
+
+  test.each([[["7"]], [["7", "--json"]], [[]]])("ends when nobody reads it any more: %p", async (words) => {
+    const shell = Bun.spawn(
+      ["bash", "-c", '"$@" | head -1', "sh", ...testProgram, "incident", "watch", ...words],
+      { env: { PATH: process.env.PATH, ...env }, stdout: "pipe", stderr: "pipe" },
+    );
+    await server.requested(1);
+    // The pipe holds the first line, and breaks at one of the next.
+    const timer = setInterval(() => server.happens(7, "Note"), 20);
+    await shell.exited;
+    clearInterval(timer);
+    expect(await new Response(shell.stdout).text()).toContain("Checkout is down");
+    expect(await new Response(shell.stderr).text()).toBe("");
   });
 
   test("without ID prints the events of all incidents", async () => {

@@ -1,5 +1,6 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TerminalScreen } from "./terminal_screen.ts";
 
 /** `svc` from the source, as bin/svc.mjs starts it: Bun itself reads no `.env`. */
 export const sourceProgram: readonly string[] = [
@@ -66,12 +67,13 @@ export async function svc(
   return await spawnSvc(args, env, undefined, cwd).finished;
 }
 
-/** Runs `svc` on a pseudo-terminal of 80 columns, or of that many. */
+/** Runs `svc` on a pseudo-terminal of 80 columns, or of that many; `picture` shows what is on it. */
 export function svcOnTerminal(
   args: readonly string[],
   env: Record<string, string>,
   columns?: number,
   cwd = tmpdir(),
+  picture?: TerminalScreen,
 ) {
   const screen = new Transcript();
   // Bun itself takes no width of 0, which some terminals report before they know their size.
@@ -79,7 +81,11 @@ export function svcOnTerminal(
   const child = Bun.spawn([...resize, ...testProgram, ...args], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
     cwd,
-    terminal: { cols: 80, rows: 24, data: (_terminal, data) => screen.add(data) },
+    terminal: {
+      cols: picture?.columns ?? 80,
+      rows: picture?.height ?? 24,
+      data: (_terminal, data) => screen.add(data, picture),
+    },
   });
   return {
     child,
@@ -91,6 +97,13 @@ export function svcOnTerminal(
     },
     press: (keys: string) => child.terminal!.write(keys),
     shows: (pattern: RegExp) => screen.shows((all) => pattern.test(all)),
+    /** Waits for a picture. */
+    pictures: (pattern: RegExp) => screen.shows(() => pattern.test(picture!.text)),
+    /** The terminal wraps its lines anew before the program hears of it. */
+    resize: (width: number, height = picture!.height) => {
+      picture!.resize(width, height);
+      child.terminal!.resize(width, height);
+    },
   };
 }
 
@@ -100,8 +113,10 @@ class Transcript {
   readonly #decoder = new TextDecoder();
   #watchers: (() => void)[] = [];
 
-  add(data: Uint8Array): void {
-    this.text += this.#decoder.decode(data, { stream: true });
+  add(data: Uint8Array, picture?: TerminalScreen): void {
+    const text = this.#decoder.decode(data, { stream: true });
+    this.text += text;
+    picture?.write(text);
     for (const watch of [...this.#watchers]) watch();
   }
 

@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { descendants } from "../../tests/support/process/processes.ts";
+import { within } from "../../tests/support/process/until.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { IncidentApi } from "../testing/incident_api.ts";
+import { configHome } from "../testing/io.ts";
+import { svcOnTerminal, testProgram } from "../testing/process.ts";
+import { TerminalScreen } from "../testing/terminal_screen.ts";
+
+/** What `svc incident watch` shows on a real pseudo-terminal, whatever happens to it. */
+
+let server: IncidentApi;
+let env: Record<string, string>;
+
+beforeEach(() => {
+  server = new IncidentApi();
+  env = { XDG_CONFIG_HOME: configHome(), SVC_SERVER: server.url, SVC_TOKEN: fakeToken() };
+  server.incident(7);
+  server.happens(7, "Incident reported: Checkout is down", { kind: "incident.reported" });
+});
+afterEach(() => server.stop());
+
+const COLOUR = /\x1b\[[\d;]*m/;
+
+function watch(words: string[], { columns = 80, rows = 24, more = {} as Record<string, string> } = {}) {
+  const screen = new TerminalScreen(columns, rows);
+  const terminal = svcOnTerminal(
+    ["incident", "watch", ...words],
+    { ...env, ...more },
+    undefined,
+    undefined,
+    screen,
+  );
+  const pictures = (pattern: RegExp) => picture(screen, pattern, terminal.pictures(pattern));
+  return { ...terminal, screen, pictures };
+}
+
+/** Fails with what the screen shows instead. */
+function picture(screen: TerminalScreen, pattern: RegExp, shown: Promise<void>): Promise<void> {
+  return within(`${pattern}`, shown, 20).catch((cause: Error) => {
+    throw new Error(`${cause.message}:\n${screen.text}`, { cause });
+  });
+}
+
+/** Text that others could have written to take over a terminal. */
+const hostile = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\nsecond\u202Egnp\u2066 line\u200B\x00";
+const wide = "支払いが失敗する支払いが失敗する支払いが失敗する 👩‍🚒 e\u0301";
+const rightToLeft = "التطبيق لا يعمل ולא עובד";
+
+describe("one incident", () => {
+  test.each([80, 40, 20, 10])("the state is the last line of a terminal of %i columns", async (columns) => {
+    const terminal = watch(["7"], { columns });
+    await terminal.pictures(/\nINC-7 · /);
+    server.happens(7, "Note: rolled back to the release of 11:40, which was good");
+    server.happens(7, "Note: last");
+    await terminal.pictures(/last\nINC-7 · .*$/);
+    const { lines, cursor } = terminal.screen;
+    const shown = lines.filter((line) => /^INC-7 · /.test(line));
+    expect(shown).toHaveLength(1);
+    expect(Bun.stringWidth(shown[0]!)).toBeLessThan(columns);
+    expect(lines[cursor.y]).toBe(shown[0]);
+  });
+
+  test.each([
+    ["a long title", "Checkout is down in all regions but one, since the release of 11:40"],
+    ["wide characters", wide],
+    ["right-to-left letters", rightToLeft],
+  ])("one line shows the state, whatever the size becomes: %s", async (_what, title) => {
+    server.incident(7, { title });
+    const terminal = watch(["7"], { columns: 78 });
+    await terminal.pictures(/\nINC-7 · /);
+    for (const [index, columns] of [30, 100, 5, 51, 13, 80].entries()) {
+      terminal.resize(columns);
+      server.happens(7, `#${index}`);
+      await terminal.pictures(new RegExp(`#${index}\\nINC.*$`));
+      const states = terminal.screen.history.split("\n").filter((line) => line.startsWith("INC"));
+      expect(states, `${columns} columns:\n${terminal.screen.history}`).toHaveLength(1);
+    }
+    for (const index of [0, 1, 2, 3, 4, 5])
+      expect(terminal.screen.history.replaceAll("\n", "")).toContain(`#${index}`);
+  });
+
+  test("text of others moves no cursor, hides nothing and sets no title", async () => {
+    const name = `Eve${hostile}`;
+    server.incident(7, { title: hostile, commander: { id: 2, name, email: "eve@example.com" } });
+    server.incident(7, { incident_priority: { id: 1, name: hostile } });
+    const terminal = watch(["7"], { columns: 160 });
+    server.happens(7, `Note: ${hostile}`, { actor: `${hostile}@example.com` });
+    await terminal.pictures(/^ {4}second.*\n.*INC-7 · Active/m);
+    // The screen throws when anything but our own sequences arrives.
+    expect(terminal.output()).not.toMatch(/[\x07\x9b\u202e\u2066\u200b\x00]/);
+    terminal.press("\x03");
+    expect(await terminal.exitCode()).toBe(130);
+  });
+
+  test("NO_COLOR: without colour", async () => {
+    const terminal = watch(["7"], { more: { NO_COLOR: "1" } });
+    await terminal.pictures(/\nINC-7 · Active · Checkout is down · High · Dana · 1\dm$/);
+    expect(terminal.output()).not.toMatch(COLOUR);
+  });
+
+  test("TERM=dumb: a line for each event, and no escape sequences", async () => {
+    const terminal = watch(["7"], { more: { TERM: "dumb" } });
+    await terminal.pictures(/dana {2}Incident reported: Checkout is down$/);
+    await server.requested(1);
+    server.happens(7, "Note: rolled back");
+    await terminal.pictures(/dana {2}Note: rolled back$/);
+    expect(terminal.output()).not.toContain("\x1b");
+    expect(terminal.screen.text).not.toContain("Active");
+  });
+
+  test("the state says that the server is gone, and that it is back", async () => {
+    const terminal = watch(["7"]);
+    await terminal.pictures(/\nINC-7 · Active/);
+    await server.requested(1);
+    await server.kill();
+    await terminal.pictures(/\nreconnecting · INC-7 · Active · .*$/);
+    server.incident(7, { status: "Stable" });
+    server.restart();
+    await terminal.pictures(/\nINC-7 · Stable · .*$/);
+    expect(terminal.screen.text).not.toContain("svc: ");
+  });
+
+  test("an error is below the state, which stays", async () => {
+    const terminal = watch(["7"]);
+    await terminal.pictures(/\nINC-7 · Active/);
+    await server.requested(1);
+    server.answers.set("stream", () => Response.json({ detail: "No" }, { status: 404 }));
+    server.end();
+    expect(await terminal.exitCode()).toBe(1);
+    await terminal.pictures(
+      /\n(?:reconnecting · )?INC-7 · Active.*\nsvc: INC-7 is no longer visible to you$/,
+    );
+  });
+});
+
+describe("the board", () => {
+  test.each([
+    [80, 24],
+    [40, 24],
+    [40, 10],
+    [20, 5],
+    [10, 2],
+  ])("fits %i columns and %i rows", async (columns, rows) => {
+    for (let id = 8; id < 40; id += 1) server.incident(id, { title: id % 2 ? wide : rightToLeft });
+    const terminal = watch([], { columns, rows });
+    await terminal.pictures(/^33 open/);
+    server.happens(7, "Note: rolled back");
+    if (columns >= 40) await terminal.pictures(/Not/);
+    // A line that is too long would have moved the title off the screen.
+    expect(terminal.screen.text).toMatch(/^33 open/);
+    expect(terminal.screen.isAlternate).toBe(true);
+  });
+
+  test("is drawn again when the size changes", async () => {
+    const terminal = watch([], { columns: 100 });
+    await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +COMMANDER +AGE$/m);
+    terminal.resize(40, 12);
+    await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +AGE$/m);
+    terminal.resize(120, 30);
+    await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +COMMANDER +AGE$/m);
+    expect(terminal.screen.text.match(/^NAME/gm)).toHaveLength(1);
+  });
+
+  test.each([
+    ["q", "q", 0],
+    ["Ctrl-C", "\x03", 130],
+  ] as const)("%s restores the screen, and leaves the last picture", async (_name, key, code) => {
+    const screen = new TerminalScreen();
+    const terminal = onShell('echo before; "$@"; echo "exit $?"; stty -a', screen);
+    await terminal.pictures(/1 open incident · live/);
+    expect([screen.isAlternate, screen.isCursorVisible]).toEqual([true, false]);
+    expect(screen.text).not.toContain("before");
+    server.happens(7, "Note: rolled back");
+    await terminal.pictures(/Note: rolled back/);
+    terminal.press(key);
+    await terminal.exited;
+    expect([screen.isAlternate, screen.isCursorVisible]).toEqual([false, true]);
+    const [before, header, incident, empty] = screen.history.split("\n");
+    expect([before, empty]).toEqual(["before", ""]);
+    expect(header).toMatch(/^NAME +STATUS/);
+    expect(incident).toMatch(/^INC-7 +Active +High +Checkout is down/);
+    expect(screen.history).toContain("Note: rolled back");
+    expect(screen.history).toContain(`exit ${code}`);
+    // The terminal shows what is typed, line by line.
+    for (const mode of ["isig", "icanon", "echo"]) expect(screen.history.split(/\s+/)).toContain(mode);
+  });
+
+  test.each(["SIGTERM", "SIGHUP"] as const)("%s restores the screen", async (signal) => {
+    const screen = new TerminalScreen();
+    const terminal = onShell('"$@"; stty -a', screen);
+    await terminal.pictures(/1 open incident · live/);
+    const [board] = descendants(terminal.pid).filter(({ command }) => command.includes("incident watch"));
+    process.kill(board!.pid, signal);
+    await terminal.exited;
+    expect([screen.isAlternate, screen.isCursorVisible]).toEqual([false, true]);
+    for (const mode of ["isig", "icanon", "echo"]) expect(screen.history.split(/\s+/)).toContain(mode);
+  });
+
+  test("says that the server is gone, and shows what happened meanwhile", async () => {
+    const terminal = watch([]);
+    await terminal.pictures(/1 open incident · live/);
+    await server.requested(1);
+    await server.kill();
+    await terminal.pictures(/1 open incident · reconnecting/);
+    expect(terminal.screen.text).toContain("Checkout is down");
+    server.happens(7, "Note: in the dark");
+    server.incident(8, { title: "Disk full" });
+    server.restart();
+    await terminal.pictures(/2 open incidents · live/);
+    await terminal.pictures(/Note: in the dark/);
+    expect(terminal.screen.text).toContain("Disk full");
+  });
+
+  test("text of others is harmless", async () => {
+    server.incident(7, { title: hostile });
+    const terminal = watch([]);
+    await terminal.pictures(/INC-7 +Active/);
+    server.happens(7, `Note: ${hostile}`, { actor: hostile });
+    await terminal.pictures(/Note: /);
+    terminal.press("q");
+    expect(await terminal.exitCode()).toBe(0);
+    expect(terminal.output()).not.toMatch(/[\x07\x9b\u202e\u2066\u200b\x00]/);
+  });
+
+  test("NO_COLOR: without colour", async () => {
+    const terminal = watch([], { more: { NO_COLOR: "1" } });
+    await terminal.pictures(/1 open incident · live/);
+    expect(terminal.output()).not.toMatch(COLOUR);
+  });
+
+  test("TERM=dumb: a line for each event, and no escape sequences", async () => {
+    const terminal = watch([], { more: { TERM: "dumb" } });
+    await terminal.pictures(/INC-7 {2}dana {2}Incident reported: Checkout is down$/);
+    server.happens(7, "Note: rolled back");
+    await terminal.pictures(/INC-7 {2}dana {2}Note: rolled back$/);
+    expect(terminal.output()).not.toContain("\x1b");
+  });
+});
+
+/** A shell on a pseudo-terminal; `"$@"` is the board. */
+function onShell(script: string, screen: TerminalScreen) {
+  const watchers: (() => void)[] = [];
+  const decoder = new TextDecoder();
+  const child = Bun.spawn(["bash", "-c", script, "sh", ...testProgram, "incident", "watch"], {
+    env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
+    terminal: {
+      ...{ cols: screen.columns, rows: screen.height },
+      data: (_terminal, data) => {
+        screen.write(decoder.decode(data, { stream: true }));
+        for (const notify of watchers) notify();
+      },
+    },
+  });
+  const pictures = (pattern: RegExp) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = () => pattern.test(screen.text) && resolve();
+    watchers.push(look);
+    look();
+    return picture(screen, pattern, promise);
+  };
+  return {
+    pictures,
+    pid: child.pid,
+    press: (keys: string) => child.terminal!.write(keys),
+    exited: child.exited,
+  };
+}
