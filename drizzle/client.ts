@@ -1,13 +1,14 @@
-import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { announceWith } from "./after_commit.ts";
+import { Announcer } from "./connection/announce.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
 import { openSql } from "./connection/sql.ts";
 import { type PoolWatch, watchSql } from "./connection/watch.ts";
+import type { Database } from "./database.ts";
 import * as schema from "./schema/index.ts";
 
 export { openSql, type Sql } from "./connection/sql.ts";
-
-export type Database = PostgresJsDatabase<typeof schema>;
-export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
+export type { Database, Transaction } from "./database.ts";
 
 export interface DatabaseClient {
   db: Database;
@@ -37,5 +38,12 @@ export function openDatabase(
   const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, ...own });
   if (prepare) prepareInTransactions(client);
   if (watch) watchSql(client, watch);
-  return { db: drizzle(client, { schema }), close: (timeout = 5) => client.end({ timeout }) };
+  const db = drizzle(client, { schema });
+  const announcer = new Announcer(client);
+  announceWith(db, announcer);
+  const close = async (timeout = 5) => {
+    await Promise.race([announcer.flush(), Bun.sleep(Math.min(timeout, 1) * 1000)]);
+    await client.end({ timeout });
+  };
+  return { db, close };
 }

@@ -3,6 +3,7 @@ import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Forbidden } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import { type EndReason, endedBasis, endReasonOfRequest, endReasons } from "./basis.ts";
 import { recordAccess } from "./record.ts";
 import {
@@ -147,6 +148,10 @@ export async function expireRequests({ db }: Pick<Context, "db">): Promise<numbe
         ),
       )
       .returning(shown);
+    await lockIncidents(
+      tx,
+      expired.map(({ request }) => request.incidentId),
+    );
     for (const row of expired) {
       const request = viewOf(row);
       await recordAccess(tx, {

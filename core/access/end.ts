@@ -3,6 +3,7 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { type EndReason, endedLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
@@ -56,6 +57,10 @@ export async function markEnding(
     .from(accessRole)
     .where(and(eq(accessRole.id, accessLease.roleId), inArray(accessLease.id, [...reasons.keys()]), alive))
     .returning({ lease: accessLease, role: accessRole.slug, pluginSlug: accessRole.pluginSlug });
+  await lockIncidents(
+    tx,
+    rows.map(({ lease }) => lease.incidentId),
+  );
   for (const { lease, role } of rows) {
     const { endReason, userName } = lease;
     const because = endReasons[endReason as EndReason];

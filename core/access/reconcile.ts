@@ -4,6 +4,7 @@ import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Forbidden, Unavailable } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { markEnding } from "./end.ts";
@@ -61,7 +62,18 @@ export async function revokeDifferences(
     const at = await databaseNow(tx);
     await adoptOrphans(tx, role, orphans, at);
     const ofRole = and(eq(accessLease.roleId, role.id), inArray(accessLease.name, missing));
-    if (missing.length > 0) while ((await markEnding(tx, actor.user, "missing", ofRole)).length > 0);
+    if (missing.length > 0) {
+      // All at once: the batches alone would lock them in no order.
+      const affected = await tx
+        .selectDistinct({ id: accessLease.incidentId })
+        .from(accessLease)
+        .where(ofRole);
+      await lockIncidents(
+        tx,
+        affected.map(({ id }) => id),
+      );
+      while ((await markEnding(tx, actor.user, "missing", ofRole)).length > 0);
+    }
     const data = { orphans, missing };
     await audit(tx, { at, actor: actor.user, action: "access_role.reconciled", subject: slug, data });
   });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { openSql, type Sql } from "../client.ts";
 import { triggers } from "../triggers/index.ts";
 import { installTriggers, syncTriggers } from "./triggers.ts";
@@ -213,22 +212,4 @@ describe("search", () => {
     await sql`insert into definition (text, created_at, updated_at) values (${words}, now(), now())`;
     await sql`delete from definition`;
   });
-});
-
-test("timeline events are announced", async () => {
-  const heard: string[] = [];
-  const listener = openSql(database.url, { max: 1 });
-  await listener.listen("svc_event", (payload) => void heard.push(payload));
-  const [type] =
-    await sql`insert into incident_type (name, created_at, updated_at) values ('t', now(), now()) returning id`;
-  const [priority] = await sql`insert into incident_priority (name, reminder_hours, created_at, updated_at)
-    values ('p', 1, now(), now()) returning id`;
-  const [incident] = await sql`
-    insert into incident (title, description, incident_type_id, incident_priority_id, reported_at, created_at, updated_at)
-    values ('a', 'b', ${type!.id}, ${priority!.id}, now(), now(), now()) returning id`;
-  const [event] = await sql`insert into event (incident_id, at, actor, source, kind, description)
-    values (${incident!.id}, now(), 'alice', 'core', 'incident.reported', 'reported') returning id`;
-  await until("the event to be heard of", () => heard.length > 0);
-  expect(heard).toEqual([`${incident!.id} ${event!.id}`]);
-  await listener.end();
 });

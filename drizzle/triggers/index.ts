@@ -41,22 +41,6 @@ end
 `,
 };
 
-/** Announces each line of an incident's timeline to its followers: `<incident id> <event id>`. */
-const eventWritten: Trigger = {
-  name: "svc_event_written",
-  table: "event",
-  needs: ["id", "incident_id"],
-  timing: "after",
-  events: ["insert"],
-  function: "svc_event_written",
-  body: `
-begin
-  perform pg_catalog.pg_notify('svc_event', pg_catalog.concat_ws(' ', new.incident_id, new.id));
-  return null;
-end
-`,
-};
-
 /** PostgreSQL's weights: A ranks highest. */
 type Weight = "A" | "B" | "C" | "D";
 
@@ -156,4 +140,4 @@ const searchTriggers: readonly Trigger[] = [
 /**
  * The single definition of all triggers: `svc database upgrade` and `sync-triggers` bring the database in line with it.
  */
-export const triggers: readonly Trigger[] = [challengeDecided, eventWritten, ...searchTriggers];
+export const triggers: readonly Trigger[] = [challengeDecided, ...searchTriggers];

@@ -3,6 +3,7 @@ import { refusePooler } from "../../../drizzle/connection/database_address.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import type { Log } from "../../../platform/log.ts";
 import type { Bucket } from "../../../platform/rate_limit.ts";
+import { eventChannel } from "../../incident/timeline/event.ts";
 
 /** What a process remembers of a pending challenge. Small, because there may be very many. */
 export interface PendingFacts {
@@ -30,8 +31,6 @@ interface Waiter {
 const channel = "svc_challenge";
 /** Announces each opened challenge, as `channel` announces each decided one. */
 export const openedChannel = "svc_challenge_opened";
-/** Says which incidents have new events (incident/timeline/hint.ts). */
-export const eventChannel = "svc_event";
 const heartbeatSeconds = 5;
 const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;

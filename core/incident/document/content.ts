@@ -7,6 +7,7 @@ import { type ActivePlugin, callPlugin } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { DocumentFacts } from "../../plugin/facts.ts";
 import { documentFacts } from "../incident/facts.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { answerOf } from "../steps/ask.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { noSuchDocument } from "./document.ts";
@@ -99,6 +100,7 @@ async function expectVersion(
 
 async function recordContentChange({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {
   await db.transaction(async (tx) => {
+    await lockIncidentOf(tx, document, id, actor);
     const { name, incidentId } = document;
     const [changed] = await tx
       .select({ name, incidentId })

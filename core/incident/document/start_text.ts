@@ -5,6 +5,7 @@ import type { Actor } from "../../context.ts";
 import { callPlugin } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { documentFacts } from "../incident/facts.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { answerOf } from "../steps/ask.ts";
 import { keyOfText } from "../steps/make_documents.ts";
 import { isTaken } from "../steps/resource.ts";
@@ -47,6 +48,7 @@ export async function startText(
   const made = answerOf(outcome);
   const at = context.clock.now();
   const start = context.db.transaction(async (tx) => {
+    if (isAwaited) await lockIncidentOf(tx, document, id, actor);
     const [started] = await tx
       .update(document)
       .set({

@@ -3,6 +3,7 @@ import { document } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { setReasons } from "../../catalog/reason.ts";
 import type { Actor, Context } from "../../context.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
 import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
@@ -25,6 +26,7 @@ export async function updateDocument(
   const fields = parseDocument(change);
   const at = clock.now();
   return db.transaction(async (tx) => {
+    await lockIncidentOf(tx, document, id, actor);
     const [updated] = await tx
       .update(document)
       .set({ ...fields, version: version + 1, updatedAt: at })

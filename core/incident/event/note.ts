@@ -1,9 +1,9 @@
-import { event } from "../../../drizzle/schema/index.ts";
 import { parseProse } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceNote } from "../message/announce.ts";
+import { recordEvent } from "../timeline/event.ts";
 import type { Event } from "./list.ts";
 
 /**
@@ -23,11 +23,9 @@ export async function noteOnTimeline(
   const at = clock.now();
   return db.transaction(async (tx) => {
     const incident = await lockIncident(tx, actor, incidentId);
-    const [noted] = await tx
-      .insert(event)
-      .values({ incidentId, at, actor: actor.user, source: "core", kind: "note", description })
-      .returning();
-    await announceNote(tx, context, incident, { id: noted!.id, user: actor.user, text: description });
-    return noted!;
+    const note = { incidentId, at, actor: actor.user, kind: "note" as const, description, data: {} };
+    const id = await recordEvent(tx, note);
+    await announceNote(tx, context, incident, { id, user: actor.user, text: description });
+    return { ...note, id, source: "core" };
   });
 }

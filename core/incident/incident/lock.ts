@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
@@ -53,19 +53,33 @@ export async function lockNamedIncident(
 }
 
 /**
- * Locks the incident of a record, if it has one, before the record is deleted. Deleting the incident uses the same
- * order, so that they cannot deadlock.
+ * Locks the incident of a record, if it has one, before the record is changed or deleted. Deleting the incident uses the
+ * same order, so that they cannot deadlock. If the reader `by` may not see the incident, nothing is locked.
  */
 export async function lockIncidentOf(
   tx: Transaction,
   table: PgTable & Record<"id" | "incidentId", PgColumn>,
   id: number,
+  by: Reader | "worker" = "worker",
 ): Promise<void> {
+  const visible: SQL | undefined = by === "worker" ? undefined : mayReadIncident(by);
   const of = tx.select({ incidentId: table.incidentId }).from(table).where(eq(table.id, id));
   await tx
     .select({ id: incident.id })
     .from(incident)
-    .where(eq(incident.id, sql`(${of})`))
+    .where(and(eq(incident.id, sql`(${of})`), visible))
+    .for("no key update", { of: incident });
+}
+
+/** Locks several incidents in the order of their ids, so that two callers cannot deadlock. */
+export async function lockIncidents(tx: Transaction, ids: readonly (number | null)[]): Promise<void> {
+  const wanted = ids.filter((id) => id !== null);
+  if (wanted.length === 0) return;
+  await tx
+    .select({ id: incident.id })
+    .from(incident)
+    .where(inArray(incident.id, wanted))
+    .orderBy(asc(incident.id))
     .for("no key update", { of: incident });
 }
 

@@ -108,7 +108,7 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
     .from(incident)
     .where(active)
     .orderBy(asc(incident.id))
-    .for("share");
+    .for("no key update");
   const lastReport = tx
     .select({ at: max(statusReport.createdAt) })
     .from(statusReport)

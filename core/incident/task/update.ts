@@ -1,5 +1,7 @@
+import { task } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { getTask, isTask } from "./get.ts";
 import { refuseUnknown } from "./people.ts";
 import { parseTask, type Task } from "./task.ts";
@@ -22,6 +24,7 @@ export async function updateTask(
   const { id, version, status, resolveBy } = change;
   const next = { ...parseTask(change, config.domain), status, resolveBy };
   return db.transaction(async (tx) => {
+    await lockIncidentOf(tx, task, id, actor);
     const found = await getTask({ db: tx }, actor, id);
     if (found.version !== version) throw changed(found);
     const current = {

@@ -1,5 +1,8 @@
+import { sql } from "drizzle-orm";
+import { announceAfterCommit } from "../../../drizzle/after_commit.ts";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
-import { event } from "../../../drizzle/schema/index.ts";
+import { event, incident } from "../../../drizzle/schema/index.ts";
+import { NotFound } from "../../../platform/errors.ts";
 
 export type EventKind =
   | "incident.reported"
@@ -57,7 +60,34 @@ export interface TimelineEvent {
   data: Record<string, unknown>;
 }
 
-/** Appends to an incident's timeline, in the transaction of the change. */
-export async function recordEvent(db: Database | Transaction, told: TimelineEvent): Promise<void> {
-  await db.insert(event).values({ ...told, source: told.source ?? "core" });
+/**
+ * The channel of PostgreSQL on which new events are announced after their commit: pairs of an incident and its newest
+ * event, `7 102 9 104`.
+ */
+export const eventChannel = "svc_event";
+
+/**
+ * Appends to an incident's timeline, in the transaction of the change.
+ *
+ * It locks the incident before it takes the id, until the commit. So the events of one incident are committed in the
+ * order of their ids, and a reader that goes on with `id > cursor` never misses one. A change that locks other rows
+ * before that calls `lockIncident` first, so that two such changes cannot deadlock.
+ *
+ * @returns the id
+ * @throws NotFound when the incident was deleted meanwhile
+ */
+export async function recordEvent(db: Database | Transaction, told: TimelineEvent): Promise<number> {
+  const { incidentId, at, actor, kind, description, source = "core", data } = told;
+  // One statement, because others wait for the lock. The id is taken for a row of `locked`: after it was locked.
+  const [recorded] = await db.execute<{ id: string }>(sql`
+    with locked as materialized (
+      select id from ${incident} where id = ${incidentId} for no key update)
+    insert into ${event} (incident_id, at, actor, source, kind, description, data)
+    select id, ${at.toISOString()}::timestamptz, ${actor}::text, ${source}::text, ${kind}::text,
+      ${description}::text, ${JSON.stringify(data)}::jsonb
+    from locked returning id`);
+  if (!recorded) throw new NotFound("There is no such incident");
+  const id = Number(recorded.id);
+  announceAfterCommit(db, eventChannel, incidentId, id);
+  return id;
 }

@@ -1,5 +1,6 @@
 import type { Sql } from "postgres";
 import type { Database } from "../../../drizzle/client.ts";
+import { hintStatement } from "../../../drizzle/connection/announce.ts";
 import { changeTransactions } from "../../../drizzle/connection/transactions.ts";
 
 type Ask = Pick<Sql, "unsafe">;
@@ -12,7 +13,8 @@ interface Asked {
 
 /**
  * Notes every statement that goes through `db` from now on, also in transactions: what PostgreSQL is asked, without the
- * values. Returns the list that they are added to.
+ * values. Returns the list that they are added to. Hints of new events are left out: how many there are depends on
+ * the time that writes take.
  */
 export function noteStatements(db: Database): string[] {
   const statements: string[] = [];
@@ -60,7 +62,7 @@ function listenTo(db: Database, note: (asked: Asked) => void): void {
   const listen = (client: Ask) => {
     const ask = client.unsafe;
     client.unsafe = ((text: string, values: unknown[] = [], ...rest: []) => {
-      note({ text, values });
+      if (text !== hintStatement) note({ text, values });
       return ask(text, values as [], ...rest);
     }) as Ask["unsafe"];
   };

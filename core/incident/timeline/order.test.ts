@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { openSql } from "../../../drizzle/client.ts";
+import { event, incident } from "../../../drizzle/schema/index.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
+import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { createDocument } from "../document/create.ts";
+import { updateDocument } from "../document/update.ts";
+import { noteOnTimeline } from "../event/note.ts";
+import { createTask } from "../task/create.ts";
+import { updateTask } from "../task/update.ts";
+import { eventChannel, recordEvent } from "./event.ts";
+
+// The events of one incident are committed in the order of their ids, and announced after that.
+
+let flow: FlowTest;
+beforeAll(async () => {
+  flow = await startFlowTest();
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+
+const plugins = pluginsOf();
+const kept = { pluginSlug: null, resourceId: null };
+const text = { name: "Notes", description: "", resourceType: "reference", weblink: null, termIds: [] };
+
+const nobody = { owner: null, assignees: [] };
+
+const newDocument = (incidentId: number) =>
+  createDocument(flow.context(plugins), rita, { ...text, ...kept, incidentId });
+const newTask = (incidentId: number) =>
+  createTask(flow.context(plugins), rita, {
+    ...{ incidentId, documentId: null, description: "Look", ...nobody, reminders: true },
+  });
+
+/** Records an event, and takes a while to commit. */
+async function slowly(db: Database, incidentId: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    await recordEvent(tx, {
+      ...{ incidentId, at: flow.clock.now(), actor: "system", kind: "step.done" },
+      ...{ description: "slow", data: {} },
+    });
+    await tx.execute(sql`select pg_sleep(${Math.random() * 0.02})`);
+  });
+}
+
+test("a reader that polls `id > cursor` misses nothing of what many writers record", async () => {
+  const incidentId = await flow.report(plugins);
+  const rounds = 12;
+  const contexts = [flow.context(plugins), flow.another(plugins)];
+  const writers = contexts.flatMap((context) => [
+    () => noteOnTimeline(context, rita, { incidentId, description: "seen" }),
+    () => slowly(context.db as Database, incidentId),
+    () => slowly(context.db as Database, incidentId),
+    () => slowly(context.db as Database, incidentId),
+    async () => {
+      const made = await newDocument(incidentId);
+      await updateDocument(context, rita, { ...text, id: made.id, version: made.version });
+    },
+    async () => {
+      const made = await newTask(incidentId);
+      await updateTask(context, rita, { ...made, ...nobody, status: "Resolved" });
+    },
+  ]);
+  const reader = flow.another(plugins).db;
+  const seen: number[] = [];
+  const readOn = async () => {
+    const rows = await reader
+      .select({ id: event.id })
+      .from(event)
+      .where(and(eq(event.incidentId, incidentId), gt(event.id, seen.at(-1) ?? 0)))
+      .orderBy(asc(event.id));
+    seen.push(...rows.map(({ id }) => id));
+  };
+  let running = true;
+  const writing = Promise.all(
+    writers.map(async (write) => {
+      for (let round = 0; round < rounds; round++) await write();
+    }),
+  ).finally(() => {
+    running = false;
+  });
+  while (running) await readOn();
+  await writing;
+  await readOn();
+  const all = await reader
+    .select({ id: event.id })
+    .from(event)
+    .where(eq(event.incidentId, incidentId))
+    .orderBy(asc(event.id));
+  expect(all.length).toBeGreaterThan(writers.length * rounds);
+  expect(seen).toEqual(all.map(({ id }) => id));
+});
+
+/** Holds an incident as another writer does that has taken an id and has not committed. */
+const holding = (incidentId: number) => async (tx: Transaction) => {
+  await tx.select({ id: incident.id }).from(incident).where(eq(incident.id, incidentId)).for("no key update");
+};
+
+test("a change that finds its incident locked waits before it locks anything else", async () => {
+  const incidentId = await flow.report(plugins);
+  const document = await newDocument(incidentId);
+  const task = await newTask(incidentId);
+  const context = flow.context(plugins);
+  const ended = await inTheWay<unknown>(
+    flow.db,
+    async (tx) => {
+      await holding(incidentId)(tx);
+    },
+    () => updateDocument(context, rita, { ...text, id: document.id, version: document.version }),
+    () => updateTask(context, rita, { ...task, ...nobody, status: "Resolved" }),
+    // The holder of the incident's lock could lock them too: whoever waits holds neither.
+    async () => {
+      const rows = await flow.another(plugins).db.execute<{ id: string }>(sql`
+        select id from document where id = ${document.id} for update nowait`);
+      expect(rows).toHaveLength(1);
+      await flow
+        .another(plugins)
+        .db.execute(sql`select id from task where id = ${task.id} for update nowait`);
+    },
+  );
+  expect(ended.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});
+
+test("events are announced after their commit, and not if it is rolled back", async () => {
+  const incidentId = await flow.report(plugins);
+  const heard: string[] = [];
+  const listener = openSql(flow.url, { max: 1 });
+  await listener.listen(eventChannel, (hint) => void heard.push(hint));
+  const record = (tx: Transaction | Database, description: string) =>
+    recordEvent(tx, {
+      ...{ incidentId, at: flow.clock.now(), actor: "system", kind: "step.done" as const },
+      ...{ description, data: { 'quoted "': "a\\b" } },
+    });
+  const first = await record(flow.db, "first");
+  await until("earlier events to be announced", () => heard.includes(`${incidentId} ${first}`));
+  heard.length = 0;
+  const undone = flow.db.transaction(async (tx) => {
+    await record(tx, "undone");
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  let recorded = 0;
+  await flow.db.transaction(async (tx) => {
+    recorded = await record(tx, "done");
+    await tx.transaction(async (inner) => {
+      recorded = await record(inner, "in a savepoint");
+    });
+    await Bun.sleep(50);
+    expect(heard).toEqual([]);
+  });
+  await until("the event to be announced", () => heard.length > 0);
+  expect(heard).toEqual([`${incidentId} ${recorded}`]);
+  const outside = await record(flow.db, "outside a transaction");
+  await until("the event to be announced", () => heard.length > 1);
+  expect(heard).toEqual([`${incidentId} ${recorded}`, `${incidentId} ${outside}`]);
+  const [row] = await flow.db.select().from(event).where(eq(event.id, outside));
+  expect(row).toMatchObject({ source: "core", data: { 'quoted "': "a\\b" } });
+  await listener.end();
+});
+
+test("an event of an incident that was deleted meanwhile is not found", async () => {
+  const incidentId = await flow.report(plugins);
+  const [recorded] = await inTheWay<unknown>(
+    flow.db,
+    (tx) => tx.delete(incident).where(eq(incident.id, incidentId)),
+    () => slowly(flow.db, incidentId),
+  );
+  expect(recorded).toMatchObject({ status: "rejected", reason: { code: "not_found" } });
+});
