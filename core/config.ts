@@ -26,6 +26,8 @@ const slugs = (value?: string) => {
     : Type.String({ pattern, description, default: value });
 };
 
+const groupRule = "(ou|o|uri|user):[^,=]+=[^,=]+";
+
 /**
  * Every variable that the service reads, except those of plugins (core/plugin/settings.ts). The table in the
  * documentation, `.env.example` and `svc server config` are generated from this list, so a variable that is not here
@@ -163,6 +165,46 @@ export const variables = {
     "SVC_TOKEN_KEY_FILES",
     optional(),
     "Private keys (PKCS #8 PEM), comma-separated; the first signs, all verify. Without it, keys are in the database",
+  ),
+  mtlsCaCerts: variable(
+    "SVC_MTLS_CA_CERTS",
+    optional(),
+    "File of your own certificate authorities (PEM), whose certificates identify users (--mtls-ca-certs)",
+  ),
+  mtlsIdentity: variable(
+    "SVC_MTLS_IDENTITY",
+    oneOf(["email", "uri", "cn"], "email"),
+    "What names the user in a certificate of these authorities: an e-mail address or a URI of its subject alternative names, or its common name",
+  ),
+  mtlsUriPrefix: variable(
+    "SVC_MTLS_URI_PREFIX",
+    optional({
+      pattern: "^[a-z][a-z0-9+.-]*://[^\\s/?#]+/([^\\s?#]*/)?$",
+      description: "the beginning of a URI up to a slash, such as spiffe://example.com/user/",
+    }),
+    "SVC_MTLS_IDENTITY=uri: what the URI starts with; the rest is the user name",
+  ),
+  mtlsUsage: variable(
+    "SVC_MTLS_USAGE",
+    Type.String({
+      default: "1.3.6.1.5.5.7.3.2",
+      pattern: "^[0-2](\\.\\d{1,20}){1,20}$",
+      description: "an object identifier such as 1.3.6.1.5.5.7.3.2",
+    }),
+    "The extended key usage that a certificate of these authorities must have (by default: TLS client)",
+  ),
+  mtlsGroups: variable(
+    "SVC_MTLS_GROUPS",
+    optional({
+      pattern: `^ *${groupRule}( *, *${groupRule})* *$`,
+      description: "a list of rules such as ou:Platform=oncall,user:root@example.com=admin",
+    }),
+    "Groups of users with such a certificate: comma-separated rules `ou:`, `o:`, `uri:` or `user:`, a value of the certificate (after `uri:`, the beginning of one), `=` and a group",
+  ),
+  mtlsProxyHeader: variable(
+    "SVC_MTLS_PROXY_HEADER",
+    optional({ pattern: "^[A-Za-z0-9-]+$", description: "the name of a header, such as Client-Cert" }),
+    "The header in which trusted proxies forward client certificates, and which they remove from requests of clients: Client-Cert (RFC 9440), or any name for nginx's escaped PEM. Needs --proxy-headers",
   ),
   keySecret: secret(
     "SVC_KEY_SECRET",

@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import type { OrganisationAuthorities } from "../core/auth/certificate/authorities.ts";
 import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
 import type { PluginContext } from "../core/plugin/context.ts";
@@ -15,6 +16,8 @@ export interface Deps extends PluginContext {
   keys: Keys;
   sso: SingleSignOn;
   proxies: ProxyTrust;
+  /** Whose client certificates stand for users, besides ours. */
+  organisation: OrganisationAuthorities;
 }
 
 /** The server that an application listens with, once it is known. */

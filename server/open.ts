@@ -1,7 +1,9 @@
 import { warnOfDisagreement } from "../core/agreement.ts";
 import { EventCounts } from "../core/audit.ts";
+import { OrganisationAuthorities } from "../core/auth/certificate/authorities.ts";
 import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import { Keys } from "../core/auth/token/keys.ts";
+import type { Config } from "../core/config.ts";
 import { runDueFlows } from "../core/incident/steps/run.ts";
 import { openParts, type PartsOptions } from "../core/open.ts";
 import { assertReady } from "../core/readiness.ts";
@@ -11,7 +13,9 @@ import { databaseAnswer } from "../drizzle/database_answer.ts";
 import { Background } from "../platform/background.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readEnvironment } from "../platform/environment.ts";
+import { ConfigurationError } from "../platform/errors.ts";
 import { Verbosity } from "../platform/log.ts";
+import { LogBudget } from "../platform/log_budget.ts";
 import { metricsPlace } from "../platform/telemetry/endpoint.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { createApp } from "./app.ts";
@@ -26,6 +30,8 @@ import { Folder } from "./static/folder.ts";
 const cleanUpSeconds = 60;
 /** A killed server loses at most this much of its counts. */
 const flushSeconds = 600;
+/** Log lines per reason. */
+const handshakesPerMinute = 30;
 /** Follow-up work of incidents that a dead process or failing plugin left undone. */
 const flowSeconds = 15;
 
@@ -59,14 +65,30 @@ export async function openServerParts(
         config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch),
       );
       const proxies = await faults.collect(() => proxyTrust(config.proxyHeaders, config.trustedProxies));
+      const organisation = await faults.collect(() => organisationOf(config));
       await faults.collect(() => config.staticDir && Folder.open(config.staticDir));
-      return { keys, sso, proxies };
+      return { keys, sso, proxies, organisation };
     },
   );
   const { context, registry, plugins, more, close } = parts;
   const { config, log } = context;
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl!, log);
   return { ...context, ...more, counts, registry, plugins, watch, background: new Background(), close };
+}
+
+/** @throws ConfigurationError */
+function organisationOf(config: Config): OrganisationAuthorities {
+  const { mtlsIdentity, mtlsUriPrefix, mtlsProxyHeader, proxyHeaders, trustedProxies } = config;
+  if (mtlsIdentity === "uri" && !mtlsUriPrefix)
+    throw new ConfigurationError(["SVC_MTLS_URI_PREFIX: needed with SVC_MTLS_IDENTITY=uri"]);
+  if (mtlsProxyHeader && !proxyHeaders)
+    throw new ConfigurationError(["SVC_MTLS_PROXY_HEADER needs --proxy-headers (SVC_PROXY_HEADERS)"]);
+  // A certificate is public: anybody could send another user's.
+  if (mtlsProxyHeader && trustedProxies.split(",").some((entry) => entry.trim() === "*"))
+    throw new ConfigurationError([
+      "SVC_MTLS_PROXY_HEADER: SVC_FORWARDED_ALLOW_IPS must name the proxies, not *",
+    ]);
+  return new OrganisationAuthorities(config.mtlsCaCerts);
 }
 
 /**
@@ -92,6 +114,7 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
       log.warn({ err: error }, "could not write counts into the audit log"),
     );
   const served = createApp(parts);
+  const handshakes = new LogBudget(log, clock, "TLS handshakes", handshakesPerMinute);
   const stopChores = startChores(parts, flush);
   served.app.onStop(async () => {
     stopChores();
@@ -103,6 +126,11 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
   return {
     ...served,
     verbosity: new Verbosity(log),
+    reload: () => parts.organisation.reload(),
+    handshakeFailed(reason, address) {
+      if (handshakes.admits(reason, { reason }))
+        log.warn({ reason, address }, "TLS handshake failed on the mTLS port");
+    },
     warnWithoutTls() {
       if (
         !config.publicUrl.startsWith("https:") ||

@@ -1,10 +1,13 @@
+import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
+import { certificateThumbprint } from "../../core/auth/certificate/identify.ts";
 import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Actor } from "../../core/context.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
 import { refuseOtherMedia } from "../http/body.ts";
 import { refuseCondition } from "../http/etag.ts";
+import { presentedCertificates } from "./certificate.ts";
 import { readCookie } from "./cookie.ts";
 import { refuseOtherSites } from "./origin.ts";
 
@@ -13,6 +16,12 @@ export const tokenCookie = "svc_auth";
 
 /** Hooks that require a token, so that route listings recognize the very hook that refuses. */
 const guards = new WeakSet<object>();
+
+interface Transformed {
+  request: Request;
+  body?: unknown;
+  server: Server<unknown> | null;
+}
 
 const verified = new WeakMap<Request, Actor>();
 
@@ -33,8 +42,22 @@ export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks
  */
 export const actorMacro = (deps: Deps) => {
   // Not in `resolve`, which Elysia runs after validation: a stranger would learn what is wrong with the request.
-  const transform = async ({ request, body }: { request: Request; body?: unknown }): Promise<void> => {
-    verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
+  const certificates = presentedCertificates(deps);
+  const identify = async (request: Request, server: Server<unknown> | null): Promise<Actor> => {
+    const chain = certificates.chainOf(request, server);
+    const token = presentedToken(deps, request);
+    if (token === undefined) {
+      if (!chain) throw new Unauthenticated();
+      // A browser chooses a certificate once, and then sends it with requests that another site triggers, too.
+      if (!reads(request)) refuseOtherSites(deps.config, request);
+      return certificates.identify(chain, request, server);
+    }
+    const { actor, bound } = await verifyToken(deps, token, chain && certificateThumbprint(chain[0]!));
+    if (bound && chain) await certificates.requireCurrent(chain, request, server);
+    return actor;
+  };
+  const transform = async ({ request, body, server }: Transformed): Promise<void> => {
+    verified.set(request, await identify(request, server));
     refuseOtherMedia(request, body);
     refuseCondition(request, body);
   };
@@ -51,7 +74,10 @@ export const actorMacro = (deps: Deps) => {
   });
 };
 
-function presentedToken(deps: Deps, request: Request): string {
+const reads = ({ method }: Request) => method === "GET" || method === "HEAD";
+
+/** @throws Unauthenticated for another Authorization header @throws Forbidden for a cookie from another site */
+function presentedToken(deps: Deps, request: Request): string | undefined {
   const authorization = request.headers.get("authorization");
   if (authorization !== null) {
     const [, token] = authorization.match(/^Bearer +([\w.~+/-]+=*)$/i) ?? [];
@@ -59,9 +85,8 @@ function presentedToken(deps: Deps, request: Request): string {
     return token;
   }
   const cookie = readCookie(request, tokenCookie);
-  if (!cookie) throw new Unauthenticated();
+  if (!cookie) return undefined;
   // A browser also sends the cookie with requests that another site triggers; other clients send no site headers.
-  const reads = request.method === "GET" || request.method === "HEAD";
-  if (!reads) refuseOtherSites(deps.config, request);
+  if (!reads(request)) refuseOtherSites(deps.config, request);
   return cookie;
 }

@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import { Elysia, status, t } from "elysia";
+import { certificateThumbprint } from "../../core/auth/certificate/identify.ts";
 import { createChallenge } from "../../core/auth/challenge/create.ts";
 import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
 import {
@@ -15,6 +16,7 @@ import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../platfor
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import { tokenCookie } from "../auth/actor.ts";
+import { presentedCertificates } from "../auth/certificate.ts";
 import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { usualHeaders } from "../http/security_headers.ts";
@@ -50,6 +52,7 @@ export function challengeRoutes(deps: Deps) {
   /** For one challenge and address, before the verifier is checked. */
   const looksAtOne = new RateLimit(clock, 10 * (120 / config.challengeInterval), 10 * pollBurst);
   const pollContext: PollContext = { ...deps, limit: pollsOfOne, addressLimit: polls, known };
+  const certificates = presentedCertificates(deps);
   const secure = config.publicUrl.startsWith("https://");
 
   async function generate(userName: string, request: Request, address: string) {
@@ -100,8 +103,12 @@ export function challengeRoutes(deps: Deps) {
     const seen = { url: request.url, authorization: request.headers.get("authorization") };
     const verifier = verifierOf(seen.authorization);
     const { signal } = request;
+    const chain = certificates.chainOf(request, server);
+    const certificate = chain && certificateThumbprint(chain[0]!);
     return answer(
-      await pollChallenge(pollContext, { token, verifier, address, addressBucket, seen, wait, signal }),
+      await pollChallenge(pollContext, {
+        ...{ token, verifier, address, addressBucket, certificate, seen, wait, signal },
+      }),
       headers,
     );
   }
@@ -179,6 +186,7 @@ export function challengeRoutes(deps: Deps) {
         response: {
           200: t.Union([pending, success, generated]),
           400: refused,
+          401: refused,
           403: t.Union([denied, refused]),
           404: t.Union([unknown, refused]),
           410: expired,

@@ -22,6 +22,8 @@ export interface StartOptions {
   sslCaCerts?: string;
   /** Where clients may authenticate with certificates, besides the other address. */
   mtlsPort?: number;
+  /** Certificate authorities whose certificates stand for users, besides our own. */
+  mtlsCaCerts?: string;
   mtlsKeyfile?: string;
   mtlsCertfile?: string;
   limitConcurrency?: number;

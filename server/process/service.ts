@@ -20,6 +20,8 @@ export interface Service {
   untilReady?: () => Promise<void>;
   /** Counts a request that was answered before it reached the application. */
   refused?: (request: Request, answer: Response) => void;
+  /** Called on SIGHUP, before the certificate is reloaded. @throws ConfigurationError if what it reads is unusable */
+  reload?: () => void;
   /** Called for TLS handshakes on the mTLS port that failed. */
   handshakeFailed?: (reason: string, address: string | undefined) => void;
   verbosity?: Verbosity;

@@ -54,7 +54,10 @@ export async function startServer(options: StartOptions, environment: Environmen
     log.info(`listening for client certificates on ${serving.mtlsAddress}`);
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
-    () => renewCertificate(serving, options, log),
+    async () => {
+      service.reload?.();
+      await renewCertificate(serving, options, log);
+    },
     (error) => log.error({ err: error }, "cannot reload the certificate; the old one stays in use"),
   );
   const { verbosity } = service;
@@ -119,7 +122,8 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
     throw new ConfigurationError([`--env-file: there is no ${envFile}`]);
   }
   const own = envFile === undefined ? {} : readEnvironment(environment, envFile);
-  const publicUrl = readEnvironment({ ...environment, ...own }).SVC_PUBLIC_URL || ownUrl(options);
+  const variables = readEnvironment({ ...environment, ...own });
+  const publicUrl = variables.SVC_PUBLIC_URL || ownUrl(options);
   return {
     ...own,
     ...(publicUrl === undefined ? {} : { SVC_PUBLIC_URL: publicUrl }),
@@ -127,7 +131,19 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
     ...(forwardedAllowIps ? { SVC_FORWARDED_ALLOW_IPS: forwardedAllowIps } : {}),
     ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
     ...(accessLog ? {} : { SVC_ACCESS_LOG: "false" }),
+    ...(options.mtlsCaCerts ? { SVC_MTLS_CA_CERTS: options.mtlsCaCerts } : {}),
+    ...mtlsUrlOf(publicUrl, options.mtlsPort, variables),
   };
+}
+
+/** Where clients find --mtls-port, unless SVC_MTLS_URL says so. */
+function mtlsUrlOf(
+  publicUrl: string | undefined,
+  port: number | undefined,
+  { SVC_MTLS_URL }: Environment,
+): Environment {
+  const url = port === undefined || SVC_MTLS_URL ? null : URL.parse(publicUrl ?? "");
+  return url ? { SVC_MTLS_URL: `https://${url.hostname}${port === 443 ? "" : `:${port}`}` } : {};
 }
 
 /**

@@ -1,14 +1,17 @@
+import { RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
 import { type ErrorCode, SvcError } from "../../platform/errors.ts";
 
 // Weep looks for these texts in `code`, and shows the rest of the body only if it knows none of them.
 
-/** Weep's codes for what can go wrong with a role. 905, a certificate that is too old, is for mutual TLS. */
+/** Weep's codes for what can go wrong with a role. */
 export const weepCodes = {
   invalidArn: "899",
   noMatch: "900",
   severalMatches: "901",
   notIssued: "902",
   badBody: "904",
+  /** Makes Weep renew its certificate, if it is configured to. */
+  refusedCertificate: "905",
   unknownAccount: "906",
   /** Drops the token that Weep has stored, so that it signs in again. */
   invalidToken: "invalid_jwt",
@@ -39,6 +42,7 @@ export function weepProblem(
   { code, detail }: { code: string; detail: string },
   requestId: string,
 ) {
+  const refused = error instanceof RefusedCertificate ? weepCodes.refusedCertificate : undefined;
   const known = error instanceof WeepRefusal ? error : undefined;
   const codes: Record<string, WeepCode> = {
     unauthenticated: weepCodes.invalidToken,
@@ -49,7 +53,12 @@ export function weepProblem(
     internal: weepCodes.notIssued,
   };
   return {
-    ...{ status: "error", code: known?.weepCode ?? codes[code] ?? code, message: detail, errors: [detail] },
+    ...{
+      status: "error",
+      code: known?.weepCode ?? refused ?? codes[code] ?? code,
+      message: detail,
+      errors: [detail],
+    },
     ...{ requested_role: known?.requestedRole ?? "", request_id: requestId },
   };
 }

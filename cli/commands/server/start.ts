@@ -104,6 +104,12 @@ export default defineCommand({
       description: "Another port, for clients that authenticate with certificates (HTTPS)",
       parse: parsePort,
     },
+    mtlsCaCerts: {
+      type: "string",
+      metavar: "FILE",
+      description:
+        "Your own certificate authorities (PEM), whose certificates identify users (default: SVC_MTLS_CA_CERTS)",
+    },
     mtlsKeyfile: {
       type: "string",
       metavar: "FILE",

@@ -5,7 +5,7 @@ import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
 import { signToken, type TokenClaims } from "../token/issue.ts";
 import type { Keys } from "../token/keys.ts";
-import type { PollOutcome } from "./poll.ts";
+import type { PollOutcome, PollRequest } from "./poll.ts";
 import type { Challenge } from "./state.ts";
 
 /** How long the verifier's holder may collect again, in case the answer was lost. */
@@ -22,7 +22,7 @@ interface CollectContext extends Context {
 export async function collect(
   { db, clock, config, keys, telemetry }: CollectContext,
   found: Challenge,
-  address: string,
+  { address, certificate }: Pick<PollRequest, "address" | "certificate">,
 ): Promise<PollOutcome> {
   // Before the row changes: a missing key must not use up the challenge.
   const key = await keys.signing();
@@ -35,6 +35,7 @@ export async function collect(
     groups: found.groups,
     issuedAt,
     expiresAt: after(issuedAt, config.tokenLifetime),
+    certificate,
   };
   const won = await db.transaction(async (tx) => {
     const rows = await tx
@@ -50,7 +51,7 @@ export async function collect(
       )
       .returning({ id: challenge.id });
     if (rows.length === 0) return false;
-    const { user: userName, ...rest } = claims;
+    const { user: userName, certificate: _, ...rest } = claims;
     await tx.insert(token).values({ ...rest, userName, challengeId: found.id });
     await audit(tx, {
       at: now,
@@ -69,16 +70,20 @@ export async function collect(
   return found.codeChallenge === null ? { status: "unknown" } : { status: "pending", retryAfter: 1 };
 }
 
-/** Returns the same token again to a bound client, within seconds of the first time. */
+/**
+ * Returns the same token again to a bound client, within seconds of the first time. It is bound to the certificate of this
+ * poll: the holder of the verifier may choose, as with the first one.
+ */
 export async function collectAgain(
   { db, clock, config, keys }: CollectContext,
   found: Challenge,
+  { certificate }: Pick<PollRequest, "certificate">,
 ): Promise<PollOutcome> {
   const inTime = found.collectedAt && clock.now() < after(found.collectedAt, collectAgainSeconds);
   if (found.codeChallenge === null || !inTime) return { status: "unknown" };
   const [issued] = await db.select().from(token).where(eq(token.challengeId, found.id));
   if (!issued || issued.revokedAt) return { status: "unknown" };
-  const claims: TokenClaims = { ...issued, user: issued.userName };
+  const claims: TokenClaims = { ...issued, user: issued.userName, certificate };
   return success(claims, await signToken(config, await keys.signing(), claims));
 }
 

@@ -28,6 +28,8 @@ export interface PollRequest {
   verifier?: string;
   address: string;
   addressBucket: Bucket;
+  /** The thumbprint of the client's certificate, if it has one. The token is bound to it. */
+  certificate?: string;
   /** The request as received, by which a repeated one is recognised. */
   seen: SeenPoll;
   /** Seconds for which the answer may be delayed while nothing happens. Only for bound clients. */
@@ -159,9 +161,9 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
       return { outcome: { status: "pending" }, waiting: facts };
     }
     case "approved":
-      return { outcome: await collect(context, found, request.address) };
+      return { outcome: await collect(context, found, request) };
     case "collected":
-      return { outcome: await collectAgain(context, found) };
+      return { outcome: await collectAgain(context, found, request) };
     case "expired":
       telemetry?.challenge(state);
       return { outcome: { status: state } };

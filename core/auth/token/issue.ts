@@ -9,14 +9,18 @@ export interface TokenClaims {
   /** Whole seconds. */
   issuedAt: Date;
   expiresAt: Date;
+  /** The thumbprint of the certificate that the token needs, if it was collected with one. */
+  certificate?: string;
 }
 
 export const tokenType = "at+jwt"; // RFC 9068
+export const thumbprintClaim = "x5t#S256"; // RFC 8705, 3.1
 export const tokenAudience = "svc";
 
 /** Signs an access token. */
 export function signToken(config: Config, key: SigningKey, claims: TokenClaims): Promise<string> {
-  return new SignJWT({ groups: claims.groups })
+  const { groups, certificate } = claims;
+  return new SignJWT({ groups, ...(certificate ? { cnf: { [thumbprintClaim]: certificate } } : {}) })
     .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
     .setIssuer(config.publicUrl)
     .setAudience(tokenAudience)

@@ -5,16 +5,22 @@ import { token } from "../../../drizzle/schema/index.ts";
 import { Unauthenticated } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
-import { tokenAudience, tokenType } from "./issue.ts";
+import { thumbprintClaim, tokenAudience, tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
 /**
  * Returns the holder of this access token. It must be ours in every respect: key, algorithm, type, issuer, audience,
  * times. The database, which is asked each time, must know it and not have it revoked.
  *
+ * @param certificate the thumbprint of the client's certificate: a token that was collected with one is valid only with
+ *   that one (RFC 8705, 3)
  * @throws Unauthenticated with one of two sentences: expired, or not valid
  */
-export async function verifyToken(context: Context & { keys: Keys }, jwt: string): Promise<Actor> {
+export async function verifyToken(
+  context: Context & { keys: Keys },
+  jwt: string,
+  certificate?: string,
+): Promise<{ actor: Actor; bound: boolean }> {
   const { db, clock, config, keys } = context;
   const { payload } = await jwtVerify(
     jwt,
@@ -38,17 +44,23 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
     if (cause instanceof errors.JOSEError || cause instanceof TypeError) throw notGood(cause);
     throw cause;
   });
+  const { cnf } = payload as { cnf?: Record<string, unknown> };
+  const bound = cnf !== undefined;
+  if (bound && (certificate === undefined || cnf[thumbprintClaim] !== certificate)) throw notGood();
   const jti = payload.jti as string;
   if (!uuid.test(jti)) throw notGood();
   const [issued] = await issuedToken(db).execute({ jti });
   if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
   return {
-    kind: "user",
-    user: issued.userName,
-    groups: issued.groups,
-    admin: issued.groups.includes(config.adminGroup),
-    tokenId: jti,
-    expiresAt: issued.expiresAt,
+    actor: {
+      kind: "user",
+      user: issued.userName,
+      groups: issued.groups,
+      admin: issued.groups.includes(config.adminGroup),
+      tokenId: jti,
+      expiresAt: issued.expiresAt,
+    },
+    bound,
   };
 }
 

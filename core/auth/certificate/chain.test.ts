@@ -1,0 +1,167 @@
+import { afterAll, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import {
+  asAuthority,
+  asClient,
+  CertificateFolder,
+  derOf,
+  type Issued,
+} from "../../../tests/support/http/client_certificates.ts";
+import { verifyChain } from "./chain.ts";
+import { groupsOf, userOf } from "./identify.ts";
+
+const certificates = new CertificateFolder();
+afterAll(() => certificates[Symbol.dispose]());
+const root = certificates.issue({ subject: "/O=Example/CN=Root", extensions: asAuthority });
+const middle = certificates.issue({ subject: "/CN=Middle", extensions: asAuthority, by: root });
+const clientAuth = "1.3.6.1.5.5.7.3.2";
+
+const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth) =>
+  verifyChain(
+    chain.map(({ certificate }) => new Uint8Array(derOf(certificate))),
+    anchors.map(({ certificate }) => new X509Certificate(derOf(certificate))),
+    usage,
+  );
+const reasonOf = (...args: Parameters<typeof verify>) =>
+  verify(...args).then(
+    () => "accepted",
+    (error) => error.reason ?? String(error),
+  );
+const leaf = (extensions: readonly string[], by = root, subject = "/CN=alice") =>
+  certificates.issue({ subject, by, extensions });
+
+test("reads every name, and the time in which the whole chain is valid", async () => {
+  const by = certificates.issue({
+    ...{ subject: "/CN=Short", extensions: asAuthority, by: root },
+    ...{ from: "20210101000000Z", to: "20300101000000Z" },
+  });
+  const names =
+    "subjectAltName=email:alice@example.com,URI:spiffe://example.com/user/alice,DNS:a.example.com";
+  const client = certificates.issue({
+    ...{ subject: "/O=Example/OU=Platform/OU=Data/CN=alice", extensions: [...asClient, names], by },
+  });
+  expect(await verify([client, by])).toEqual({
+    ...{ emails: ["alice@example.com"], uris: ["spiffe://example.com/user/alice"], commonNames: ["alice"] },
+    ...{ units: ["Platform", "Data"], organisations: ["Example"] },
+    ...{ notBefore: new Date("2021-01-01"), notAfter: new Date("2030-01-01") },
+  });
+});
+
+test("finds its path among certificates in any order, also to an intermediate that is trusted itself", async () => {
+  const other = certificates.issue({ subject: "/CN=Other", extensions: asAuthority });
+  const client = leaf(asClient, middle);
+  expect(await reasonOf([client, other, root, middle])).toBe("accepted");
+  expect(await reasonOf([client], [middle])).toBe("accepted");
+  expect(await reasonOf([client], [root])).toBe("unknown authority");
+  // The same name, another key.
+  const impostor = certificates.issue({ subject: "/CN=Middle", extensions: asAuthority });
+  expect(await reasonOf([leaf(asClient, impostor), impostor, middle])).toBe("unknown authority");
+});
+
+test("TLS libraries refuse these before we see them, but a proxy might not", async () => {
+  expect(await reasonOf([leaf([...asClient, "keyUsage=keyEncipherment"])])).toBe("wrong key usage");
+  expect(await reasonOf([leaf([...asAuthority, "extendedKeyUsage=clientAuth"])])).toBe("is an authority");
+  expect(await reasonOf([leaf([...asClient, "keyUsage=digitalSignature"])])).toBe("accepted");
+  const noise = verifyChain([new Uint8Array([1, 2, 3])], [], clientAuth);
+  expect(await noise.catch(({ reason }) => reason)).toBe("unreadable");
+});
+
+test("an authority needs the right to sign, and a strong key", async () => {
+  const authority = (extensions: readonly string[], key?: readonly string[]) =>
+    certificates.issue({ subject: `/CN=${crypto.randomUUID()}`, extensions, by: root, key });
+  const through = (by: Issued) => reasonOf([leaf(asClient, by), by]);
+  // OpenSSL does not count it as an issuer.
+  expect(await through(authority(["basicConstraints=CA:TRUE", "keyUsage=cRLSign"]))).toBe(
+    "unknown authority",
+  );
+  expect(
+    await through(authority(asAuthority, ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"])),
+  ).toBe("weak key");
+  expect(await through(authority(asAuthority))).toBe("accepted");
+});
+
+test("demands the configured usage of everything below the authority", async () => {
+  const usage = "1.3.6.1.4.1.99999.7";
+  const special = ["basicConstraints=critical,CA:FALSE", `extendedKeyUsage=clientAuth,${usage}`];
+  expect(await reasonOf([leaf(special)], [root], usage)).toBe("accepted");
+  expect(await reasonOf([leaf(asClient)], [root], usage)).toBe("wrong extended key usage");
+  const any = ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=2.5.29.37.0"];
+  expect(await reasonOf([leaf(any)])).toBe("wrong extended key usage");
+});
+
+test.each([
+  ["permitted;email:example.com", "email:a@example.com", true],
+  ["permitted;email:example.com", "email:a@sub.example.com", false],
+  ["permitted;email:.example.com", "email:a@sub.example.com", true],
+  ["permitted;email:a@example.com", "email:b@example.com", false],
+  ["excluded;email:example.com", "email:a@EXAMPLE.com", false],
+  ["permitted;URI:example.com", "URI:spiffe://example.com/user/a", true],
+  ["permitted;URI:example.com", "URI:spiffe://example.org/user/a", false],
+  ["permitted;URI:example.com", "URI:spiffe://example.com@example.org/a", false],
+  ["permitted;URI:example.com", "URI:urn:example.com", false],
+  ["permitted;DNS:example.com", "DNS:a.example.com", true],
+  ["permitted;DNS:example.com", "DNS:aexample.com", false],
+  ["excluded;IP:0.0.0.0/0.0.0.0", "IP:10.0.0.1", false],
+  ["permitted;otherName:1.3.6.1.4.1.311.20.2.3;UTF8:x", "email:a@example.com", false],
+])("name constraints: %s, and %s: %p", async (constraint, name, permitted) => {
+  const by = certificates.issue({
+    ...{ subject: `/CN=${crypto.randomUUID()}`, by: root },
+    extensions: [...asAuthority, `nameConstraints=critical,${constraint}`],
+  });
+  const reason = await reasonOf([leaf([...asClient, `subjectAltName=${name}`], by), by]);
+  expect(reason).toBe(permitted ? "accepted" : "outside of the authority's names");
+});
+
+test("name constraints count for a common name that is an e-mail address", async () => {
+  const by = certificates.issue({
+    ...{ subject: "/CN=Mail", by: root },
+    extensions: [...asAuthority, "nameConstraints=critical,permitted;email:example.com"],
+  });
+  const of = (name: string) => reasonOf([leaf(asClient, by, `/CN=${name}`), by]);
+  expect(await of("alice@example.com")).toBe("accepted");
+  expect(await of("alice@example.org")).toBe("outside of the authority's names");
+});
+
+test("many certificates of one name cost a bounded number of signatures", async () => {
+  const same = Array.from({ length: 6 }, () =>
+    certificates.issue({ subject: "/CN=Same", extensions: asAuthority }),
+  );
+  const began = performance.now();
+  expect(await reasonOf([leaf(asClient, same[0]!), ...same])).toMatch(/chain too long|unknown authority/);
+  expect(performance.now() - began).toBeLessThan(1000);
+});
+
+test("the user's name is what the settings say, and exactly one", () => {
+  const names = {
+    ...{ emails: ["Alice@Example.com"], commonNames: ["bob"] },
+    uris: ["spiffe://example.com/user/carol", "https://example.com/"],
+  };
+  const prefix = "spiffe://example.com/user/";
+  const of = (mtlsIdentity: "email" | "uri" | "cn", more = {}) =>
+    userOf({ ...names, ...more }, { mtlsIdentity, mtlsUriPrefix: prefix, domain: "example.com" });
+  expect([of("email"), of("uri"), of("cn")]).toEqual([
+    ...["alice@example.com", "carol@example.com", "bob@example.com"],
+  ]);
+  expect(() => of("email", { emails: ["alice"] })).toThrow("not accepted");
+  expect(() => of("uri", { uris: ["spiffe://example.org/user/carol"] })).toThrow("not accepted");
+  expect(() => of("uri", { uris: [`${prefix}a`, `${prefix}b`] })).toThrow("not accepted");
+  expect(() => of("uri", { uris: [`${prefix}a/../b`] })).toThrow("not accepted");
+  expect(() => of("cn", { commonNames: [] })).toThrow("not accepted");
+});
+
+test("groups follow the rules of the settings", () => {
+  const verified = {
+    units: ["Platform Team"],
+    organisations: ["Example"],
+    uris: ["spiffe://example.com/ops/x"],
+  };
+  const of = (mtlsGroups: string | undefined, user = "alice@example.com") =>
+    groupsOf(verified, user, mtlsGroups);
+  expect(of("ou:Platform Team=oncall, o:Example=staff,uri:spiffe://example.com/ops/=ops")).toEqual([
+    ...["oncall", "staff", "ops"],
+  ]);
+  expect(of("user:alice@example.com=admin")).toEqual(["admin"]);
+  expect(of("user:alice@example.com=admin", "bob@example.com")).toEqual([]);
+  expect(of("ou:Platform=oncall")).toEqual([]);
+  expect(of(undefined)).toEqual([]);
+});

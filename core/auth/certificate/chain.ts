@@ -1,0 +1,233 @@
+import { X509Certificate } from "node:crypto";
+import type { X509Certificate as Parsed } from "@peculiar/x509";
+import { type ClaimedNames, permitsNames } from "./name_constraints.ts";
+import { type CertificateReason, RefusedCertificate } from "./refusal.ts";
+
+// The path from a client's certificate to an authority (RFC 5280, 6.1). Nothing here depends on the TLS library, because a
+// proxy may have ended TLS, and because a resumed session is as old as its handshake.
+
+const largestCertificate = 16 * 1024;
+const largestChain = 64 * 1024;
+/** Certificates from the client's to that of the authority, both included. */
+const longestPath = 5;
+const mostSent = 10;
+/** Limits the work that a client can cause by certificates of equal names. */
+const mostSignatures = 20;
+const leastRsaBits = 2048;
+/** Larger ones only cost time. */
+const mostRsaBits = 8192;
+const curves = ["prime256v1", "secp384r1", "secp521r1"];
+const weakHashes = ["MD5", "SHA-1"];
+
+const oid = {
+  keyUsage: "2.5.29.15",
+  subjectAlternativeName: "2.5.29.17",
+  basicConstraints: "2.5.29.19",
+  nameConstraints: "2.5.29.30",
+  policies: "2.5.29.32",
+  extendedKeyUsage: "2.5.29.37",
+  anyExtendedKeyUsage: "2.5.29.37.0",
+};
+const understood: readonly string[] = [
+  ...[oid.keyUsage, oid.subjectAlternativeName, oid.basicConstraints, oid.nameConstraints],
+  // Any policy will do.
+  ...[oid.policies, oid.extendedKeyUsage],
+];
+
+/** A certificate with what Node does not show of it. */
+interface Certificate {
+  node: X509Certificate;
+  parsed: Parsed;
+}
+
+/** What a certificate says about its holder, and when its whole chain is valid. */
+export interface VerifiedChain {
+  emails: readonly string[];
+  uris: readonly string[];
+  commonNames: readonly string[];
+  units: readonly string[];
+  organisations: readonly string[];
+  notBefore: Date;
+  notAfter: Date;
+}
+
+/**
+ * Verifies a client's certificate, the first of `chain` (DER), with the others as intermediates. Times are those of the
+ * result, which the caller compares with its clock each time.
+ *
+ * @param usage the OID that the extended key usage must contain
+ * @throws RefusedCertificate
+ */
+export async function verifyChain(
+  chain: readonly Uint8Array[],
+  authorities: readonly X509Certificate[],
+  usage: string,
+): Promise<VerifiedChain> {
+  const sizes = chain.map(({ length }) => length);
+  if (Math.max(...sizes) > largestCertificate || sizes.reduce((sum, size) => sum + size, 0) > largestChain)
+    throw new RefusedCertificate("too large");
+  if (chain.length > mostSent) throw new RefusedCertificate("chain too long");
+  const [leaf, ...sent] = await readAll(chain);
+  const anchors = await readAll(authorities.map(({ raw }) => new Uint8Array(raw)));
+  requireStrength(leaf!);
+  requireClient(leaf!, usage);
+  const path = pathFrom(leaf!, sent, anchors, usage);
+  const names = namesOf(leaf!);
+  for (const { parsed } of path.slice(1)) requireNames(parsed, names);
+  const of = (field: string) => leaf!.parsed.subjectName.getField(field);
+  const times = path.map(({ parsed }) => parsed);
+  return {
+    ...{ emails: names.emails, uris: names.uris, commonNames: of("CN") },
+    ...{ units: of("OU"), organisations: of("O") },
+    notBefore: new Date(Math.max(...times.map(({ notBefore }) => notBefore.getTime()))),
+    notAfter: new Date(Math.min(...times.map(({ notAfter }) => notAfter.getTime()))),
+  };
+}
+
+async function readAll(chain: readonly Uint8Array[]): Promise<Certificate[]> {
+  // Slow to load, and few processes need it.
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
+  try {
+    return chain.map((der) => ({
+      node: new X509Certificate(der),
+      parsed: new x509.X509Certificate(new Uint8Array(der)),
+    }));
+  } catch (cause) {
+    throw new RefusedCertificate("unreadable", { cause });
+  }
+}
+
+/** Keys and hashes that can be broken, and critical extensions that we do not know. */
+function requireStrength({ node, parsed }: Certificate): void {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = readKey(node);
+  const bits = details?.modulusLength ?? 0;
+  const strong =
+    type === "rsa"
+      ? bits >= leastRsaBits && bits <= mostRsaBits
+      : type === "ec"
+        ? curves.includes(details?.namedCurve ?? "")
+        : type === "ed25519";
+  if (!strong) throw new RefusedCertificate("weak key");
+  const { hash } = parsed.signatureAlgorithm as { hash?: { name: string } };
+  if (hash && weakHashes.includes(hash.name)) throw new RefusedCertificate("weak signature");
+  const unknown = parsed.extensions.some(({ critical, type }) => critical && !understood.includes(type));
+  if (unknown) throw new RefusedCertificate("unknown critical extension");
+}
+
+function readKey(node: X509Certificate) {
+  try {
+    return node.publicKey;
+  } catch (cause) {
+    throw new RefusedCertificate("weak key", { cause });
+  }
+}
+
+function requireClient({ node, parsed }: Certificate, usage: string): void {
+  if (node.ca) throw new RefusedCertificate("is an authority");
+  const keyUsages = keyUsagesOf(parsed);
+  if (keyUsages !== undefined && !(keyUsages & digitalSignature))
+    throw new RefusedCertificate("wrong key usage");
+  if (!extendedUsagesOf(parsed)?.includes(usage)) throw new RefusedCertificate("wrong extended key usage");
+}
+
+const digitalSignature = 1;
+const keyCertSign = 32;
+
+function keyUsagesOf(parsed: Parsed): number | undefined {
+  return (parsed.getExtension(oid.keyUsage) as { usages?: number } | null)?.usages;
+}
+
+function extendedUsagesOf(parsed: Parsed): readonly string[] | undefined {
+  return (parsed.getExtension(oid.extendedKeyUsage) as { usages?: string[] } | null)?.usages;
+}
+
+/** The path to an anchor, depth first. @throws RefusedCertificate with the reason nearest to success */
+function pathFrom(
+  leaf: Certificate,
+  sent: readonly Certificate[],
+  anchors: readonly Certificate[],
+  usage: string,
+): Certificate[] {
+  let signatures = 0;
+  let reason: CertificateReason = leaf.node.checkIssued(leaf.node) ? "self-signed" : "unknown authority";
+  const verifies = (below: Certificate, above: Certificate) => {
+    if (!below.node.checkIssued(above.node)) return false;
+    signatures += 1;
+    if (signatures > mostSignatures) throw new RefusedCertificate("chain too long");
+    return below.node.verify(above.node.publicKey);
+  };
+  const extend = (path: readonly Certificate[]): Certificate[] | undefined => {
+    const last = path.at(-1)!;
+    if (path.length >= longestPath) {
+      reason = "chain too long";
+      return undefined;
+    }
+    for (const [candidates, trusted] of [
+      [anchors, true],
+      [sent, false],
+    ] as const) {
+      for (const above of candidates) {
+        if (path.some(({ node }) => node.raw.equals(above.node.raw)) || !verifies(last, above)) continue;
+        try {
+          // An anchor is trusted whatever it is signed with.
+          if (!trusted) requireStrength(above);
+          requireAuthority(above, path, usage);
+        } catch (error) {
+          if (!(error instanceof RefusedCertificate)) throw error;
+          reason = error.reason;
+          continue;
+        }
+        const found = trusted ? [...path, above] : extend([...path, above]);
+        if (found) return found;
+      }
+    }
+    return undefined;
+  };
+  const found = extend([leaf]);
+  if (!found) throw new RefusedCertificate(reason);
+  return found;
+}
+
+/** Whether a certificate may sign the last one of `below`. */
+function requireAuthority({ node, parsed }: Certificate, below: readonly Certificate[], usage: string): void {
+  const invalid = new RefusedCertificate("invalid authority");
+  const keyUsages = keyUsagesOf(parsed);
+  if (!node.ca || (keyUsages !== undefined && !(keyUsages & keyCertSign))) throw invalid;
+  const usages = extendedUsagesOf(parsed);
+  if (usages && !usages.includes(usage) && !usages.includes(oid.anyExtendedKeyUsage)) throw invalid;
+  const { pathLength } = (parsed.getExtension(oid.basicConstraints) ?? {}) as { pathLength?: number };
+  // Those that are signed by themselves do not count (RFC 5280, 4.2.1.9).
+  const between = below.slice(1).filter((one) => one.node.subject !== one.node.issuer).length;
+  if (pathLength !== undefined && between > pathLength) throw new RefusedCertificate("chain too long");
+}
+
+function requireNames(parsed: Parsed, names: ClaimedNames): void {
+  const constraints = parsed.getExtension(oid.nameConstraints);
+  if (!constraints) return;
+  let permitted: boolean;
+  try {
+    permitted = permitsNames(new Uint8Array(constraints.value), names);
+  } catch (cause) {
+    throw new RefusedCertificate("invalid authority", { cause });
+  }
+  if (!permitted) throw new RefusedCertificate("outside of the authority's names");
+}
+
+function namesOf({ parsed }: Certificate): ClaimedNames {
+  const extension = parsed.getExtension(oid.subjectAlternativeName) as {
+    names?: { items: readonly { type: string; value: string }[] };
+  } | null;
+  const items = extension?.names?.items ?? [];
+  const ofType = (type: string) => items.filter((item) => item.type === type).map(({ value }) => value);
+  const { subjectName } = parsed;
+  // A common name that is an e-mail address, or the e-mail address of the subject, is a claim like one.
+  const claimed = [...subjectName.getField("CN"), ...subjectName.getField("E")].filter((name) =>
+    name.includes("@"),
+  );
+  return {
+    ...{ emails: ofType("email"), claimedEmails: claimed },
+    ...{ uris: ofType("url"), hosts: ofType("dns"), hasAddresses: ofType("ip").length > 0 },
+    subject: new Uint8Array(subjectName.toArrayBuffer()),
+  };
+}

@@ -1,0 +1,150 @@
+import { eq, sql } from "drizzle-orm";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
+import { token } from "../../../drizzle/schema/index.ts";
+import type { Config } from "../../config.ts";
+import type { Actor, Context } from "../../context.ts";
+import { canonicalUserName } from "../user/name.ts";
+import type { OrganisationAuthorities } from "./authorities.ts";
+import { type VerifiedChain, verifyChain } from "./chain.ts";
+import { RefusedCertificate } from "./refusal.ts";
+
+// A client certificate stands for its user on each request anew. Its chain never changes, so the result of verifying it is
+// kept for a while; times, revocation and groups are read each time.
+//
+// Each certificate of an organisation gets a row of `token` at first sight, whose id follows from the certificate. Leases
+// depend on that row as on any token's, and revoking it refuses the certificate here, whatever its authority says.
+
+const mostRemembered = 1000;
+
+export interface CertificateContext extends Context {
+  organisation: OrganisationAuthorities;
+}
+
+/** SHA-256 of a certificate in DER, as in `x5t#S256` (RFC 8705, 3.1). */
+export function certificateThumbprint(der: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(der).digest("base64url");
+}
+
+/**
+ * Returns the user of a client certificate: the first of `chain` (DER), whose key the client has proved to hold.
+ * @throws RefusedCertificate
+ */
+export async function identifyCertificate(
+  context: CertificateContext,
+  chain: readonly Uint8Array[],
+): Promise<Actor> {
+  const { clock, config } = context;
+  const sha256 = certificateThumbprint(chain[0]!);
+  const verified = await verifyOnce(context, chain);
+  const now = clock.now();
+  if (now < verified.notBefore) throw new RefusedCertificate("not yet valid");
+  if (now >= verified.notAfter) throw new RefusedCertificate("expired");
+  const user = userOf(verified, config);
+  const groups = groupsOf(verified, user, config.mtlsGroups);
+  const tokenId = await signInOf(context, { sha256, user, groups, verified });
+  return {
+    ...{ kind: "user", user, groups, admin: groups.includes(config.adminGroup) },
+    ...{ tokenId, expiresAt: verified.notAfter },
+  };
+}
+
+async function verifyOnce(context: CertificateContext, chain: readonly Uint8Array[]): Promise<VerifiedChain> {
+  const { authorities, verified: remembered } = context.organisation.current;
+  const hasher = new Bun.CryptoHasher("sha256");
+  for (const der of chain) hasher.update(`${der.length} `).update(der);
+  const key = hasher.digest("base64url");
+  const known = remembered.get(key);
+  if (known) return known;
+  const verified = await verifyChain(chain, authorities, context.config.mtlsUsage);
+  const [oldest] = remembered.keys();
+  if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);
+  remembered.set(key, verified);
+  return verified;
+}
+
+/** @throws RefusedCertificate unless there is exactly one valid name */
+export function userOf(
+  { emails, uris, commonNames }: Pick<VerifiedChain, "emails" | "uris" | "commonNames">,
+  config: Pick<Config, "mtlsIdentity" | "mtlsUriPrefix" | "domain">,
+): string {
+  const prefix = config.mtlsUriPrefix ?? "";
+  const names = {
+    email: emails,
+    uri: uris.filter((uri) => uri.startsWith(prefix)).map((uri) => uri.slice(prefix.length)),
+    cn: commonNames,
+  }[config.mtlsIdentity];
+  const [name, ...others] = names;
+  if (name === undefined) throw new RefusedCertificate("no user name");
+  // Which of them would be a guess, and the other user's.
+  if (others.length > 0) throw new RefusedCertificate("several user names");
+  try {
+    return canonicalUserName(name, config.mtlsIdentity === "email" ? undefined : config.domain);
+  } catch (cause) {
+    throw new RefusedCertificate("invalid user name", { cause });
+  }
+}
+
+/** The groups that the rules of SVC_MTLS_GROUPS give to the holder of a certificate. */
+export function groupsOf(
+  { units, organisations, uris }: Pick<VerifiedChain, "units" | "organisations" | "uris">,
+  user: string,
+  rules = "",
+): string[] {
+  const groups = rules.split(",").flatMap((rule) => {
+    const [, kind, value = "", group = ""] = /^\s*(ou|o|uri|user):([^=]+)=(.+?)\s*$/.exec(rule) ?? [];
+    const applies =
+      kind === "ou"
+        ? units.includes(value)
+        : kind === "o"
+          ? organisations.includes(value)
+          : kind === "uri"
+            ? uris.some((uri) => uri.startsWith(value))
+            : kind === "user" && value === user;
+    return applies ? [group] : [];
+  });
+  return [...new Set(groups)];
+}
+
+interface SignIn {
+  sha256: string;
+  user: string;
+  groups: string[];
+  verified: VerifiedChain;
+}
+
+/** The id of the certificate's row of `token`. @throws RefusedCertificate if it is revoked */
+async function signInOf({ db }: Context, { sha256, user, groups, verified }: SignIn): Promise<string> {
+  const jti = idFrom(sha256);
+  const [known] = await tokenById(db).execute({ jti });
+  if (known?.revokedAt) throw new RefusedCertificate("revoked");
+  const same = known && known.userName === user && known.groups.join("\n") === groups.join("\n");
+  if (same) return jti;
+  const { notBefore, notAfter } = verified;
+  await db
+    .insert(token)
+    // Issued when the certificate was: a later sign-in is the newer source of the user's groups.
+    .values({ jti, userName: user, groups, issuedAt: notBefore, expiresAt: notAfter })
+    // After a change of the settings.
+    .onConflictDoUpdate({
+      target: token.jti,
+      set: { userName: user, groups },
+      setWhere: sql`token.revoked_at is null`,
+    });
+  return jti;
+}
+
+const tokenById = preparedQuery((db) =>
+  db
+    .select({ userName: token.userName, groups: token.groups, revokedAt: token.revokedAt })
+    .from(token)
+    .where(eq(token.jti, sql.placeholder("jti")))
+    .prepare("token_of_certificate"),
+);
+
+/** A UUID of version 8 (RFC 9562, 5.8) from the first bits of a hash. */
+function idFrom(sha256: string): string {
+  const bytes = Buffer.from(sha256, "base64url").subarray(0, 16);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
