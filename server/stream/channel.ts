@@ -71,10 +71,8 @@ export class Channel {
     for (const connection of this.connections) connection.close();
   }
 
-  /** Disconnects those who may no longer read the incident. */
-  async checkReaders(): Promise<void> {
-    const { db } = this.context;
-    const readers = (await readersOf(db, [this.incidentId])).get(this.incidentId)!;
+  /** Disconnects everybody but admins and these readers. */
+  keepOnly(readers: ReadonlySet<string>): void {
     for (const connection of this.connections) {
       const { user, admin } = connection.actor;
       if (!admin && !readers.has(user)) connection.close();
@@ -104,7 +102,10 @@ export class Channel {
       this.end();
       return false;
     }
-    if (slice.visibility !== "Open") await this.checkReaders();
+    if (slice.visibility !== "Open") {
+      const readers = await readersOf(this.context.db, [this.incidentId]);
+      this.keepOnly(readers.get(this.incidentId)!);
+    }
     // A restored backup: what follows gets smaller ids than those that were sent.
     if (slice.tail < this.#tail) this.#goBack(slice.tail);
     const { events } = slice;

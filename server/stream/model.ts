@@ -18,13 +18,18 @@ export const streamQuery = t.Object(
   closed,
 );
 
-/** The answer in the OpenAPI document, which cannot describe the events of a stream. */
-export const streamAnswer = {
-  200: {
-    description: "",
-    content: { "text/event-stream": { schema: { type: "string" as const } } },
-  },
-};
+/** An answer in the OpenAPI document, which cannot describe the events of a stream. */
+const answerOf = (description: string) => ({
+  200: { description, content: { "text/event-stream": { schema: { type: "string" as const } } } },
+});
+
+export const streamAnswer = answerOf(
+  "Server-sent events. Each has the event's id as `id`, `event` as `event`, and as `data` the same JSON as in `GET /incidents/{incident_id}/events/`",
+);
+
+export const boardAnswer = answerOf(
+  "Server-sent events. Each has `incident` as `event`, and as `data` the `id` and `name` of an incident that has changed or that the user can no longer read",
+);
 
 export const lastEventId = {
   name: "Last-Event-ID",

@@ -6,7 +6,7 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 import { incidentParams } from "../incident/model.ts";
-import { isCursor, lastEventId, streamAnswer, streamQuery } from "./model.ts";
+import { boardAnswer, isCursor, lastEventId, streamAnswer, streamQuery } from "./model.ts";
 import { streamHeaders } from "./sse.ts";
 import type { IncidentStreams } from "./streams.ts";
 
@@ -14,27 +14,41 @@ const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
 
 /** Changes as they happen, as server-sent events. */
 export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
-  new Elysia({ name: "stream", prefix: "/incidents" }).use(actorMacro(deps)).get(
-    "/:incident_id/stream",
-    async ({ actor, params, query, request, server }) => {
-      const incidentId = Number(params.incident_id);
-      const after = cursorOf(request.headers.get("last-event-id")) ?? cursorOf(query.after);
-      const slice = await readSlice(deps.db, actor, incidentId, Number.MAX_SAFE_INTEGER);
-      if (!slice) throw noSuchIncident();
-      // Heartbeats replace Bun's timeout, which counts only what the client sends.
-      server?.timeout(request, 0);
-      const cursor = Math.min(after ?? slice.tail, slice.tail);
-      return new Response(streams.openIncident(actor, incidentId, cursor), { headers: streamHeaders });
-    },
-    {
-      ...{ actor: true, params: incidentParams, query: streamQuery },
-      response: refusals,
-      detail: {
-        ...{ summary: "Follow the timeline of an incident", parameters: [lastEventId] },
-        responses: streamAnswer,
+  new Elysia({ name: "stream", prefix: "/incidents" })
+    .use(actorMacro(deps))
+    .get(
+      "/stream",
+      async ({ actor, request, server }) => {
+        const stream = await streams.openBoard(actor);
+        server?.timeout(request, 0);
+        return new Response(stream, { headers: streamHeaders });
       },
-    },
-  );
+      {
+        ...{ actor: true, response: { 401: problemSchema } },
+        detail: { summary: "Follow changes of all incidents", responses: boardAnswer },
+      },
+    )
+    .get(
+      "/:incident_id/stream",
+      async ({ actor, params, query, request, server }) => {
+        const incidentId = Number(params.incident_id);
+        const after = cursorOf(request.headers.get("last-event-id")) ?? cursorOf(query.after);
+        const slice = await readSlice(deps.db, actor, incidentId, Number.MAX_SAFE_INTEGER);
+        if (!slice) throw noSuchIncident();
+        // Heartbeats replace Bun's timeout, which counts only what the client sends.
+        server?.timeout(request, 0);
+        const cursor = Math.min(after ?? slice.tail, slice.tail);
+        return new Response(streams.openIncident(actor, incidentId, cursor), { headers: streamHeaders });
+      },
+      {
+        ...{ actor: true, params: incidentParams, query: streamQuery },
+        response: refusals,
+        detail: {
+          ...{ summary: "Follow the timeline of an incident", parameters: [lastEventId] },
+          responses: streamAnswer,
+        },
+      },
+    );
 
 /** An empty header is what a client sends that has not seen an id yet. */
 function cursorOf(text: string | null | undefined): number | undefined {

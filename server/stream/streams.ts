@@ -1,6 +1,7 @@
 import type { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
 import type { Actor, Context } from "../../core/context.ts";
-import { endedTokens, incidentStates } from "../../core/incident/stream/read.ts";
+import { endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
+import { Board } from "./board.ts";
 import { Channel } from "./channel.ts";
 import { Connection } from "./connection.ts";
 import { farewell, heartbeat, opening } from "./sse.ts";
@@ -19,12 +20,15 @@ const longestSpreadMilliseconds = 10_000;
 export class IncidentStreams {
   readonly #channels = new Map<number, Channel>();
   readonly #connections = new Set<Connection>();
+  readonly #board: Board;
   #timer: NodeJS.Timeout | undefined;
   #rechecking = false;
   #rechecked = performance.now();
   #closed = false;
 
-  constructor(private readonly context: Pick<Context, "db" | "log" | "clock">) {}
+  constructor(private readonly context: Pick<Context, "db" | "log" | "clock">) {
+    this.#board = new Board(context);
+  }
 
   /** Opens a stream of an incident that the actor may read, from `cursor` on. */
   openIncident(actor: Actor, incidentId: number, cursor: number): ReadableStream<Uint8Array> {
@@ -36,6 +40,16 @@ export class IncidentStreams {
     });
     connection.send(opening(retryMilliseconds, cursor));
     channel.add(connection, cursor);
+    if (this.#closed) this.#sendAway(connection);
+    return connection.body;
+  }
+
+  /** Opens a stream that tells of changes of all incidents that the actor may read. */
+  async openBoard(actor: Actor): Promise<ReadableStream<Uint8Array>> {
+    await this.#board.prepare();
+    const connection = this.#open(actor, () => this.#board.remove(connection));
+    connection.send(opening(retryMilliseconds));
+    this.#board.add(connection);
     if (this.#closed) this.#sendAway(connection);
     return connection.body;
   }
@@ -52,6 +66,7 @@ export class IncidentStreams {
   #hint(incidentId: number, eventId: number): void {
     const channel = this.#channels.get(incidentId);
     if (channel && eventId > channel.tail) void channel.wake();
+    this.#board.hint(incidentId, eventId);
   }
 
   /** Reads everything again: hints may have been lost. */
@@ -111,17 +126,21 @@ export class IncidentStreams {
     const ended = await endedTokens(db, [...tokens]);
     for (const connection of [...this.#connections])
       if (ended.has(connection.actor.tokenId)) connection.close();
+    await this.#board.recheck();
     const channels = [...this.#channels.values()];
     const states = await incidentStates(
       db,
       channels.map(({ incidentId }) => incidentId),
     );
+    const restricted = states.filter(({ visibility }) => visibility !== "Open").map(({ id }) => id);
+    const readers = await readersOf(db, restricted);
     const byId = new Map(states.map((state) => [state.id, state]));
     for (const channel of channels) {
       const state = byId.get(channel.incidentId);
       if (!state) channel.end();
-      else if (state.visibility !== "Open" && state.tail === channel.tail) await channel.checkReaders();
-      else if (state.tail !== channel.tail) await channel.wake();
+      else if (state.tail !== channel.tail) void channel.wake();
+      const allowed = readers.get(channel.incidentId);
+      if (allowed) channel.keepOnly(allowed);
     }
   }
 }

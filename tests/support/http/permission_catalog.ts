@@ -122,6 +122,7 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
     return { path, body: { ...whole, text: name } };
   },
   ...accessRequestsOf,
+  "GET /incidents/stream": async () => ({ path: "/incidents/stream" }),
   "GET /plugins/": async () => ({ path: "/plugins/" }),
   "GET /whoami": async () => ({ path: "/whoami" }),
   "DELETE /tokens/current": async (world, role) => ({

@@ -1,0 +1,83 @@
+import { and, eq, gt, inArray, max, or, type SQL, sql } from "drizzle-orm";
+import { event, individual, participant } from "../../../drizzle/schema/index.ts";
+import type { Context } from "../../context.ts";
+import { incidentStates, readersOf } from "./read.ts";
+
+// What the stream of all incidents is made of. Ids of different incidents are not committed in order, so it does not go
+// on with `id > cursor`: it compares each incident's newest event with the one that was announced.
+
+type Db = Context["db"];
+
+/** The newest event of each incident that has one after `low`, and the newest of all after it (or `low`). */
+export async function newestEvents(
+  db: Db,
+  low: number,
+): Promise<{ top: number; tails: Map<number, number> }> {
+  const rows = await db
+    .select({ id: event.incidentId, tail: max(event.id) })
+    .from(event)
+    .where(gt(event.id, low))
+    .groupBy(event.incidentId);
+  const tails = new Map(rows.map(({ id, tail }) => [id, tail ?? 0]));
+  return { top: Math.max(low, ...tails.values()), tails };
+}
+
+/** The id of the newest event of all incidents; 0 without one. */
+export async function newestEvent(db: Db): Promise<number> {
+  const [row] = await db.select({ id: max(event.id) }).from(event);
+  return row?.id ?? 0;
+}
+
+/** An incident that changed, and whom it concerns. */
+export interface Change {
+  id: number;
+  name: string;
+  /** The id of its newest event. */
+  tail: number;
+  /** By user name, besides admins. */
+  readers: "everybody" | ReadonlySet<string>;
+}
+
+/**
+ * What changed in these incidents after the event that is given for each. It concerns those who may read them, and those
+ * who could until this change: they have yet to see that the incident is gone.
+ *
+ * @returns the last change last
+ */
+export async function changesAfter(db: Db, announced: ReadonlyMap<number, number>): Promise<Change[]> {
+  const ids = [...announced.keys()];
+  if (ids.length === 0) return [];
+  const rows = await incidentStates(db, ids);
+  const restricted = rows.filter(({ visibility }) => visibility !== "Open").map(({ id }) => id);
+  const readers: Map<number, Change["readers"]> = await readersOf(db, restricted);
+  for (const { id, eventId, user } of await readersLost(db, restricted, announced)) {
+    if (eventId <= announced.get(id)!) continue;
+    const before = readers.get(id)!;
+    if (user === null) readers.set(id, "everybody");
+    else if (before !== "everybody") readers.set(id, new Set([...before, user]));
+  }
+  return rows
+    .map(({ id, name, tail }) => ({ id, name, tail, readers: readers.get(id) ?? ("everybody" as const) }))
+    .sort((a, b) => a.tail - b.tail);
+}
+
+/** The events by which people could no longer read these incidents: one person, or (null) everybody else. */
+async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMap<number, number>) {
+  if (ids.length === 0) return [];
+  const since = Math.min(...ids.map((id) => announced.get(id)!));
+  const left = eq(event.kind, "participant.left");
+  const restricted: SQL = sql`${event.kind} = 'incident.updated'
+    and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
+  return db
+    .select({ id: event.incidentId, eventId: event.id, user: individual.email })
+    .from(event)
+    .leftJoin(participant, and(left, sql`${participant.id} = (${event.data} ->> 'participant_id')::bigint`))
+    .leftJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        ...[inArray(event.incidentId, [...ids]), gt(event.id, since)],
+        // The participation may have been deleted since.
+        or(and(left, sql`${individual.id} is not null`), restricted),
+      ),
+    );
+}

@@ -1,0 +1,116 @@
+import type { Context } from "../../core/context.ts";
+import { changesAfter, newestEvent, newestEvents } from "../../core/incident/stream/board.ts";
+import type { Connection } from "./connection.ts";
+import { encode, encodeChange } from "./sse.ts";
+
+/** Longer than any transaction that records an event. */
+const longestTransaction = 60_000;
+/** Events before these were committed when the first client came. */
+const eventsBefore = 1000;
+
+/** The clients of `GET /incidents/stream` in this process. They are told which incidents have changed. */
+export class Board {
+  readonly #connections = new Set<Connection>();
+  /** By incident: its newest event that was announced, or was there before the first client. */
+  #announced = new Map<number, number>();
+  /** Events up to this id are no longer looked for. */
+  #low = 0;
+  /** The newest event at some times, oldest first. */
+  #tops: { at: number; top: number }[] = [];
+  #ready: Promise<void> | undefined;
+  readonly #hinted = new Map<number, number>();
+  #announcing: Promise<void> | undefined;
+
+  constructor(private readonly context: Pick<Context, "db" | "log">) {}
+
+  /** Notes what happened before. Call it before a client is answered: what happens after that is announced. */
+  async prepare(): Promise<void> {
+    this.#ready ??= this.#begin().catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    await this.#ready;
+  }
+
+  add(connection: Connection): void {
+    this.#connections.add(connection);
+    this.#ready ??= Promise.resolve();
+  }
+
+  remove(connection: Connection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size > 0) return;
+    this.#ready = undefined;
+    this.#hinted.clear();
+  }
+
+  /** An incident has a new event. */
+  hint(incidentId: number, eventId: number): void {
+    if (this.#connections.size === 0) return;
+    if (eventId <= (this.#announced.get(incidentId) ?? 0)) return;
+    this.#hinted.set(incidentId, eventId);
+    this.#announcing ??= this.#announceAll().finally(() => {
+      this.#announcing = undefined;
+    });
+  }
+
+  /** Looks for events whose hint was lost. */
+  async recheck(): Promise<void> {
+    if (this.#connections.size === 0) return;
+    const newest = this.#tops.at(-1)?.top ?? 0;
+    if ((await newestEvent(this.context.db)) < newest) return this.#startAgain();
+    const { top, tails } = await newestEvents(this.context.db, this.#low);
+    for (const [id, tail] of tails) this.hint(id, tail);
+    await this.#announcing;
+    this.#forget(top);
+  }
+
+  async #begin(): Promise<void> {
+    const { db } = this.context;
+    this.#low = Math.max(0, (await newestEvent(db)) - eventsBefore);
+    const { top, tails } = await newestEvents(db, this.#low);
+    this.#announced = tails;
+    this.#tops = [{ at: performance.now(), top }];
+  }
+
+  /** A backup was restored: the clients come back and read everything again. */
+  #startAgain(): void {
+    for (const connection of [...this.#connections]) connection.close();
+  }
+
+  #forget(top: number): void {
+    const now = performance.now();
+    this.#tops.push({ at: now, top });
+    while (this.#tops.length > 1 && this.#tops[0]!.at < now - longestTransaction)
+      this.#low = this.#tops.shift()!.top;
+    for (const [id, tail] of this.#announced) if (tail <= this.#low) this.#announced.delete(id);
+  }
+
+  async #announceAll(): Promise<void> {
+    try {
+      while (this.#hinted.size > 0) {
+        const after = new Map(
+          [...this.#hinted.keys()].map((id) => [id, this.#announced.get(id) ?? this.#low] as const),
+        );
+        this.#hinted.clear();
+        await this.#announce(after);
+      }
+    } catch (error) {
+      // The next check finds them again.
+      this.context.log.debug({ err: error }, "could not read which incidents have changed");
+    }
+  }
+
+  async #announce(after: ReadonlyMap<number, number>): Promise<void> {
+    for (const change of await changesAfter(this.context.db, after)) {
+      const { id, tail, readers } = change;
+      if (tail <= after.get(id)!) continue;
+      this.#announced.set(id, tail);
+      const bytes = encode([encodeChange(change)]);
+      for (const connection of [...this.#connections]) {
+        const { user, admin } = connection.actor;
+        if (readers === "everybody" || admin || readers.has(user)) connection.send(bytes);
+      }
+    }
+  }
+}
