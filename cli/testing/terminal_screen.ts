@@ -108,7 +108,7 @@ export class TerminalScreen {
   }
 
   #control(isPrivate: boolean, parameters: string, final: string): void {
-    const [first = 0] = parameters.split(";").map(Number);
+    const [first = 0, second = 0] = parameters.split(";").map(Number);
     const command = isPrivate ? `?${parameters}${final}` : final;
     const count = Math.max(1, first);
     if (command === "m") this.#style = parameters === "" || parameters === "0" ? "" : parameters;
@@ -117,7 +117,10 @@ export class TerminalScreen {
     else if (command === "C") this.#x = Math.min(this.columns - 1, this.#x + count);
     else if (command === "D") this.#x = Math.max(0, this.#x - count);
     else if (command === "G") this.#x = Math.min(this.columns, count) - 1;
-    else if (command === "H" && parameters === "") [this.#x, this.#y] = [0, 0];
+    else if (command === "H") {
+      this.#y = Math.min(this.height, count) - 1;
+      this.#x = Math.min(this.columns, Math.max(1, second)) - 1;
+    }
     // After the last column, the cursor is still in it.
     else if (command === "K" && first === 0) this.#clear(Math.min(this.#x, this.columns - 1));
     else if (command === "J" && first === 0) {

@@ -1,0 +1,187 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testProgram } from "../cli/testing/process.ts";
+import { TerminalScreen } from "../cli/testing/terminal_screen.ts";
+import { personOf } from "../tests/support/http/people.ts";
+import { signInToken, startTestServer } from "../tests/support/http/server.ts";
+import { until } from "../tests/support/process/until.ts";
+import { loadExample } from "../trial/example/load.ts";
+import { castOf, type Frame, type Picture, type Recording, svgOf } from "./recording.ts";
+
+// Records the picture of the README: the walk of an incident in one terminal, and `svc incident watch` in another, both
+// real ones, of a real server. The times between the steps are ours, so that a recording differs from the last one only
+// in the times that it shows.
+
+const columns = 96;
+const upperRows = 12;
+const lowerRows = 14;
+
+interface Step {
+  types: string;
+  /** What the upper and the lower terminal show when it is done. */
+  upper: RegExp;
+  lower?: RegExp;
+  /** The lower terminal begins with this step. */
+  watch?: boolean;
+}
+
+const steps: readonly Step[] = [
+  {
+    types: 'svc incident report "Checkout is down" -t Availability -p High --use',
+    upper: /Next: svc incident watch INC-44\n\$ $/,
+  },
+  {
+    types: 'svc incident note "The release of 11:40 is the cause"',
+    upper: /11:40[^\n]*\n.*Checkout is down\n\$ $/,
+    lower: /The release of 11:40 is the cause\n.* · Active/,
+    watch: true,
+  },
+  {
+    types: 'svc incident update -c "A third of payments fail" -a "Rolling back"',
+    upper: /Rolling back"\n.*Checkout is down\n\$ $/,
+    lower: /Status report written\n.* · Active/,
+  },
+  {
+    types: "svc incident stable",
+    upper: /stable\n.*Checkout is down \(Stable\)\n\$ $/,
+    lower: /is stable\n.* · Stable/,
+  },
+  {
+    types: 'svc incident close -r "Rolled back"',
+    upper: /back"\n.*Checkout is down \(Closed\)\n\$ $/,
+    lower: /is closed\n.* · Closed/,
+  },
+];
+
+/** Seconds. */
+const perKey = 0.04;
+const beforeTyping = 0.8;
+const answering = 0.4;
+const reading = 2.2;
+
+/** Runs the session. */
+export async function record(): Promise<Recording> {
+  const home = mkdtempSync(join(tmpdir(), "svc-record-"));
+  await using server = await startTestServer({ pluginParticipant: "roster" });
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  await loadExample(server.db, server.clock.now());
+  await personOf(server, "alice@example.com", ["admin"]);
+  const quoted = testProgram.map((word) => `'${word}'`).join(" ");
+  writeFileSync(join(home, "svc"), `#!/bin/sh\nexec ${quoted} "$@"\n`);
+  chmodSync(join(home, "svc"), 0o755);
+  const env = {
+    ...{ PATH: `${home}:${process.env.PATH}`, HOME: home, TERM: "xterm-256color", TZ: "UTC", PS1: "$ " },
+    ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
+  };
+  const upper = terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], env, home, upperRows);
+  let lower: ReturnType<typeof terminal> | undefined;
+  try {
+    return await walk(upper, () => {
+      lower = terminal(
+        ["sh", "-c", 'svc incident watch "$(svc incident current --short)"'],
+        env,
+        home,
+        lowerRows,
+      );
+      return lower;
+    });
+  } finally {
+    lower?.child.terminal?.write("\x03");
+    upper.child.terminal!.write("exit\n");
+    await Promise.all([lower?.child.exited, upper.child.exited]);
+    rmSync(home, { recursive: true });
+  }
+}
+
+type Terminal = ReturnType<typeof terminal>;
+
+function terminal(command: string[], env: Record<string, string>, cwd: string, rows: number) {
+  const screen = new TerminalScreen(columns, rows);
+  const decoder = new TextDecoder();
+  const child = Bun.spawn(command, {
+    ...{ env, cwd },
+    terminal: {
+      ...{ cols: columns, rows },
+      data: (_terminal, data) => screen.write(decoder.decode(data, { stream: true })),
+    },
+  });
+  const shows = (pattern: RegExp) =>
+    until(`${pattern}`, () => pattern.test(textWithPrompt(screen))).catch((cause: Error) => {
+      throw new Error(`${cause.message}:\n${screen.text}`, { cause });
+    });
+  return { child, screen, shows };
+}
+
+/** With the space after the prompt at the end. */
+function textWithPrompt({ text }: TerminalScreen): string {
+  return text.endsWith("\n$") || text === "$" ? `${text} ` : text;
+}
+
+async function walk(upper: Terminal, openLower: () => Terminal): Promise<Recording> {
+  const frames: Frame[] = [];
+  let at = 0;
+  let lower: Terminal | undefined;
+  // The lower terminal counts the seconds; recorded letter by letter, that would differ each time.
+  let below: Picture = pictureBelow(undefined);
+  const add = (isStep: boolean) => {
+    if (isStep) below = pictureBelow(lower);
+    frames.push({ at, isStep, picture: [...structuredClone(upper.screen.cells), ...below] });
+  };
+  await upper.shows(/^\$ $/);
+  add(false);
+  for (const step of steps) {
+    if (step.watch) {
+      lower = openLower();
+      await lower.shows(/ · Active/);
+      at += answering;
+      add(true);
+      at += reading;
+    }
+    at += beforeTyping;
+    for (const key of step.types) {
+      const before = upper.screen.cursor.x;
+      upper.child.terminal!.write(key);
+      await until("the echo of a key", () => upper.screen.cursor.x !== before);
+      at += perKey;
+      add(false);
+    }
+    upper.child.terminal!.write("\n");
+    await upper.shows(step.upper);
+    if (step.lower) await lower!.shows(step.lower);
+    at += answering;
+    add(true);
+    at += reading;
+  }
+  return {
+    title: "An incident from report to closure, in two terminals",
+    ...{ columns, rows: upperRows + 1 + lowerRows, duration: Math.ceil(at + reading), frames },
+  };
+}
+
+/** A line, and the lower terminal. */
+function pictureBelow(lower: Terminal | undefined): Picture {
+  const line = Array.from({ length: columns }, () => ({ text: "─", style: "2" }));
+  return [line, ...structuredClone(lower?.screen.cells ?? Array.from({ length: lowerRows }, () => []))];
+}
+
+/** Without the times that differ between two recordings. */
+export function withoutTimes(text: string): string {
+  return text.replace(/\d\d:\d\d:\d\d/g, "00:00:00").replace(/ · \d+[smh](?=\W|$)/gm, " · 0s");
+}
+
+const files = { cast: "docs/incident.cast", svg: "docs/incident.svg" };
+
+/** What the files should contain. */
+export function filesOf(recording: Recording): { path: string; text: string }[] {
+  return [
+    { path: files.cast, text: castOf(recording) },
+    { path: files.svg, text: svgOf(recording) },
+  ];
+}
+
+if (import.meta.main) {
+  for (const { path, text } of filesOf(await record()))
+    await Bun.write(join(import.meta.dir, "..", path), text);
+  process.exit();
+}
