@@ -1,0 +1,164 @@
+import { afterAll, expect, test } from "bun:test";
+import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { connect } from "node:net";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import {
+  asAuthority,
+  asClient,
+  CertificateFolder,
+  type Issued,
+  thumbprintOf,
+  tlsWith,
+} from "../support/http/client_certificates.ts";
+import { type Started, useOwnServer } from "../support/http/serving.ts";
+import { descendants } from "../support/process/processes.ts";
+import { until } from "../support/process/until.ts";
+import { decodeRoleArns, decodeRoleDetails, decodeWeepError, weepHeaders } from "../support/process/weep.ts";
+
+const certificates = new CertificateFolder();
+afterAll(() => certificates[Symbol.dispose]());
+const authority = (name: string) => certificates.issue({ subject: `/CN=${name}`, extensions: asAuthority });
+const [root, next] = [authority("Root"), authority("Next")];
+const of = (user: string, by: Issued, more = {}) =>
+  certificates.issue({ by, extensions: [...asClient, `subjectAltName=email:${user}@example.com`], ...more });
+const alice = of("alice", root);
+const own = certificates.server();
+const server = useOwnServer({ SVC_DOMAIN: "example.com" });
+
+async function start(authorities: string, args: readonly string[] = []): Promise<Started & { mtls: number }> {
+  const mtls = await chooseFreePort("127.0.0.1");
+  const files = [
+    "--mtls-keyfile",
+    own.key,
+    "--mtls-certfile",
+    own.certificate,
+    "--mtls-ca-certs",
+    authorities,
+  ];
+  return { ...(await server.start(["--mtls-port", String(mtls), ...files, ...args])), mtls };
+}
+
+const ask = (port: number, client: Issued | undefined, path = "/whoami", init: BunFetchRequestInit = {}) =>
+  fetch(`https://127.0.0.1:${port}${path}`, { tls: tlsWith(client), keepalive: false, ...init });
+
+test("curl with a certificate is its user; the log has the reason for a refusal", async () => {
+  await using started = await start(root.certificate);
+  const curl = (client: Issued) => {
+    const { stdout } = Bun.spawnSync([
+      ...["curl", "-s", "--cacert", own.certificate, "--cert", client.chain, "--key", client.key],
+      ...["-w", " %{http_code}", `https://localhost:${started.mtls}/whoami`],
+    ]);
+    return stdout.toString();
+  };
+  expect(curl(alice)).toMatch(/"user":"alice@example.com".* 200$/);
+  const expired = of("alice", root, { to: "20210101000000Z" });
+  expect(curl(expired)).toMatch(/ 401$/);
+  await started.says("client certificate refused");
+  const line = started
+    .said()
+    .split("\n")
+    .find((each) => each.includes("client certificate refused"))!;
+  expect(JSON.parse(line)).toMatchObject({
+    ...{ level: 40, reason: "expired", certificate: thumbprintOf(expired.certificate) },
+    address: "127.0.0.1",
+  });
+});
+
+test("SIGHUP reads the authorities again; unusable ones change nothing", async () => {
+  const file = certificates.at("authorities.pem");
+  copyFileSync(root.certificate, file);
+  await using started = await start(file);
+  const bob = of("bob", next);
+  expect((await ask(started.mtls, bob)).status).toBe(401);
+  appendFileSync(file, readFileSync(next.certificate));
+  process.kill(started.pid, "SIGHUP");
+  await started.says("certificate reloaded");
+  expect((await ask(started.mtls, bob)).status).toBe(200);
+  writeFileSync(file, "noise");
+  process.kill(started.pid, "SIGHUP");
+  await started.says("cannot reload the certificate; the old one stays in use");
+  expect((await ask(started.mtls, bob)).status).toBe(200);
+});
+
+test("with workers, each of them knows certificates, and SIGHUP replaces them", async () => {
+  await using started = await start(root.certificate, ["--workers", "2"]);
+  const workers = () => descendants(started.pid).map(({ pid }) => pid);
+  const before = workers();
+  const faults: string[] = [];
+  let running = true;
+  const load = [1, 2].map(async () => {
+    while (running) {
+      const status = await ask(started.mtls, alice).then(
+        (answer) => answer.status,
+        (error) => String(error),
+      );
+      if (status !== 200) faults.push(String(status));
+    }
+  });
+  process.kill(started.pid, "SIGHUP");
+  await until("new workers", () => workers().length === 2 && workers().every((pid) => !before.includes(pid)));
+  running = false;
+  await Promise.all(load);
+  expect(faults).toEqual([]);
+}, 60_000);
+
+test("a failed handshake is logged, and a connection without one is not", async () => {
+  await using started = await start(root.certificate);
+  const silent = connect({ host: "127.0.0.1", port: started.mtls });
+  await new Promise((resolve) => silent.once("connect", resolve));
+  silent.destroy();
+  const plain = connect({ host: "127.0.0.1", port: started.mtls });
+  plain.on("error", () => {});
+  plain.write("GET / HTTP/1.1\r\n\r\n");
+  await started.says("TLS handshake failed on the mTLS port");
+  const failures = started.said().match(/TLS handshake failed/g);
+  expect(failures).toHaveLength(1);
+  plain.destroy();
+});
+
+test("unusable authorities are named before anything listens", async () => {
+  const leaf = alice.certificate;
+  await expect(start(leaf)).rejects.toThrow(
+    `SVC_MTLS_CA_CERTS: ${leaf} contains a certificate that is no authority`,
+  );
+});
+
+test("Weep in its mTLS mode works unmodified", async () => {
+  await using started = await start(root.certificate);
+  // As Go sends it: HTTP/1.1, the certificate, no cookie.
+  const weep = (client: Issued, method: string, path: string, body = "") => {
+    const { promise, resolve, reject } = Promise.withResolvers<{ status?: number; text: string }>();
+    const sent = request(
+      `https://127.0.0.1:${started.mtls}${path}`,
+      {
+        ...{ method, headers: weepHeaders, rejectUnauthorized: false, agent: false },
+        ...{ cert: readFileSync(client.chain), key: readFileSync(client.key) },
+      },
+      async (answer) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of answer) chunks.push(chunk);
+        resolve({ status: answer.statusCode, text: Buffer.concat(chunks).toString() });
+      },
+    );
+    sent.on("error", reject);
+    sent.end(body);
+    return promise;
+  };
+  expect(decodeRoleArns((await weep(alice, "GET", "/api/v1/get_roles?all=true")).text)).toEqual([]);
+  expect(decodeRoleDetails((await weep(alice, "GET", "/api/v2/get_roles?all=true")).text)).toEqual([]);
+  const body = JSON.stringify({
+    requested_role: "arn:aws:iam::123456789012:role/x",
+    no_ip_restrictions: false,
+  });
+  const refused = await weep(alice, "POST", "/api/v1/get_credentials", body);
+  expect(decodeWeepError(refused.text)).toMatchObject({ code: "906" });
+  const old = of("alice", root, { to: "20210101000000Z" });
+  for (const [method, path] of [
+    ["GET", "/api/v2/get_roles?all=true"],
+    ["POST", "/api/v1/get_credentials"],
+  ] as const) {
+    const answer = await weep(old, method, path, method === "POST" ? body : "");
+    expect([answer.status, decodeWeepError(answer.text).code]).toEqual([401, "905"]);
+  }
+});
