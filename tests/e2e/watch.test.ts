@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { svcOnTerminal } from "../../cli/testing/process.ts";
+import { TerminalScreen } from "../../cli/testing/terminal_screen.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { Program } from "../support/process/program.ts";
 import { freePort, listening } from "../support/process/stack.ts";
+import { until, within } from "../support/process/until.ts";
 
 /** `svc incident watch` against a real server, which is killed and starts again while others write. */
 
@@ -24,7 +27,6 @@ beforeAll(async () => {
   writer = await startTestServer({ pluginDocument: "markdown", pluginConversation: "channel" });
   writer.clock.advance((Date.now() - writer.clock.now().getTime()) / 1000);
   await populate(writer.db, writer.clock);
-  alice = await personOf(writer, "alice@example.com", ["admin"]);
   port = await freePort();
 });
 afterAll(async () => {
@@ -32,6 +34,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true });
 });
 beforeEach(async () => {
+  alice = await personOf(writer, "alice@example.com", ["admin"]);
   token = await signInToken(writer);
   incident = await report("Open");
 });
@@ -69,18 +72,21 @@ function svc(args: string[], env: Record<string, string>, columns?: number): Pro
 const watch = (words: string[], columns?: number) =>
   svc(["incident", "watch", ...words], { SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: token }, columns);
 
-async function note(text: string): Promise<void> {
-  const { http, body } = await alice.call("POST", `/incidents/${incident.id}/events/`, { description: text });
+async function note(text: string, { id } = incident): Promise<void> {
+  const { http, body } = await alice.call("POST", `/incidents/${id}/events/`, { description: text });
   expect(http, JSON.stringify(body)).toBe(201);
 }
 
-async function close(): Promise<void> {
-  const { body: now } = await alice.call("GET", `/incidents/${incident.id}`);
-  const { title, description, visibility, incident_type_id, incident_priority_id, version } = now;
-  const fields = { title, description, visibility, incident_type_id, incident_priority_id, version };
-  const values = { ...fields, status: "Closed", resolution: "Rolled back" };
-  expect((await alice.call("PUT", `/incidents/${incident.id}`, values)).http).toBe(200);
+async function change({ id }: { id: number }, values: Record<string, unknown>): Promise<void> {
+  const { body: now } = await alice.call("GET", `/incidents/${id}`);
+  const { title, description, status, visibility, resolution, version } = now;
+  const { incident_type_id, incident_priority_id } = now;
+  const fields = { title, description, status, visibility, resolution, version };
+  const all = { ...fields, incident_type_id, incident_priority_id, ...values };
+  expect((await alice.call("PUT", `/incidents/${id}`, all)).http).toBe(200);
 }
+
+const close = () => change(incident, { status: "Closed", resolution: "Rolled back" });
 
 /** The ids of the events, in order, up to the one that closed the incident. */
 async function timeline(): Promise<number[]> {
@@ -150,10 +156,7 @@ test("it ends when the user may no longer see the incident, and when they sign o
     });
   await using excluded = asBob();
   await excluded.says(/Checkout is down/);
-  const { body: now } = await alice.call("GET", `/incidents/${incident.id}`);
-  const { title, description, status, resolution, incident_type_id, incident_priority_id, version } = now;
-  const fields = { title, description, status, resolution, incident_type_id, incident_priority_id, version };
-  await alice.call("PUT", `/incidents/${incident.id}`, { ...fields, visibility: "Restricted" });
+  await change(incident, { visibility: "Restricted" });
   expect(await excluded.exit()).toBe(1);
   expect(excluded.stderr).toEndWith(`svc: ${incident.name} is no longer visible to you\n`);
 
@@ -164,4 +167,72 @@ test("it ends when the user may no longer see the incident, and when they sign o
   expect((await writer.fetch("/tokens/current", { method: "DELETE", headers })).status).toBe(204);
   expect(await signedOut.exit()).toBe(4);
   expect(signedOut.stderr).toEndWith("run svc login\n");
+});
+
+describe("without ID", () => {
+  test("prints the events of all incidents once, although the server is killed and starts again", async () => {
+    const others = [await report("Open"), await report("Restricted")];
+    const known = [incident, ...others];
+    await using first = await startServer();
+    await using watcher = watch(["--json"]);
+    await watcher.says(new RegExp(`"${others[1]!.name}"`));
+    const from = watcher.stdout.length;
+    for (let round = 0; round < 5; round += 1) for (const one of known) await note(`Before ${round}`, one);
+    first.kill("SIGKILL");
+    await first.exit();
+    await watcher.says(/reconnecting/);
+    // More than the board reads at once.
+    for (let round = 0; round < 15; round += 1) for (const one of known) await note(`Dark ${round}`, one);
+    const reported = await report("Open");
+    await using _second = await startServer();
+    await watcher.says(/connected again/);
+    await watcher.says(new RegExp(`${reported.name} reported`));
+    for (const one of [...known, reported]) await note("After", one);
+    for (const { name } of [...known, reported]) await watcher.says(new RegExp(`"${name}".*"After"`));
+    watcher.kill("SIGINT");
+    expect(await watcher.exit()).toBe(130);
+    const seen = watcher.stdout
+      .slice(from)
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .filter(({ kind }) => kind === "note");
+    for (const { name } of known) {
+      const texts = seen.filter((event) => event.incident === name).map(({ description }) => description);
+      const rounds = (word: string, count: number) => Array.from({ length: count }, (_, i) => `${word} ${i}`);
+      expect(texts).toEqual([...rounds("Before", 5), ...rounds("Dark", 15), "After"]);
+    }
+  });
+
+  test("shows what others report, change and hide, at once", async () => {
+    await using _server = await startServer();
+    await personOf(writer, "bob@example.com");
+    const bobToken = await signInToken(writer);
+    const screen = new TerminalScreen(100, 40);
+    const board = svcOnTerminal(
+      ["incident", "watch"],
+      { XDG_CONFIG_HOME: home, SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: bobToken },
+      ...[undefined, undefined, screen],
+    );
+    const shows = (pattern: RegExp) => within(`${pattern}`, board.pictures(pattern), 10);
+    await shows(/· live/);
+    await shows(new RegExp(`^${incident.name} +Active`, "m"));
+    const begun = performance.now();
+    const reported = await report("Open");
+    await shows(new RegExp(`^${reported.name} +Active`, "m"));
+    await note("Rolled back");
+    await shows(/Rolled back/);
+    await close();
+    await shows(new RegExp(`^${incident.name} +Closed`, "m"));
+    // Without hints, each of them would have taken up to five seconds.
+    expect(performance.now() - begun).toBeLessThan(4000);
+    await change(reported, { visibility: "Restricted" });
+    await until("it to be gone", () => !new RegExp(`^${reported.name} `, "m").test(screen.text));
+    await note("Not for Bob", reported);
+    await note("For Bob");
+    await shows(/For Bob/);
+    expect(screen.text).not.toContain("Not for Bob");
+    board.press("q");
+    expect(await board.exitCode()).toBe(0);
+  });
 });
