@@ -87,7 +87,8 @@ export class Channel {
     try {
       do {
         this.#again = false;
-        while (await this.#readOnce());
+        let isMore = await this.#readOnce(false);
+        while (isMore) isMore = await this.#readOnce(true);
       } while (this.#again && this.#live().length > 0);
     } catch (error) {
       // The next hint or check reads again: nothing is lost but time.
@@ -95,8 +96,11 @@ export class Channel {
     }
   }
 
-  /** @returns whether there may be more */
-  async #readOnce(): Promise<boolean> {
+  /**
+   * @param isBurst whether followers were just sent as much as they may keep
+   * @returns whether there may be more
+   */
+  async #readOnce(isBurst: boolean): Promise<boolean> {
     const slice = await readSlice(this.context.db, "server", this.incidentId, this.#tail);
     if (!slice) {
       this.end();
@@ -108,29 +112,34 @@ export class Channel {
     }
     // A restored backup: what follows gets smaller ids than those that were sent.
     if (slice.tail < this.#tail) this.#goBack(slice.tail);
-    const { events } = slice;
-    const live = this.#live();
-    const before = this.#tail;
-    this.#tail = Math.max(before, events.at(-1)?.id ?? 0);
-    const texts = events.map(encodeEvent);
-    const all = encode(texts);
-    for (const follower of live) this.#sendTo(follower, events, texts, before, all);
-    return events.length === eventsAtOnce;
+    let left: readonly Event[] = slice.events;
+    for (let isNext = isBurst; left.length > 0; isNext = true) {
+      // Time to pass on what was sent. Otherwise it would look as if nobody read.
+      if (isNext) await Bun.sleep(0);
+      const piece = firstPiece(left);
+      left = left.slice(piece.events.length);
+      this.#sendToAll(piece, isNext);
+    }
+    return slice.events.length === eventsAtOnce;
   }
 
-  #sendTo(
-    follower: Follower,
-    events: readonly Event[],
-    texts: readonly string[],
-    before: number,
-    all: Uint8Array,
-  ): void {
-    const last = events.at(-1)?.id;
-    if (last === undefined || last <= follower.cursor) return;
-    const missed =
-      follower.cursor === before ? all : encode(texts.filter((_, i) => events[i]!.id > follower.cursor));
-    follower.cursor = last;
-    follower.connection.send(missed);
+  #sendToAll({ events, texts }: Piece, isBurst: boolean): void {
+    const before = this.#tail;
+    const last = events.at(-1)!.id;
+    this.#tail = Math.max(before, last);
+    const all = encode(texts);
+    for (const follower of this.#live()) {
+      if (last <= follower.cursor) continue;
+      const { connection, cursor } = follower;
+      if (isBurst && connection.isBehind) {
+        // It goes on at its own pace.
+        follower.isLive = false;
+        void this.#catchUp(follower);
+        continue;
+      }
+      follower.cursor = last;
+      connection.send(cursor === before ? all : encode(texts.filter((_, i) => events[i]!.id > cursor)));
+    }
   }
 
   #goBack(tail: number): void {
@@ -154,9 +163,9 @@ export class Channel {
       // It comes back and reads again, or is answered why not.
       if (!slice) return connection.close();
       if (slice.tail < follower.cursor) follower.cursor = slice.tail;
-      const { texts, last } = firstBytes(slice.events);
-      if (last !== undefined) {
-        follower.cursor = last;
+      if (slice.events.length > 0) {
+        const { events, texts } = firstPiece(slice.events);
+        follower.cursor = events.at(-1)!.id;
         connection.send(encode(texts));
         continue;
       }
@@ -170,15 +179,19 @@ export class Channel {
   }
 }
 
+interface Piece {
+  events: readonly Event[];
+  texts: string[];
+}
+
 /** The first events that make a piece of the size that a connection holds: a slow reader keeps no more in memory. */
-function firstBytes(events: readonly Event[]): { texts: string[]; last?: number } {
+function firstPiece(events: readonly Event[]): Piece {
   const texts: string[] = [];
   let length = 0;
-  for (const event of events) {
-    const text = encodeEvent(event);
+  while (texts.length < events.length && length < longestBacklog) {
+    const text = encodeEvent(events[texts.length]!);
     texts.push(text);
     length += text.length;
-    if (length >= longestBacklog) return { texts, last: event.id };
   }
-  return { texts, last: events.at(-1)?.id };
+  return { events: events.slice(0, texts.length), texts };
 }

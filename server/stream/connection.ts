@@ -2,6 +2,8 @@ import type { Actor } from "../../core/context.ts";
 
 /** In bytes. A client that has this much to read is disconnected, and resumes when it comes back. */
 export const longestBacklog = 64 * 1024;
+/** How long a client may read nothing while it is sent what it missed. */
+const patienceMilliseconds = 5000;
 
 /**
  * One client of a stream. What it has not read yet is bounded, however slow it is.
@@ -53,12 +55,15 @@ export class Connection {
     this.#controller.enqueue(bytes);
   }
 
-  /** Resolves when there is room for more, or the connection has ended. */
+  /** Resolves when there is room for more, or the connection has ended: a client that reads nothing is disconnected. */
   async room(): Promise<void> {
+    if (this.#ended || !this.isBehind) return;
+    const timer = setTimeout(() => this.abort(), patienceMilliseconds);
     while (!this.#ended && this.isBehind) {
       this.#hasRoom = Promise.withResolvers();
       await this.#hasRoom.promise;
     }
+    clearTimeout(timer);
   }
 
   /** Ends the stream after what was already sent. */
