@@ -1,0 +1,304 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { populate } from "../../core/populate/populate.ts";
+import { openSpoiltWay, type SpoiltWay } from "../support/http/half_open.ts";
+import { type Person, personOf } from "../support/http/people.ts";
+import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
+import { type Block, StreamClient } from "../support/http/stream.ts";
+import { Program } from "../support/process/program.ts";
+import { freePort, listening } from "../support/process/stack.ts";
+import { within } from "../support/process/until.ts";
+
+/** Streams of real servers, which are killed, stopped, replaced and cut off while others write (docs/stream.md). */
+
+setDefaultTimeout(90_000);
+
+/** Never stops: others write through it. */
+let writer: TestServer;
+let alice: Person;
+let token: string;
+let home: string;
+let database: SpoiltWay;
+let path: string;
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "svc-stream-"));
+  writer = await startTestServer({ pluginDocument: "markdown" });
+  writer.clock.advance((Date.now() - writer.clock.now().getTime()) / 1000);
+  await populate(writer.db, writer.clock);
+  alice = await personOf(writer, "alice@example.com", ["admin"]);
+  token = await signInToken(writer);
+  database = await openSpoiltWay(writer.databaseUrl);
+});
+afterAll(async () => {
+  database?.close();
+  await writer?.[Symbol.asyncDispose]();
+  rmSync(home, { recursive: true });
+});
+beforeEach(async () => {
+  const { http, headers } = await alice.call("POST", "/incidents/", {
+    ...{ title: "Checkout is down", description: "", visibility: "Open" },
+    ...{ incident_type_id: 1, incident_priority_id: 1 },
+  });
+  expect(http).toBe(201);
+  path = headers.get("location")!;
+});
+
+/** A server whose database may be cut off. */
+async function startServer(port: number, ...options: string[]): Promise<Program> {
+  const { config, issuer, url } = writer;
+  const args = ["server", "start", "server/main:app", "--port", String(port), ...options];
+  const server = new Program(args, {
+    cwd: home,
+    env: {
+      ...{ PATH: process.env.PATH, HOME: home, TZ: "UTC" },
+      ...{ SVC_DATABASE_URL: database.url, SVC_DOMAIN: "example.com", SVC_PUBLIC_URL: url },
+      ...{ SVC_OIDC_ISSUER: issuer.url, SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret },
+      ...{ SVC_KEY_SECRET: config.keySecret, SVC_PLUGIN_DOCUMENT: "markdown" },
+    },
+  });
+  await listening(server);
+  return server;
+}
+
+/** A client as the specification describes it: it reconnects with the last id until it has seen the last event. */
+class Follower {
+  readonly ids: number[] = [];
+  readonly ends: Block[][] = [];
+  #lastId = "";
+  #retry = 100;
+  connections = 0;
+  refused = 0;
+
+  constructor(private readonly base: () => string) {}
+
+  async readTo(last: Promise<number>): Promise<number[]> {
+    let wanted: number | undefined;
+    void last.then((id) => {
+      wanted = id;
+    });
+    while (wanted === undefined || this.ids.at(-1) !== wanted) {
+      await this.#connect(() => wanted).catch(() => {
+        this.refused += 1;
+      });
+      await Bun.sleep(Math.min(this.#retry, 200));
+    }
+    return this.ids;
+  }
+
+  async #connect(wanted: () => number | undefined): Promise<void> {
+    const open = (_: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+      fetch(`${this.base()}${path}/stream${this.#lastId === "" ? "?after=0" : ""}`, {
+        headers: { ...headers, authorization: `Bearer ${token}` },
+        signal,
+      });
+    const lastEventId: Record<string, string> = this.#lastId === "" ? {} : { "last-event-id": this.#lastId };
+    const stream = await StreamClient.open({ ...alice, open }, path, lastEventId);
+    this.connections += 1;
+    for (;;) {
+      const block = await stream.next();
+      if (block === undefined) return;
+      if (block.retry !== undefined) this.#retry = Number(block.retry);
+      if (block.id !== undefined) this.#lastId = block.id;
+      if (block.data !== undefined) this.ids.push(JSON.parse(block.data).id);
+      if (this.ids.at(-1) === wanted()) return stream.leave();
+    }
+  }
+}
+
+/** Writes notes, and calls `disturb` in the middle. @returns the id of the last one */
+async function write(disturb: () => Promise<unknown>): Promise<number> {
+  let last = 0;
+  const note = async (n: number) => {
+    const { http, body } = await alice.call("POST", `${path}/events/`, { description: `Note ${n}` });
+    expect(http).toBe(201);
+    last = body.id;
+  };
+  for (let n = 0; n < 60; n++) await note(n);
+  const disturbed = disturb();
+  for (let n = 60; n < 160; n++) await note(n);
+  await disturbed;
+  for (let n = 160; n < 180; n++) await note(n);
+  return last;
+}
+
+async function timeline(): Promise<number[]> {
+  const ids: number[] = [];
+  let cursor = "";
+  do {
+    const { body } = await alice.call("GET", `${path}/events/?limit=100${cursor}`);
+    ids.push(...body.items.map(({ id }: { id: number }) => id));
+    cursor = body.next_cursor === null ? "" : `&cursor=${body.next_cursor}`;
+  } while (cursor !== "");
+  return ids.sort((a, b) => a - b);
+}
+
+/** Three clients see every event once, in order, whatever happens in the middle. */
+async function loseNothing(base: () => string, disturb: () => Promise<unknown>): Promise<Follower[]> {
+  const followers = [1, 2, 3].map(() => new Follower(base));
+  const last = write(disturb);
+  const seen = followers.map((follower) => follower.readTo(last));
+  await last;
+  const all = await timeline();
+  for (const ids of await within("the clients", Promise.all(seen), 60)) expect(ids).toEqual(all);
+  return followers;
+}
+
+test.each([
+  ["killed", "SIGKILL"],
+  ["stopped", "SIGTERM"],
+] as const)("no event is lost or repeated when the server is %s and starts again", async (_, signal) => {
+  const port = await freePort();
+  let server = await startServer(port);
+  const followers = await loseNothing(
+    () => `http://127.0.0.1:${port}`,
+    async () => {
+      server.kill(signal);
+      await server.exit(30);
+      server = await startServer(port);
+    },
+  );
+  for (const { connections } of followers) expect(connections).toBeGreaterThan(1);
+  server.kill("SIGTERM");
+  expect(await server.exit(30)).toBe(0);
+});
+
+test("no event is lost or repeated when one server after the other is replaced", async () => {
+  const ports = [await freePort(), await freePort()];
+  const servers = await Promise.all(ports.map((port) => startServer(port, "--timeout-drain", "1")));
+  let turn = 0;
+  // A proxy that asks one server, and then the other.
+  const followers = await loseNothing(
+    () => `http://127.0.0.1:${ports[turn++ % 2]}`,
+    async () => {
+      for (const [i, port] of ports.entries()) {
+        servers[i]!.kill("SIGTERM");
+        expect(await servers[i]!.exit(30)).toBe(0);
+        servers[i] = await startServer(port, "--timeout-drain", "1");
+      }
+    },
+  );
+  for (const { connections } of followers) expect(connections).toBeGreaterThan(1);
+  for (const server of servers) server.kill("SIGTERM");
+  for (const server of servers) expect(await server.exit(30)).toBe(0);
+});
+
+test("no event is lost or repeated when the server's connections to PostgreSQL are cut", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  await loseNothing(
+    () => `http://127.0.0.1:${port}`,
+    async () => {
+      for (let i = 0; i < 5; i++) {
+        database.cut();
+        await Bun.sleep(100);
+      }
+    },
+  );
+});
+
+test("no event is lost or repeated behind a proxy that cuts idle connections", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  const proxy = await cuttingProxy(port, 150);
+  const followers = await loseNothing(
+    () => proxy.url,
+    () => Bun.sleep(2000),
+  );
+  for (const { connections } of followers) expect(connections).toBeGreaterThan(0);
+  proxy.close();
+});
+
+/** Cuts a connection without a word that was idle for this long, or at random. */
+async function cuttingProxy(port: number, idleMilliseconds: number) {
+  const sockets = new Set<Socket>();
+  const proxy = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    const cut = () => {
+      near.destroy();
+      far.destroy();
+    };
+    let timer = setTimeout(cut, idleMilliseconds);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("data", (bytes) => {
+        clearTimeout(timer);
+        timer = setTimeout(cut, idleMilliseconds);
+        // Also in the middle of an event.
+        if (from === far && Math.random() < 0.02) {
+          to.write((bytes as Buffer).subarray(0, Math.floor(bytes.length / 2)), cut);
+        } else to.write(bytes);
+      });
+      from.on("error", cut);
+      from.on("close", cut);
+    }
+    sockets.add(near);
+  });
+  await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as { port: number }).port}`,
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+test("a server that stops ends its streams at once, and spreads its clients", async () => {
+  const port = await freePort();
+  const server = await startServer(port, "--timeout-drain", "0");
+  const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>
+    fetch(`http://127.0.0.1:${port}${at}`, {
+      headers: { ...headers, authorization: `Bearer ${token}` },
+      signal,
+    });
+  const person = { ...alice, open };
+  const streams = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      StreamClient.open(person, i % 2 ? "/incidents/stream" : `${path}/stream`),
+    ),
+  );
+  server.kill("SIGTERM");
+  const ends = await within("the streams to end", Promise.all(streams.map((stream) => stream.rest())), 10);
+  const waits = ends.map((blocks) => Number(blocks.at(-1)!.retry));
+  for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(500);
+  expect(new Set(waits).size).toBeGreaterThan(5);
+  expect(await server.exit(15)).toBe(0);
+});
+
+test("a server that does not hear of new events shows them within seconds", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>
+    fetch(`http://127.0.0.1:${port}${at}`, {
+      headers: { ...headers, authorization: `Bearer ${token}` },
+      signal,
+    });
+  const person = { ...alice, open };
+  const [one, all] = [
+    await StreamClient.open(person, `${path}/stream`),
+    await StreamClient.open(person, "/incidents/stream"),
+  ];
+  const { http } = await alice.call("POST", "/incidents/", {
+    ...{ title: "Marker", description: "", visibility: "Open", incident_type_id: 1, incident_priority_id: 1 },
+  });
+  expect(http).toBe(201);
+  await all.data();
+  const id = Number(path.split("/").at(-1));
+  // Without a hint.
+  await writer.db.execute(`insert into event (incident_id, at, actor, source, kind, description)
+    values (${id}, now(), 'system', 'core', 'note', 'unheard')`);
+  const seen = (async () => {
+    for (;;) if ((await one.data()).description === "unheard") return true;
+  })();
+  const told = (async () => {
+    for (;;) if ((await all.data()).id === id) return true;
+  })();
+  expect(await within("the event", Promise.all([seen, told]), 8)).toEqual([true, true]);
+  one.leave();
+  all.leave();
+});
