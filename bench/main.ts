@@ -72,6 +72,11 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       };
     },
   },
+  mtls: {
+    about:
+      "requests and handshakes over mutual TLS: svc, Bun's own TLS, HAProxy with a header; 5,000 idle connections (5 minutes)",
+    load: async () => (await import("./mtls.ts")).benchMtls,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
