@@ -77,6 +77,10 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       "requests and handshakes over mutual TLS: svc, Bun's own TLS, HAProxy with a header; 5,000 idle connections (5 minutes)",
     load: async () => (await import("./mtls.ts")).benchMtls,
   },
+  incident: {
+    about: "svc incident list against svc --version, svc incident view against gh issue view (20 seconds)",
+    load: async () => (await import("./live_client.ts")).benchLiveClient,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
