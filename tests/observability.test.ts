@@ -6,6 +6,7 @@ import { recordLeaseIssue } from "../platform/telemetry/leases.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { ObservedRequests } from "../server/http/metrics.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
+import { StreamMetrics } from "../server/stream/metrics.ts";
 import { ObservedSchedule } from "../worker/metrics.ts";
 import { parseExposition, valuesOf } from "./support/http/exposition.ts";
 import { startTestTelemetry } from "./support/telemetry.ts";
@@ -38,6 +39,7 @@ test("docs/observability.md lists all metrics, and no others", async () => {
   watchPools(telemetry);
   observePlugins(pluginsOf(), telemetry);
   new ObservedRequests(telemetry);
+  new StreamMetrics(noting);
   recordLeaseIssue(noting, 1, "issued");
   new ObservedSchedule(telemetry, {
     schedule: () => {

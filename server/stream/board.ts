@@ -75,7 +75,7 @@ export class Board {
 
   /** A backup was restored: the clients come back and read everything again. */
   #startAgain(): void {
-    for (const connection of [...this.#connections]) connection.close();
+    for (const connection of [...this.#connections]) connection.close("failed");
   }
 
   #forget(top: number): void {

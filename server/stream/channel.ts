@@ -68,14 +68,14 @@ export class Channel {
 
   /** Disconnects everybody: the incident was deleted. Their next request is answered with 404. */
   end(): void {
-    for (const connection of this.connections) connection.close();
+    for (const connection of this.connections) connection.close("deleted");
   }
 
   /** Disconnects everybody but admins and these readers. */
   keepOnly(readers: ReadonlySet<string>): void {
     for (const connection of this.connections) {
       const { user, admin } = connection.actor;
-      if (!admin && !readers.has(user)) connection.close();
+      if (!admin && !readers.has(user)) connection.close("no_access");
     }
   }
 
@@ -158,10 +158,12 @@ export class Channel {
       const slice = await readSlice(db, connection.actor, this.incidentId, follower.cursor).catch(
         (error: unknown) => {
           log.debug({ err: error, incident_id: this.incidentId }, "could not read missed events");
+          return "failed" as const;
         },
       );
       // It comes back and reads again, or is answered why not.
-      if (!slice) return connection.close();
+      if (slice === "failed") return connection.close("failed");
+      if (!slice) return connection.close("no_access");
       if (slice.tail < follower.cursor) follower.cursor = slice.tail;
       if (slice.events.length > 0) {
         const { events, texts } = firstPiece(slice.events);

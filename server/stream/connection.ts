@@ -5,6 +5,9 @@ export const longestBacklog = 64 * 1024;
 /** How long a client may read nothing while it is sent what it missed. */
 const patienceMilliseconds = 5000;
 
+/** Why a stream ended, as in docs/observability.md. */
+export type EndReason = "left" | "signed_out" | "no_access" | "deleted" | "slow" | "stopping" | "failed";
+
 /**
  * One client of a stream. What it has not read yet is bounded, however slow it is.
  *
@@ -21,7 +24,7 @@ export class Connection {
   constructor(
     readonly actor: Actor,
     /** Called once, however it ends. */
-    private readonly onEnd: (connection: Connection) => void,
+    private readonly onEnd: (reason: EndReason) => void,
   ) {
     this.body = new ReadableStream<Uint8Array>(
       {
@@ -29,7 +32,9 @@ export class Connection {
           this.#controller = controller;
         },
         pull: () => this.#hasRoom.resolve(),
-        cancel: () => this.#end(),
+        cancel: () => {
+          if (!this.#ended) this.#end("left");
+        },
       },
       new ByteLengthQueuingStrategy({ highWaterMark: longestBacklog }),
     );
@@ -67,23 +72,23 @@ export class Connection {
   }
 
   /** Ends the stream after what was already sent. */
-  close(lastBytes?: Uint8Array): void {
+  close(reason: EndReason, lastBytes?: Uint8Array): void {
     if (this.#ended) return;
     if (lastBytes) this.#controller.enqueue(lastBytes);
-    this.#end();
+    this.#end(reason);
     this.#controller.close();
   }
 
   /** Ends the connection at once, without what it has not read. */
   abort(): void {
     if (this.#ended) return;
-    this.#end();
+    this.#end("slow");
     this.#controller.error(new Error("the client reads too slowly"));
   }
 
-  #end(): void {
+  #end(reason: EndReason): void {
     this.#ended = true;
     this.#hasRoom.resolve();
-    this.onEnd(this);
+    this.onEnd(reason);
   }
 }

@@ -4,6 +4,7 @@ import { endedTokens, incidentStates, readersOf } from "../../core/incident/stre
 import { Board } from "./board.ts";
 import { Channel } from "./channel.ts";
 import { Connection } from "./connection.ts";
+import { type StreamKind, StreamMetrics } from "./metrics.ts";
 import { farewell, heartbeat, opening } from "./sse.ts";
 
 const heartbeatMilliseconds = 15_000;
@@ -26,15 +27,19 @@ export class IncidentStreams {
   #rechecked = performance.now();
   #closed = false;
 
-  constructor(private readonly context: Pick<Context, "db" | "log" | "clock">) {
+  readonly #metrics: StreamMetrics | undefined;
+
+  constructor(private readonly context: Pick<Context, "db" | "log" | "clock" | "telemetry">) {
     this.#board = new Board(context);
+    const meter = context.telemetry?.meter;
+    this.#metrics = meter && new StreamMetrics(meter);
   }
 
   /** Opens a stream of an incident that the actor may read, from `cursor` on. */
   openIncident(actor: Actor, incidentId: number, cursor: number): ReadableStream<Uint8Array> {
     const channel = this.#channels.get(incidentId) ?? new Channel(this.context, incidentId);
     this.#channels.set(incidentId, channel);
-    const connection = this.#open(actor, () => {
+    const connection = this.#open(actor, "incident", () => {
       channel.remove(connection);
       if (channel.isEmpty && this.#channels.get(incidentId) === channel) this.#channels.delete(incidentId);
     });
@@ -47,7 +52,7 @@ export class IncidentStreams {
   /** Opens a stream that tells of changes of all incidents that the actor may read. */
   async openBoard(actor: Actor): Promise<ReadableStream<Uint8Array>> {
     await this.#board.prepare();
-    const connection = this.#open(actor, () => this.#board.remove(connection));
+    const connection = this.#open(actor, "all", () => this.#board.remove(connection));
     connection.send(opening(retryMilliseconds));
     this.#board.add(connection);
     if (this.#closed) this.#sendAway(connection);
@@ -87,8 +92,10 @@ export class IncidentStreams {
     for (const connection of [...this.#connections]) this.#sendAway(connection);
   }
 
-  #open(actor: Actor, onEnd: () => void): Connection {
-    const connection = new Connection(actor, () => {
+  #open(actor: Actor, of: StreamKind, onEnd: () => void): Connection {
+    this.#metrics?.begun(of);
+    const connection = new Connection(actor, (reason) => {
+      this.#metrics?.ended(of, reason);
       this.#connections.delete(connection);
       onEnd();
       if (this.#connections.size === 0) this.#stopTicking();
@@ -101,6 +108,7 @@ export class IncidentStreams {
   #sendAway(connection: Connection): void {
     const spread = Math.min(this.#connections.size * spreadMilliseconds, longestSpreadMilliseconds);
     connection.close(
+      "stopping",
       farewell(Math.round(retryMilliseconds * (0.5 + Math.random() / 2) + Math.random() * spread)),
     );
   }
@@ -114,7 +122,7 @@ export class IncidentStreams {
     const now = performance.now();
     const time = this.context.clock.now();
     for (const connection of [...this.#connections]) {
-      if (connection.actor.expiresAt <= time) connection.close();
+      if (connection.actor.expiresAt <= time) connection.close("signed_out");
       else if (now - connection.lastSent >= heartbeatMilliseconds) connection.send(heartbeat);
     }
     if (now - this.#rechecked >= recheckMilliseconds) this.recheck();
@@ -125,7 +133,7 @@ export class IncidentStreams {
     const tokens = new Set([...this.#connections].map(({ actor }) => actor.tokenId));
     const ended = await endedTokens(db, [...tokens]);
     for (const connection of [...this.#connections])
-      if (ended.has(connection.actor.tokenId)) connection.close();
+      if (ended.has(connection.actor.tokenId)) connection.close("signed_out");
     await this.#board.recheck();
     const channels = [...this.#channels.values()];
     const states = await incidentStates(
