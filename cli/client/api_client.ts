@@ -1,6 +1,7 @@
+import { Unauthenticated } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { problem, type Request, request } from "./request.ts";
-import { currentSession, type Session } from "./session.ts";
+import { currentSession, renewSession, type Session } from "./session.ts";
 
 /** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
 const largestAnswer = 33_554_432;
@@ -39,7 +40,21 @@ export class ApiClient {
     method: Request["method"],
     path: string,
     body?: unknown,
-    { key, timeout }: CallOptions = {},
+    options: CallOptions = {},
+  ): Promise<T> {
+    try {
+      return await this.callOnce<T>(method, path, body, options);
+    } catch (error) {
+      if (!(error instanceof Unauthenticated && (await renewSession(this.session, this.io)))) throw error;
+      return this.callOnce<T>(method, path, body, options);
+    }
+  }
+
+  private async callOnce<T>(
+    method: Request["method"],
+    path: string,
+    body: unknown,
+    { key, timeout }: CallOptions,
   ): Promise<T> {
     const { io, signal } = this;
     const { server, token } = this.session;

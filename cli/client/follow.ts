@@ -1,8 +1,8 @@
-import { Refused, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { Refused, TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { NetworkFault, openStream } from "./request.ts";
-import type { Session } from "./session.ts";
+import { renewSession, type Session } from "./session.ts";
 import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
 
 // Follows a stream of the server over every connection that it takes: nothing is lost, because each connection resumes
@@ -74,6 +74,8 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
       connection.abort();
     }
     if (signal.aborted) throw new Interrupted();
+    // A stream ends with its token; the user may have signed in again in another terminal.
+    if (error instanceof Unauthenticated && (await renewSession(session, io))) continue;
     const lost = lossOf(error, options, hasOpened);
     if (lost === undefined) throw error;
     if (openedAt !== undefined && io.clock.now().getTime() - openedAt >= goodConnection) failures = 0;

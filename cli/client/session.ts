@@ -53,6 +53,21 @@ export async function currentSession(io: Io, option: string | undefined): Promis
   return { server, token, user: entry.user, source: entry.storage ?? "file" };
 }
 
+/**
+ * Takes over the token of a sign-in that the same user made meanwhile, in another terminal.
+ * @returns whether there is one
+ */
+export async function renewSession(session: Session, io: Io): Promise<boolean> {
+  if (session.source === "SVC_TOKEN") return false;
+  const { base } = session.server;
+  const entry = readCredentials(io.env).servers[base];
+  if (entry === undefined || entry.user !== session.user) return false;
+  const token = await storedToken(io, session.server, entry);
+  if (token === undefined || token.token === session.token.token || isExpired(token, io)) return false;
+  session.token = token;
+  return true;
+}
+
 /** The token of an entry, from where it is stored. */
 export async function storedToken(io: Io, server: Server, entry: Entry): Promise<AccessToken | undefined> {
   if (entry.storage === "keychain") return readToken(await fromKeychain(() => io.keychain.get(server.base)));

@@ -3,6 +3,8 @@ import { fakeToken } from "../testing/fake_server.ts";
 import { IncidentApi } from "../testing/incident_api.ts";
 import { configHome } from "../testing/io.ts";
 import { spawnSvc, svcOnTerminal, testProgram } from "../testing/process.ts";
+import { withEntry } from "./credentials.ts";
+import { updateCredentials } from "./credentials_file.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
 
@@ -122,6 +124,51 @@ describe("through a pipe", () => {
     expect(stderr).toMatch(reason);
   });
 
+  describe("when the token ends", () => {
+    const [old, fresh] = [fakeToken({ seconds: 1000 }), fakeToken({ seconds: 3600 })];
+    const signIn = (token: string, user = "alice@example.com") => {
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      updateCredentials(env, (all) =>
+        withEntry(all, server.url, { user, storage: "file", token, expires_at }),
+      );
+    };
+    /** The server accepts the old token no longer. */
+    const endOldToken = () => {
+      const detail = server.answers.get("/incidents/7")!;
+      const refused = ({ headers }: Request) =>
+        headers.get("authorization") === `Bearer ${old}`
+          ? Response.json({ detail: "No" }, { status: 401 })
+          : undefined;
+      server.answers.set("stream", refused);
+      server.answers.set("/incidents/7", (request) => refused(request) ?? detail(request));
+      server.end();
+    };
+    beforeEach(() => {
+      delete env.SVC_TOKEN;
+      signIn(old);
+    });
+
+    test("it goes on if the user has signed in again in another terminal", async () => {
+      const { finished } = watchPiped("7", "--until", "closed");
+      await server.requested(1);
+      signIn(fresh);
+      endOldToken();
+      await server.requested(3);
+      server.happens(7, "Closed", { kind: "incident.closed" });
+      const { code, stdout } = await finished;
+      expect(code).toBe(0);
+      expect(stdout).toContain("Closed");
+    });
+
+    test("it ends if somebody else has signed in", async () => {
+      const { finished } = watchPiped("7");
+      await server.requested(1);
+      signIn(fresh, "bob@example.com");
+      endOldToken();
+      expect(await finished).toMatchObject({ code: 4 });
+    });
+  });
+
   test("--until ends at once if the incident is there already", async () => {
     server.incident(7, { status: "Closed" });
     expect(await watchPiped("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
@@ -198,6 +245,18 @@ describe("on a terminal", () => {
     expect(terminal.output()).not.toContain(ENTER);
     expect(terminal.output()).toEndWith("\r\n");
     expect(textOf(terminal.output())).not.toContain("svc: ");
+  });
+
+  test("the last minutes of a sign-in are shown", async () => {
+    const more = { ...env, SVC_TOKEN: fakeToken({ seconds: 200 }) };
+    const one = svcOnTerminal(["incident", "watch", "INC-7"], more);
+    await one.shows(/signed out in 4m: svc login · INC-7 · /);
+    const board = svcOnTerminal(["incident", "watch"], more);
+    await board.shows(/1 open incident · signed out in 4m: svc login/);
+    for (const terminal of [one, board]) {
+      terminal.press("\x03");
+      expect(await terminal.exitCode()).toBe(130);
+    }
   });
 
   test("the board is on the alternate screen, and stays on the terminal afterwards", async () => {

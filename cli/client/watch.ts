@@ -4,8 +4,16 @@ import type { Io } from "../io.ts";
 import { canDraw, type Display, statusLine, writeSlowly } from "../screen.ts";
 import { follow } from "./follow.ts";
 import { IncidentClient, type IncidentDetail, type Status, type TimelineEvent } from "./incident.ts";
+import { renewSession } from "./session.ts";
 import type { SseMessage } from "./sse.ts";
-import { jsonLine, plainLine, statusText, terminalLines, type WatchedEvent } from "./watch_text.ts";
+import {
+  endingText,
+  jsonLine,
+  plainLine,
+  statusText,
+  terminalLines,
+  type WatchedEvent,
+} from "./watch_text.ts";
 import { parseWhen } from "./when.ts";
 
 export interface WatchOptions {
@@ -60,8 +68,13 @@ class IncidentWatch {
   ) {
     this.#incident = incident;
     if (options.json || !canDraw(io.stdout, io.env)) return;
-    this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#connection));
+    this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#notice()));
     this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
+  }
+
+  /** What the reader must not miss. */
+  #notice(): string | undefined {
+    return this.#connection ?? endingNotice(this.client, this.io);
   }
 
   async run(since: Date | undefined): Promise<void> {
@@ -152,6 +165,14 @@ class IncidentWatch {
     clearInterval(this.#ticker);
     this.#display?.close();
   }
+}
+
+/** Says that the sign-in ends soon, until the user has signed in again. */
+export function endingNotice({ session }: IncidentClient, io: Io): string | undefined {
+  const text = endingText(session, io);
+  // For the next connection; if the file cannot be read now, the next second will do.
+  if (text !== undefined && session.source === "file") renewSession(session, io).catch(() => {});
+  return text;
 }
 
 const statusAfter: Readonly<Record<string, Status | undefined>> = {

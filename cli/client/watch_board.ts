@@ -7,7 +7,7 @@ import { follow } from "./follow.ts";
 import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
 import { incidentTable } from "./incident_list.ts";
 import { stylesOf } from "./incident_text.ts";
-import { firstEvents, parseObject, readEvents } from "./watch.ts";
+import { endingNotice, firstEvents, parseObject, readEvents } from "./watch.ts";
 import { jsonLine, plainLine, shortLine, terminalLines, type WatchedEvent } from "./watch_text.ts";
 
 /** Incidents on the board; the rest is a matter for `svc incident list`. */
@@ -258,7 +258,8 @@ class Board {
     const dim = stylesOf(this.io);
     const open = [...this.#incidents.values()].filter(({ status }) => status !== "Closed").length;
     const count = `${open} open incident${open === 1 ? "" : "s"}`;
-    const state = this.#connection ?? (this.#isLoaded ? "live" : "loading");
+    const state =
+      this.#connection ?? endingNotice(this.client, this.io) ?? (this.#isLoaded ? "live" : "loading");
     const title = cut([count, state, "q to leave"].join(" · "), columns);
     if (!this.#isLoaded) return [dim(title, "dim")];
     // The title, the header, an empty line, and a third of the rest for events.

@@ -4,6 +4,7 @@ import { printable, printableLines } from "../text.ts";
 import type { Incident, TimelineEvent } from "./incident.ts";
 import { nameOf } from "./incident_people.ts";
 import { ageText, statusStyle, stylesOf } from "./incident_text.ts";
+import type { Session } from "./session.ts";
 
 // How `svc incident watch` shows events and incidents. A line of an event stays on the terminal, where a relative time
 // would not stay true: it has the time of day.
@@ -57,6 +58,15 @@ export function timeText(instant: string, { clock }: Pick<Io, "clock">): string 
   if (at.toDateString() === clock.now().toDateString()) return `${time}:${two(at.getSeconds())}`;
   const month = at.toLocaleDateString("en", { month: "short" });
   return `${month} ${two(at.getDate())} ${time}`;
+}
+
+const lastMinutes = 5;
+
+/** Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. */
+export function endingText({ token }: Session, { clock }: Pick<Io, "clock">): string | undefined {
+  const left = (token.expiresAt.getTime() - clock.now().getTime()) / 60_000;
+  if (left > lastMinutes) return undefined;
+  return left <= 1 ? "signed out in a minute: svc login" : `signed out in ${Math.ceil(left)}m: svc login`;
 }
 
 /**

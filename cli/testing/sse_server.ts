@@ -2,8 +2,8 @@
 export class SseServer {
   /** The requests for streams: their path and `Last-Event-ID`. */
   readonly streams: { path: string; after: string | null }[] = [];
-  /** What a request gets instead of a stream; by path, or for every stream under "stream". */
-  readonly answers = new Map<string, (request: Request) => Response | Promise<Response>>();
+  /** What a request gets instead of a stream; by path, or for every stream under "stream" (undefined: the stream). */
+  readonly answers = new Map<string, (request: Request) => Response | undefined>();
   #server: Bun.Server<undefined>;
   readonly #port: number;
   #open = new Map<ReadableStreamDefaultController<Uint8Array>, string>();
@@ -94,7 +94,6 @@ export class SseServer {
       for (const watch of this.#watchers.splice(0)) watch();
     };
     queueMicrotask(notify);
-    if (instead) return instead(request);
-    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    return instead?.(request) ?? new Response(body, { headers: { "content-type": "text/event-stream" } });
   }
 }
