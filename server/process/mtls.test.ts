@@ -5,6 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
 import { appFolder, messagesIn, type Started, startServing } from "../../tests/support/http/serving.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 const certificates = new CertificateFolder();
 const folder = appFolder();
@@ -114,6 +115,24 @@ test("500 half-open handshakes are closed in time, and delay nobody", async () =
   expect(performance.now() - began).toBeLessThan(2000);
   await Promise.all(closed);
   expect(performance.now() - began).toBeLessThan(15_000);
+}, 30_000);
+
+test("beyond 1000 half-open handshakes, the oldest are closed at once", async () => {
+  await using started = await start();
+  const began = performance.now();
+  let closed = 0;
+  const sockets = Array.from({ length: 1100 }, () =>
+    connect({ host: "127.0.0.1", port: started.mtls })
+      .on("error", () => {})
+      .on("close", () => {
+        closed += 1;
+      }),
+  );
+  await until("the oldest to be closed", () => closed >= 100);
+  expect(performance.now() - began).toBeLessThan(8000);
+  expect(closed).toBeLessThan(200);
+  expect((await get(started.mtls)).status).toBe(200);
+  for (const socket of sockets) socket.destroy();
 }, 30_000);
 
 test("limits count requests of both ports", async () => {

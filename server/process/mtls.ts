@@ -82,7 +82,8 @@ export async function listenMtls(
       // The port may belong to another program as soon as our side is closed.
       const forget = () => clients.delete(localPort);
       to.once("end", forget).once("close", forget);
-      client.pipe(to).pipe(client);
+      forwardBytes(client, to);
+      forwardBytes(to, client);
     });
     const end = () => {
       client.destroy();
@@ -114,7 +115,11 @@ export async function listenMtls(
     );
     server.on("connection", (client: TLSSocket) => {
       const [oldest] = handshakes;
-      if (handshakes.size >= mostHandshakes) oldest?.destroy();
+      if (handshakes.size >= mostHandshakes && oldest) {
+        // Not when it closes: several connections may arrive before that.
+        handshakes.delete(oldest);
+        oldest.destroy();
+      }
       handshakes.add(client);
       client.once("close", () => handshakes.delete(client));
       // Before the handshake is over, errors are reported by the server.
@@ -169,6 +174,16 @@ export async function listenMtls(
       await inner.stop(now);
     },
   };
+}
+
+/** Like `from.pipe(to)`, which costs a tenth of all requests more. */
+function forwardBytes(from: Socket, to: Socket): void {
+  from.on("data", (bytes) => {
+    if (!to.write(bytes)) from.pause();
+  });
+  to.on("drain", () => from.resume());
+  from.on("end", () => to.end());
+  from.resume();
 }
 
 function chainOf(client: TLSSocket): Uint8Array[] {
