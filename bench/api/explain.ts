@@ -93,7 +93,11 @@ function readers(context: Context, actor: Actor, { incidents }: Size): [string, 
   const incidentFilters: Parameters<typeof listIncidents>[2][] = [
     {},
     { sort: "id" },
-    ...[{ status: "Active" as const }, { status: "Closed" as const }, { visibility: "Restricted" as const }],
+    ...[
+      { statuses: ["Active"] as const },
+      { statuses: ["Closed"] as const },
+      { visibility: "Restricted" as const },
+    ],
     ...[{ incidentTypeId: 3 }, { incidentPriorityId: 2 }, { commander: user }, { participant: user }],
     { reportedBefore: new Date(Date.UTC(2025, 0, 1)) },
   ];

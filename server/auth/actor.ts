@@ -3,6 +3,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { certificateThumbprint } from "../../core/auth/certificate/identify.ts";
 import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Actor } from "../../core/context.ts";
+import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
 import { refuseOtherMedia } from "../http/body.ts";
@@ -20,6 +21,7 @@ const guards = new WeakSet<object>();
 interface Transformed {
   request: Request;
   body?: unknown;
+  params?: Record<string, string | undefined>;
   server: Server<unknown> | null;
 }
 
@@ -56,10 +58,13 @@ export const actorMacro = (deps: Deps) => {
     if (bound && chain) await certificates.requireCurrent(chain, request, server);
     return actor;
   };
-  const transform = async ({ request, body, server }: Transformed): Promise<void> => {
+  const transform = async ({ request, body, params, server }: Transformed): Promise<void> => {
     verified.set(request, await identify(request, server));
     refuseOtherMedia(request, body);
     refuseCondition(request, body);
+    const named = params?.incident_id;
+    if (params && named !== undefined && isIncidentName(named))
+      params.incident_id = String(await idOfName(deps, named));
   };
   guards.add(transform);
   return new Elysia({ name: "actor" }).macro({

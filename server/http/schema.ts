@@ -21,6 +21,11 @@ export const oneOf = <T extends string>(values: readonly T[], options: SchemaOpt
 export const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 /** An id in a path or query, as text: Elysia's numbers also accept `0x10`, and their errors say `body`. */
 export const idText = t.String({ pattern: "^[1-9][0-9]{0,14}$" });
+/** An incident in a path: its id or its name. `actorMacro` replaces a name by the id. */
+export const incidentText = t.String({
+  pattern: "^([1-9][0-9]{0,14}|[Ii][Nn][Cc]-[1-9][0-9]{0,18})$",
+  description: "The id, or the name in upper or lower case: `44`, `INC-44`",
+});
 /** A limit in a query, as text for the same reason. Core refuses more than the maximum. */
 export const limitText = t.String({
   pattern: "^[1-9][0-9]{0,2}$",

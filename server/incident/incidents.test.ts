@@ -59,14 +59,16 @@ describe("POST /incidents/", () => {
     const at = server.clock.now().toISOString();
     expect(body).toEqual({
       ...{ id: expect.any(Number), name: expect.stringMatching(/^INC-\d+$/), ...outage },
-      ...{ status: "Active", visibility: "Open", resolution: null, cost: 0, version: 1 },
+      ...{ status: "Active", visibility: "Open", resolution: null, cost: 0, commander: null, version: 1 },
       incident_type: { id: ids.incidentTypeId, name: "Outage" },
       incident_priority: { id: ids.incidentPriorityId, name: "Urgent" },
       ...{ reported_at: at, stable_at: null, closed_at: null, created_at: at, updated_at: at },
     });
     expect(headers.get("location")).toBe(`/incidents/${body.id}`);
     expect(headers.get("etag")).toBe('"1"');
-    expect((await member.call("GET", headers.get("location")!)).body).toMatchObject(body);
+    // A step after the report finds the commander.
+    const { body: now } = await member.call("GET", headers.get("location")!);
+    expect(now).toMatchObject({ ...body, commander: { email: "carol@example.com" } });
   });
 
   test("numbers incidents consecutively", async () => {

@@ -11,6 +11,7 @@ import {
   closed,
   id,
   idText,
+  incidentText,
   instant,
   listQuery,
   listQueryOf,
@@ -34,6 +35,9 @@ const view = {
   ...{ incident_type_id: id, incident_type: named, incident_priority_id: id, incident_priority: named },
   resolution: nullable(t.String()),
   ...{ reported_at: instant, stable_at: nullable(instant), closed_at: nullable(instant) },
+  commander: t.Union([personView, t.Null()], {
+    description: "Who commands now; null until a step finds them",
+  }),
   cost: Type.Integer({ minimum: 0 }),
   ...{ version, created_at: instant, updated_at: instant },
 };
@@ -49,7 +53,7 @@ const proposed = {
 
 const detail = {
   ...view,
-  ...{ reporter: nullable(personView), commander: nullable(personView) },
+  reporter: nullable(personView),
   steps: t.Array(
     t.Object(
       {
@@ -88,7 +92,7 @@ const detail = {
 
 export const incidentDetail = t.Object(detail, closed);
 
-export const incidentParams = t.Object({ incident_id: idText }, closed);
+export const incidentParams = t.Object({ incident_id: incidentText }, closed);
 
 export const incidentQuery = t.Object(
   {
@@ -98,7 +102,13 @@ export const incidentQuery = t.Object(
         description: "`reported_at`, `-reported_at` (default), `id` or `-id`; with `q` by rank",
       }),
     ),
-    ...{ status: t.Optional(status), visibility: t.Optional(visibility) },
+    status: t.Optional(
+      t.String({
+        pattern: `^(${incidentStatuses.join("|")})(,(${incidentStatuses.join("|")})){0,2}$`,
+        description: `One of ${incidentStatuses.join(", ")}, or several separated by commas: \`Active,Stable\``,
+      }),
+    ),
+    visibility: t.Optional(visibility),
     ...{ incident_type_id: t.Optional(idText), incident_priority_id: t.Optional(idText) },
     commander: t.Optional(t.String({ description: "Who commands now, by e-mail" })),
     participant: t.Optional(t.String({ description: "Who takes part now, by e-mail" })),
@@ -138,6 +148,7 @@ export function viewOf(incident: Incident): Static<typeof incidentView> {
     reported_at: incident.reportedAt.toISOString(),
     stable_at: textOf(incident.stableAt),
     closed_at: textOf(incident.closedAt),
+    commander: incident.commander,
     cost: incident.cost,
     version: incident.version,
     created_at: incident.createdAt.toISOString(),
@@ -148,7 +159,7 @@ export function viewOf(incident: Incident): Static<typeof incidentView> {
 export function detailOf(incident: IncidentDetail): Static<typeof incidentDetail> {
   return {
     ...viewOf(incident),
-    ...{ reporter: incident.reporter, commander: incident.commander },
+    reporter: incident.reporter,
     steps: incident.steps.map(({ dueAt, finishedAt, ...step }) => ({
       ...{ ...step, due_at: textOf(dueAt), finished_at: textOf(finishedAt) },
     })),
@@ -175,13 +186,20 @@ export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
   const { status, visibility, commander, participant, incident_type_id, incident_priority_id } = query;
   return {
     ...listQueryOf(query),
-    ...{ status, visibility, commander, participant },
+    ...{
+      statuses: status === undefined ? undefined : statusesOf(status),
+      visibility,
+      commander,
+      participant,
+    },
     incidentTypeId: incident_type_id === undefined ? undefined : Number(incident_type_id),
     incidentPriorityId: incident_priority_id === undefined ? undefined : Number(incident_priority_id),
     reportedAfter: instantOf("reported_after", query.reported_after),
     reportedBefore: instantOf("reported_before", query.reported_before),
   };
 }
+
+const statusesOf = (text: string) => incidentStatuses.filter((one) => text.split(",").includes(one));
 
 const instantOf = (field: string, text: string | undefined) =>
   text === undefined ? undefined : parseInstant(field, text);

@@ -2,7 +2,17 @@ import { type Static, t } from "elysia";
 import { type Participant, shownRoles } from "../../core/incident/participant/participant.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
 import { nameLength } from "../../platform/text.ts";
-import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
+import {
+  closed,
+  id,
+  idText,
+  incidentText,
+  instant,
+  listQuery,
+  nullable,
+  oneOf,
+  pageOf,
+} from "../http/schema.ts";
 
 /** An individual, wherever they have a part in something. */
 export const personView = t.Object({ id, name: t.String(), email: t.String() }, closed);
@@ -25,7 +35,7 @@ export const participantView = t.Object(
 
 export const participantPage = pageOf(participantView);
 
-export const participantParams = t.Object({ incident_id: idText, participant_id: idText }, closed);
+export const participantParams = t.Object({ incident_id: incidentText, participant_id: idText }, closed);
 
 const { limit, cursor } = listQuery;
 

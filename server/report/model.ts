@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import type { Report } from "../../core/incident/report/report.ts";
 import { descriptionLength } from "../../platform/text.ts";
-import { closed, id, idText, instant, listQuery, pageOf } from "../http/schema.ts";
+import { closed, id, idText, incidentText, instant, listQuery, pageOf } from "../http/schema.ts";
 import { personView } from "../participant/model.ts";
 
 const text = (description: string, minLength = 0) =>
@@ -18,7 +18,7 @@ export const reportView = t.Object(
 
 export const reportPage = pageOf(reportView);
 
-export const reportParams = t.Object({ incident_id: idText, report_id: idText }, closed);
+export const reportParams = t.Object({ incident_id: incidentText, report_id: idText }, closed);
 
 const { limit, cursor } = listQuery;
 

@@ -17,7 +17,7 @@ import type { Person } from "../../catalog/person/person.ts";
 import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
 import { keptForReaders, mayReadIncident, mayReadOf } from "../visibility/visibility.ts";
-import { commanderNow, reporterOf } from "./holder.ts";
+import { reporterOf } from "./holder.ts";
 import { type Incident, incidentColumns } from "./incident.ts";
 
 /** A step that follows from the incident: `core/incident/flow`. */
@@ -40,8 +40,6 @@ interface Proposed {
 export interface IncidentDetail extends Incident {
   /** Who reported it, even if they have left. */
   reporter: Person | null;
-  /** The current commander. */
-  commander: Person | null;
   steps: Step[];
   conversations: Conversation[];
   participantGroups: Pick<
@@ -115,7 +113,7 @@ const incidentQuery = keptForReaders((db, reader) =>
   db
     .select({
       ...incidentColumns,
-      ...{ reporter: reporterOf, commander: commanderNow },
+      reporter: reporterOf,
       ...parts,
       documents: proposed<IncidentDetail["documents"]>(
         sql`'documentId', ${document.id}, 'name', ${document.name}, 'weblink', ${document.weblink}`,

@@ -8,7 +8,9 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../../platform/text.ts";
+import type { Person } from "../../catalog/person/person.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
+import { commanderNow } from "./holder.ts";
 
 const { id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution } =
   getTableColumns(incident);
@@ -18,6 +20,7 @@ const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = 
 export const incidentColumns = {
   ...{ id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution },
   ...{ reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt },
+  commander: commanderNow,
   incidentTypeName: incidentType.name,
   incidentPriorityName: incidentPriority.name,
 };
@@ -25,8 +28,13 @@ export const incidentColumns = {
 export type Visibility = (typeof visibilities)[number];
 export type Incident = Pick<
   typeof incident.$inferSelect,
-  Exclude<keyof typeof incidentColumns, "incidentTypeName" | "incidentPriorityName">
-> & { incidentTypeName: string; incidentPriorityName: string };
+  Exclude<keyof typeof incidentColumns, "commander" | "incidentTypeName" | "incidentPriorityName">
+> & {
+  /** The current one. */
+  commander: Person | null;
+  incidentTypeName: string;
+  incidentPriorityName: string;
+};
 
 /** What the reporter writes, and anyone may edit later. */
 export interface IncidentText {

@@ -1,4 +1,4 @@
-import { and, eq, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import {
   incident,
   incidentPriority,
@@ -15,7 +15,8 @@ import { type Incident, incidentColumns, type Visibility } from "./incident.ts";
 import type { IncidentStatus } from "./transition.ts";
 
 export interface IncidentQuery extends ListQuery {
-  status?: IncidentStatus;
+  /** One or more, in a fixed order. */
+  statuses?: readonly IncidentStatus[];
   visibility?: Visibility;
   incidentTypeId?: number;
   incidentPriorityId?: number;
@@ -44,14 +45,15 @@ export async function listIncidents(
   actor: Actor,
   query: IncidentQuery,
 ): Promise<{ items: Incident[]; next_cursor: string | null }> {
-  const { status, visibility, incidentTypeId, incidentPriorityId, reportedAfter, reportedBefore } = query;
+  const { statuses, visibility, incidentTypeId, incidentPriorityId, reportedAfter, reportedBefore } = query;
   const addressOf = (field: "commander" | "participant") => {
     const address = query[field];
     return address === undefined ? undefined : parseUserName(field, address, config.domain);
   };
   const [commander, takesPart] = [addressOf("commander"), addressOf("participant")];
   const page = startPage(incidents, query, {
-    ...{ status, visibility, incidentTypeId, incidentPriorityId, commander, takesPart },
+    ...{ visibility, incidentTypeId, incidentPriorityId, commander, takesPart },
+    status: statuses?.join(),
     ...{ reportedAfter: reportedAfter?.toISOString(), reportedBefore: reportedBefore?.toISOString() },
   });
   const select = (reader: Reader | AnyReader) =>
@@ -64,7 +66,7 @@ export async function listIncidents(
         page.within(
           and(
             mayReadIncident(reader),
-            status === undefined ? undefined : eq(incident.status, status),
+            statuses === undefined ? undefined : isOneOf(statuses),
             visibility === undefined ? undefined : eq(incident.visibility, visibility),
             incidentTypeId === undefined ? undefined : eq(incident.incidentTypeId, incidentTypeId),
             incidentPriorityId === undefined
@@ -82,6 +84,14 @@ export async function listIncidents(
       .orderBy(...page.orderBy)
       .limit(page.limit);
   return page.finish(await page.run(db, actor, select));
+}
+
+/** With one status, PostgreSQL walks the index of that status in the order of the list. */
+function isOneOf(statuses: readonly IncidentStatus[]): SQL {
+  const [only, ...others] = statuses;
+  return only !== undefined && others.length === 0
+    ? eq(incident.status, only)
+    : inArray(incident.status, [...statuses]);
 }
 
 /** Their active participations, starting from the person: `participant_individual_idx`. */

@@ -39,7 +39,12 @@ const wholeTask = {
 };
 
 const incidentFilters = (place: Place, { typeId, priorityId }: World) => [
-  ...["&status=Active", `&visibility=${place.visibility}`, `&incident_type_id=${typeId}`],
+  ...[
+    "&status=Active",
+    "&status=Active,Stable",
+    `&visibility=${place.visibility}`,
+    `&incident_type_id=${typeId}`,
+  ],
   ...[`&incident_priority_id=${priorityId}`, "&commander=commander@example.com"],
   ...["&participant=scribe@example.com", "&reported_after=2026-01-01T00:00:00Z"],
   "&reported_before=2027-01-01T00:00:00Z",
