@@ -77,7 +77,7 @@ export async function openServerParts(
 }
 
 /** @throws ConfigurationError */
-function organisationOf(config: Config): OrganisationAuthorities {
+async function organisationOf(config: Config): Promise<OrganisationAuthorities> {
   const { mtlsIdentity, mtlsUriPrefix, mtlsProxyHeader, proxyHeaders, trustedProxies } = config;
   if (mtlsIdentity === "uri" && !mtlsUriPrefix)
     throw new ConfigurationError(["SVC_MTLS_URI_PREFIX: needed with SVC_MTLS_IDENTITY=uri"]);
@@ -88,7 +88,7 @@ function organisationOf(config: Config): OrganisationAuthorities {
     throw new ConfigurationError([
       "SVC_MTLS_PROXY_HEADER: SVC_FORWARDED_ALLOW_IPS must name the proxies, not *",
     ]);
-  return new OrganisationAuthorities(config.mtlsCaCerts);
+  return OrganisationAuthorities.open(config.mtlsCaCerts);
 }
 
 /**

@@ -21,7 +21,7 @@ export interface Service {
   /** Counts a request that was answered before it reached the application. */
   refused?: (request: Request, answer: Response) => void;
   /** Called on SIGHUP, before the certificate is reloaded. @throws ConfigurationError if what it reads is unusable */
-  reload?: () => void;
+  reload?: () => Promise<void>;
   /** Called for TLS handshakes on the mTLS port that failed. */
   handshakeFailed?: (reason: string, address: string | undefined) => void;
   verbosity?: Verbosity;

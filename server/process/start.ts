@@ -55,7 +55,7 @@ export async function startServer(options: StartOptions, environment: Environmen
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
     async () => {
-      service.reload?.();
+      await service.reload?.();
       await renewCertificate(serving, options, log);
     },
     (error) => log.error({ err: error }, "cannot reload the certificate; the old one stays in use"),

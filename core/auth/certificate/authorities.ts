@@ -4,21 +4,27 @@ import { ConfigurationError } from "../../../platform/errors.ts";
 import { whyUnreadable } from "../../../platform/unreadable.ts";
 import type { VerifiedChain } from "./chain.ts";
 
-const blocks = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+const blocks = /-----BEGIN (CERTIFICATE|X509 CRL)-----.+?-----END \1-----/gs;
 
 interface Known {
   authorities: readonly X509Certificate[];
+  /** Serial numbers in lower-case hexadecimal, by `signerId` of the authority that revoked them. */
+  revoked: ReadonlyMap<string, ReadonlySet<string>>;
   /** Chains that these authorities have verified, by their hash. */
   verified: Map<string, VerifiedChain>;
 }
 
-/** The certificate authorities of an organisation, in the file of SVC_MTLS_CA_CERTS. */
+/** The certificate authorities of an organisation, and their revocation lists, in the file of SVC_MTLS_CA_CERTS. */
 export class OrganisationAuthorities {
-  #current: Known = { authorities: [], verified: new Map() };
+  #current: Known = { authorities: [], revoked: new Map(), verified: new Map() };
+
+  private constructor(private readonly file: string | undefined) {}
 
   /** @throws ConfigurationError */
-  constructor(private readonly file: string | undefined) {
-    this.reload();
+  static async open(file: string | undefined): Promise<OrganisationAuthorities> {
+    const authorities = new OrganisationAuthorities(file);
+    await authorities.reload();
+    return authorities;
   }
 
   get current(): Known {
@@ -26,13 +32,19 @@ export class OrganisationAuthorities {
   }
 
   /** Reads the file again. @throws ConfigurationError; the previous authorities stay in use */
-  reload(): void {
+  async reload(): Promise<void> {
     if (this.file === undefined) return;
-    this.#current = { authorities: readAuthorities(this.file), verified: new Map() };
+    this.#current = { ...(await readAuthorities(this.file)), verified: new Map() };
   }
 }
 
-function readAuthorities(file: string): X509Certificate[] {
+/** Identifies an authority by its name and key: it may have several certificates. */
+export function signerId({ subject, publicKey }: X509Certificate): string {
+  const key = publicKey.export({ type: "spki", format: "der" });
+  return new Bun.CryptoHasher("sha256").update(`${subject}\n`).update(key).digest("base64url");
+}
+
+async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
   const fault = (why: string, cause?: unknown) =>
     new ConfigurationError([`SVC_MTLS_CA_CERTS: ${file} ${why}`], { cause });
   let pem: string;
@@ -42,8 +54,9 @@ function readAuthorities(file: string): X509Certificate[] {
     throw fault(`cannot be read: ${whyUnreadable(cause)}`, cause);
   }
   const found = pem.match(blocks) ?? [];
-  if (found.length === 0) throw fault("contains no certificate in PEM");
-  return found.map((block, at) => {
+  const certificates = found.filter((block) => block.startsWith("-----BEGIN CERTIFICATE"));
+  if (certificates.length === 0) throw fault("contains no certificate in PEM");
+  const authorities = certificates.map((block, at) => {
     let certificate: X509Certificate;
     try {
       certificate = new X509Certificate(block);
@@ -53,4 +66,36 @@ function readAuthorities(file: string): X509Certificate[] {
     if (!certificate.ca) throw fault(`contains a certificate that is no authority (number ${at + 1})`);
     return certificate;
   });
+  const revoked = new Map<string, Set<string>>();
+  const lists = found.filter((block) => !certificates.includes(block));
+  for (const [at, block] of lists.entries()) {
+    const list = await readList(block, authorities).catch((cause: unknown) => {
+      throw fault(`contains a revocation list that cannot be read (number ${at + 1})`, cause);
+    });
+    if (!list) throw fault(`contains a revocation list of none of its authorities (number ${at + 1})`);
+    revoked.set(list.signer, (revoked.get(list.signer) ?? new Set()).union(list.serials));
+  }
+  return { authorities, revoked };
+}
+
+/** The serial numbers of a revocation list. Undefined if no authority has signed it. */
+async function readList(
+  pem: string,
+  authorities: readonly X509Certificate[],
+): Promise<{ signer: string; serials: Set<string> } | undefined> {
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
+  const list = new x509.X509Crl(pem);
+  for (const authority of authorities) {
+    const parsed = new x509.X509Certificate(new Uint8Array(authority.raw));
+    if (parsed.subject !== list.issuer || !(await list.verify({ publicKey: parsed }))) continue;
+    const serials = new Set(list.entries.map(({ serialNumber }) => canonicalSerial(serialNumber)));
+    return { signer: signerId(authority), serials };
+  }
+  return undefined;
+}
+
+/** Libraries write serial numbers with and without leading zeros, in upper and lower case. */
+export function canonicalSerial(hex: string): string {
+  return hex.toLowerCase().replace(/^0+(?=.)/, "");
 }

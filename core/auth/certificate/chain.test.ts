@@ -19,7 +19,10 @@ const clientAuth = "1.3.6.1.5.5.7.3.2";
 const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth) =>
   verifyChain(
     chain.map(({ certificate }) => new Uint8Array(derOf(certificate))),
-    anchors.map(({ certificate }) => new X509Certificate(derOf(certificate))),
+    {
+      authorities: anchors.map(({ certificate }) => new X509Certificate(derOf(certificate))),
+      revoked: new Map(),
+    },
     usage,
   );
 const reasonOf = (...args: Parameters<typeof verify>) =>
@@ -44,6 +47,7 @@ test("reads every name, and the time in which the whole chain is valid", async (
     ...{ emails: ["alice@example.com"], uris: ["spiffe://example.com/user/alice"], commonNames: ["alice"] },
     ...{ units: ["Platform", "Data"], organisations: ["Example"] },
     ...{ notBefore: new Date("2021-01-01"), notAfter: new Date("2030-01-01") },
+    expiresAt: new Date("2099-12-31T23:59:59Z"),
   });
 });
 
@@ -62,7 +66,7 @@ test("TLS libraries refuse these before we see them, but a proxy might not", asy
   expect(await reasonOf([leaf([...asClient, "keyUsage=keyEncipherment"])])).toBe("wrong key usage");
   expect(await reasonOf([leaf([...asAuthority, "extendedKeyUsage=clientAuth"])])).toBe("is an authority");
   expect(await reasonOf([leaf([...asClient, "keyUsage=digitalSignature"])])).toBe("accepted");
-  const noise = verifyChain([new Uint8Array([1, 2, 3])], [], clientAuth);
+  const noise = verifyChain([new Uint8Array([1, 2, 3])], { authorities: [], revoked: new Map() }, clientAuth);
   expect(await noise.catch(({ reason }) => reason)).toBe("unreadable");
 });
 

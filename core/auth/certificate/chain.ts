@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { X509Certificate as Parsed } from "@peculiar/x509";
+import { canonicalSerial, type OrganisationAuthorities, signerId } from "./authorities.ts";
 import { type ClaimedNames, permitsNames } from "./name_constraints.ts";
 import { type CertificateReason, RefusedCertificate } from "./refusal.ts";
 
@@ -49,6 +50,8 @@ export interface VerifiedChain {
   organisations: readonly string[];
   notBefore: Date;
   notAfter: Date;
+  /** When the certificate itself expires. */
+  expiresAt: Date;
 }
 
 /**
@@ -60,7 +63,7 @@ export interface VerifiedChain {
  */
 export async function verifyChain(
   chain: readonly Uint8Array[],
-  authorities: readonly X509Certificate[],
+  { authorities, revoked }: Pick<OrganisationAuthorities["current"], "authorities" | "revoked">,
   usage: string,
 ): Promise<VerifiedChain> {
   const sizes = chain.map(({ length }) => length);
@@ -72,6 +75,10 @@ export async function verifyChain(
   requireStrength(leaf!);
   requireClient(leaf!, usage);
   const path = pathFrom(leaf!, sent, anchors, usage);
+  for (const [at, { node }] of path.slice(0, -1).entries()) {
+    const serials = revoked.get(signerId(path[at + 1]!.node));
+    if (serials?.has(canonicalSerial(node.serialNumber))) throw new RefusedCertificate("revoked");
+  }
   const names = namesOf(leaf!);
   for (const { parsed } of path.slice(1)) requireNames(parsed, names);
   const of = (field: string) => leaf!.parsed.subjectName.getField(field);
@@ -79,6 +86,7 @@ export async function verifyChain(
   return {
     ...{ emails: names.emails, uris: names.uris, commonNames: of("CN") },
     ...{ units: of("OU"), organisations: of("O") },
+    expiresAt: leaf!.parsed.notAfter,
     notBefore: new Date(Math.max(...times.map(({ notBefore }) => notBefore.getTime()))),
     notAfter: new Date(Math.min(...times.map(({ notAfter }) => notAfter.getTime()))),
   };

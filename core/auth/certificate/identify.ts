@@ -49,13 +49,14 @@ export async function identifyCertificate(
 }
 
 async function verifyOnce(context: CertificateContext, chain: readonly Uint8Array[]): Promise<VerifiedChain> {
-  const { authorities, verified: remembered } = context.organisation.current;
+  const { current } = context.organisation;
+  const { verified: remembered } = current;
   const hasher = new Bun.CryptoHasher("sha256");
   for (const der of chain) hasher.update(`${der.length} `).update(der);
   const key = hasher.digest("base64url");
   const known = remembered.get(key);
   if (known) return known;
-  const verified = await verifyChain(chain, authorities, context.config.mtlsUsage);
+  const verified = await verifyChain(chain, current, context.config.mtlsUsage);
   const [oldest] = remembered.keys();
   if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);
   remembered.set(key, verified);
@@ -119,11 +120,12 @@ async function signInOf({ db }: Context, { sha256, user, groups, verified }: Sig
   if (known?.revokedAt) throw new RefusedCertificate("revoked");
   const same = known && known.userName === user && known.groups.join("\n") === groups.join("\n");
   if (same) return jti;
-  const { notBefore, notAfter } = verified;
+  const { notBefore, expiresAt } = verified;
   await db
     .insert(token)
-    // Issued when the certificate was: a later sign-in is the newer source of the user's groups.
-    .values({ jti, userName: user, groups, issuedAt: notBefore, expiresAt: notAfter })
+    // Issued when the certificate was: a later sign-in is the newer source of the user's groups. The row stays as long as
+    // the certificate may be used, even if an authority above it expires earlier: it may be replaced.
+    .values({ jti, userName: user, groups, issuedAt: notBefore, expiresAt })
     // After a change of the settings.
     .onConflictDoUpdate({
       target: token.jti,
