@@ -67,6 +67,11 @@ export interface Io {
    * returned function is called.
    */
   onExit(listener: () => void): () => void;
+  /**
+   * Calls `before` when Ctrl-Z or SIGTSTP is about to suspend the process, and `after` when it goes on, until the returned
+   * function is called.
+   */
+  onSuspend(before: () => void, after: () => void): () => void;
   /** The name of the user in the operating system. */
   osUser(): string;
   /** Resolves after the time; rejects at once when the signal aborts. */
@@ -105,6 +110,7 @@ export function systemIo(): Io {
       (await import("./run_on_terminal.ts")).runOnTerminal(commandLine, args),
     onKey,
     onExit,
+    onSuspend,
     osUser: () => {
       try {
         return userInfo().username;
@@ -152,8 +158,10 @@ function onKey(listener: (key: string) => void): () => void {
   const { stdin } = process;
   if (!stdin.isTTY) return () => {};
   const onData = (data: Buffer) => {
-    // In raw mode, Ctrl-C is a key like any other.
+    // In raw mode, Ctrl-C and Ctrl-Z are keys like any other.
     if (data.includes(3)) process.kill(process.pid, "SIGINT");
+    // And whatever started us in the same job, such as npx.
+    else if (data.includes(26)) process.kill(0, "SIGTSTP");
     else listener(data.toString());
   };
   stdin.setRawMode(true);
@@ -161,12 +169,17 @@ function onKey(listener: (key: string) => void): () => void {
   stdin.resume();
   const stop = () => {
     stopListening();
+    stopSuspending();
     stdin.off("data", onData);
     stdin.setRawMode(false);
     stdin.pause();
   };
   // The shell may not repair a terminal that a killed program left in raw mode.
   const stopListening = onExit(stop);
+  const stopSuspending = onSuspend(
+    () => stdin.setRawMode(false),
+    () => stdin.setRawMode(true),
+  );
   return stop;
 }
 
@@ -186,6 +199,27 @@ function onExit(listener: () => void): () => void {
   process.on("SIGTERM", onSignal);
   process.on("SIGHUP", onSignal);
   return stop;
+}
+
+let isSuspending = false;
+
+function onSuspend(before: () => void, after: () => void): () => void {
+  const onStop = () => {
+    before();
+    if (isSuspending) return;
+    isSuspending = true;
+    // After the other listeners.
+    setImmediate(() => {
+      isSuspending = false;
+      process.kill(process.pid, "SIGSTOP");
+    });
+  };
+  process.on("SIGTSTP", onStop);
+  process.on("SIGCONT", after);
+  return () => {
+    process.off("SIGTSTP", onStop);
+    process.off("SIGCONT", after);
+  };
 }
 
 async function readStdin(limit: number): Promise<Uint8Array> {

@@ -42,19 +42,26 @@ export function statusLine(io: Io, status: (width: number) => string): Display {
     return `${"\x1b[1A".repeat(more)}${clearLine}${more > 0 ? clearBelow : ""}`;
   };
   let drawn = "";
+  // Suspended, with the terminal of the shell. A timer may be due before we hear that we go on.
+  let isAway = false;
   const draw = (above: string, isResized = false) => {
-    const line = status(width());
-    if (above === "" && line === drawn && !isResized) return;
+    const line = isAway ? "" : status(width());
+    if (above === "" && line === drawn && (isAway || !isResized)) return;
     const text = `${beginUpdate}${clear()}${above}${noWrap}${line}${wrap}${endUpdate}`;
     drawn = line;
     stdout.write(text);
   };
   const refresh = () => draw("");
-  const close = closing(
-    io,
-    () => draw("", true),
-    () => stdout.write(drawn === "" ? "" : "\n"),
-  );
+  const enter = () => {
+    isAway = false;
+    refresh();
+  };
+  const leave = () => {
+    isAway = true;
+    stdout.write(drawn === "" ? "" : "\n");
+    drawn = "";
+  };
+  const close = closing(io, { refresh: () => draw("", true), enter, leave, finish: () => {} });
   return { print: (lines) => draw(lines.map((line) => `${line}\n`).join("")), refresh, close };
 }
 
@@ -80,7 +87,10 @@ export function fullScreen(
   last: () => readonly string[],
 ): Display {
   const { stdout } = io;
+  // As above.
+  let isAway = false;
   const refresh = () => {
+    if (isAway) return;
     const rows = stdout.rows || 24;
     const shown = lines(stdout.columns || 80, rows).slice(0, rows);
     // Cleared first: afterwards, the cursor would be on the last character of a line that fills its row.
@@ -88,17 +98,38 @@ export function fullScreen(
     const below = shown.length < rows ? `\r\n${clearBelow}` : "";
     stdout.write(`${beginUpdate}\x1b[H${text}${below}${endUpdate}`);
   };
-  stdout.write(enterScreen);
-  const close = closing(io, refresh, () => {
-    stdout.write(leaveScreen);
+  const enter = () => {
+    isAway = false;
+    stdout.write(enterScreen);
+    refresh();
+  };
+  const finish = () => {
     for (const line of last()) stdout.write(`${line}\n`);
-  });
+  };
+  stdout.write(enterScreen);
+  const leave = () => {
+    isAway = true;
+    stdout.write(leaveScreen);
+  };
+  const close = closing(io, { refresh, enter, leave, finish });
   return { print: refresh, refresh, close };
 }
 
-/** Draws again when the size changes, and calls `finish` once at the end, whatever ends the process. */
-function closing({ stdout, onExit }: Io, refresh: () => void, finish: () => void): () => void {
+interface Steps {
+  /** Draws again. */
+  refresh(): void;
+  /** Takes the terminal, also after a shell had it. */
+  enter(): void;
+  /** Gives it back. */
+  leave(): void;
+  /** At the end, after `leave`. */
+  finish(): void;
+}
+
+/** Draws again when the size changes, and gives the terminal back once at the end, whatever ends the process. */
+function closing({ stdout, onExit, onSuspend }: Io, { refresh, enter, leave, finish }: Steps): () => void {
   const stopListening = onExit(() => close());
+  const stopSuspending = onSuspend(leave, enter);
   stdout.on?.("resize", refresh);
   let isClosed = false;
   const close = () => {
@@ -106,6 +137,8 @@ function closing({ stdout, onExit }: Io, refresh: () => void, finish: () => void
     isClosed = true;
     stdout.off?.("resize", refresh);
     stopListening();
+    stopSuspending();
+    leave();
     finish();
   };
   return close;

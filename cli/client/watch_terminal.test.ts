@@ -238,6 +238,31 @@ describe("the board", () => {
   });
 });
 
+test.each([
+  ["one incident", "7", /^INC-7 · Active · Checkout is down · High · Dana · 1\dm$/m],
+  ["the board", "", /^1 open incident · live/],
+] as const)("Ctrl-Z gives the terminal to the shell, and fg goes on: %s", async (_what, id, shown) => {
+  const screen = new TerminalScreen(100, 30);
+  const job = `"$@" ${id}; echo "stopped: $?"; stty -a; read -r word; clear() { printf '\\033[H\\033[J'; }; clear; fg; echo "exit $?"`;
+  const terminal = onShell(`set -m; ${job}`, screen);
+  await terminal.pictures(shown);
+  terminal.press("\x1a");
+  await terminal.pictures(/ icanon /);
+  expect([screen.isAlternate, screen.isCursorVisible]).toEqual([false, true]);
+  expect(screen.text).toMatch(/^stopped: 14\d$/m);
+  terminal.press("\n");
+  await terminal.pictures(shown);
+  server.happens(7, "Note: rolled back");
+  await terminal.pictures(/Note: rolled back/);
+  terminal.press("\x03");
+  await terminal.pictures(/^exit 130$/m);
+  await terminal.exited;
+  expect(screen.isAlternate).toBe(false);
+  // Nothing of the board was drawn on the screen of the shell, but its last picture.
+  expect(screen.text).not.toContain("q to leave");
+  expect(screen.text.match(/Note: rolled back/g)).toHaveLength(1);
+});
+
 /** A shell on a pseudo-terminal; `"$@"` is the board. */
 function onShell(script: string, screen: TerminalScreen) {
   const watchers: (() => void)[] = [];

@@ -68,6 +68,7 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
     },
     onKey: () => () => {},
     onExit: () => () => {},
+    onSuspend: () => () => {},
     osUser: () => "ada",
     sleep: async (milliseconds, signal) => {
       signal.throwIfAborted();
