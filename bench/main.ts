@@ -77,6 +77,20 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       "requests and handshakes over mutual TLS: svc, Bun's own TLS, HAProxy with a header; 5,000 idle connections (5 minutes)",
     load: async () => (await import("./mtls.ts")).benchMtls,
   },
+  live: {
+    about:
+      "streams: memory of 10,000 watchers, delay, messages a second against a bare Bun.serve, writes with and without; then incident (5 minutes; SVC_BENCH_WATCHERS, SVC_BENCH_SECONDS for less)",
+    load: async () => {
+      const [{ benchLiveServer }, { benchLiveClient }] = await Promise.all([
+        import("./live/server.ts"),
+        import("./live_client.ts"),
+      ]);
+      return async (parts) => {
+        await benchLiveServer(parts);
+        await benchLiveClient(parts);
+      };
+    },
+  },
   incident: {
     about: "svc incident list against svc --version, svc incident view against gh issue view (20 seconds)",
     load: async () => (await import("./live_client.ts")).benchLiveClient,
