@@ -32,7 +32,7 @@ export async function benchLiveServer(parts: AsyncDisposableStack): Promise<void
   await measureMemory(svc, token);
   await measureDelay(svc, token);
   await measureMessages(svc, bare, token);
-  await benchWriters({ databaseUrl, seconds, watch: (path, count) => watch(svc, path, count, token) });
+  await benchWriters({ databaseUrl, seconds, directory, address: svc.address, token });
 }
 
 async function watch(svc: Contender, path: string, count: number, token: string): Promise<Watchers> {

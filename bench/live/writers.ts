@@ -1,12 +1,11 @@
+import { join } from "node:path";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { recordEvent } from "../../core/incident/timeline/event.ts";
 import { type Database, openDatabase, openSql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
-import { verdict } from "../support.ts";
-import type { Watchers } from "./watchers.ts";
+import { startProgram, verdict } from "../support.ts";
 
 const goal = 0.9;
-const watchersEach = 10;
 const rounds = 2;
 
 /** What notified of each event before hints. */
@@ -18,11 +17,15 @@ const trigger = `
 interface Writers {
   databaseUrl: string;
   seconds: number;
-  watch(path: string, count: number): Promise<Watchers>;
+  directory: string;
+  /** Of the server that is watched, with the token of a reader. */
+  address: string;
+  token: string;
 }
 
 /** Transactions a second that lock an incident and record an event: without hints, with hints and watchers, with a trigger. */
-export async function benchWriters({ databaseUrl, seconds, watch }: Writers): Promise<void> {
+export async function benchWriters(bench: Writers): Promise<void> {
+  const { databaseUrl, seconds } = bench;
   const sql = openSql(databaseUrl, { max: 1 });
   const incidents = await sql<{ id: number }[]>`
     insert into incident (title, description, incident_type_id, incident_priority_id, reported_at, created_at, updated_at)
@@ -36,7 +39,7 @@ export async function benchWriters({ databaseUrl, seconds, watch }: Writers): Pr
       const last = round === 0 ? Math.min(seconds, 1) : seconds;
       const results = {
         none: await withoutHints(databaseUrl, of, last),
-        hints: await withWatchers(watch, of, () => withHints(databaseUrl, of, last)),
+        hints: await withWatchers(bench, of, () => withHints(databaseUrl, of, last)),
         trigger: await withTrigger(sql, () => withoutHints(databaseUrl, of, last)),
       };
       if (round === 0) continue;
@@ -44,7 +47,7 @@ export async function benchWriters({ databaseUrl, seconds, watch }: Writers): Pr
     }
     const { none, hints } = rates;
     console.log(
-      `writers  ${writers}: ${none.toFixed(0)}/s without hints; ${hints.toFixed(0)}/s with hints and ${writers * watchersEach} watchers; ${rates.trigger.toFixed(0)}/s with a trigger that notifies`,
+      `writers  ${writers}: ${none.toFixed(0)}/s without hints; ${hints.toFixed(0)}/s with hints and a watcher of each; ${rates.trigger.toFixed(0)}/s with a trigger that notifies`,
     );
     console.log(`         ${(hints / none).toFixed(2)}; goal: ${goal}: ${verdict(hints / none >= goal)}`);
   }
@@ -71,13 +74,19 @@ async function withTrigger<T>(sql: ReturnType<typeof openSql>, work: () => Promi
 }
 
 async function withWatchers<T>(
-  watch: Writers["watch"],
+  { directory, address, token }: Writers,
   ids: readonly number[],
   work: () => Promise<T>,
 ): Promise<T> {
-  using _ = new DisposableStack();
-  const watched = await Promise.all(ids.map((id) => watch(`/incidents/${id}/stream`, watchersEach)));
-  for (const one of watched) _.use(one);
+  await using parts = new AsyncDisposableStack();
+  await startProgram(parts, directory, {
+    command: [process.execPath, join(import.meta.dir, "watch.ts")],
+    env: {
+      ...{ BENCH_ADDRESS: address, BENCH_TOKEN: token },
+      BENCH_PATHS: ids.map((id) => `/incidents/${id}/stream`).join(" "),
+    },
+    ready: /watching (\S+)/,
+  });
   return await work();
 }
 
