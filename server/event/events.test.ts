@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { recordEvent } from "../../core/incident/timeline/event.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
@@ -63,7 +63,10 @@ test("the list is sorted by time and id, newest first, and can be filtered by ki
 test.each([
   ["kind", "a\0b"],
   ["kind", "a".repeat(501)],
-  ["sort", "id"],
+  ["sort", "description"],
+  ["after", "0"],
+  ["after", "-1"],
+  ["after", "1e3"],
   ["sort", "-kind"],
   ["limit", "201"],
   ["cursor", "!!!"],
@@ -89,13 +92,8 @@ test.each([
   expect(await timelineOf(server.db, incidentId)).toEqual([]);
 });
 
-test("the kind, time and author of a note cannot be chosen", async () => {
-  for (const more of [
-    { kind: "incident.closed" },
-    { at: "2026-01-01T00:00:00Z" },
-    { actor: "bob" },
-    { data: {} },
-  ])
+test("the kind and author of a note cannot be chosen", async () => {
+  for (const more of [{ kind: "incident.closed" }, { actor: "bob" }, { data: {} }])
     expect((await member.call("POST", `${path}/`, { description: "a", ...more })).http).toBe(400);
 });
 
@@ -156,4 +154,87 @@ test("an old event does not name documents that are deleted or belong to another
     {},
     {},
   ]);
+});
+
+describe("a backdated note", () => {
+  const noted = (at: unknown) => member.call("POST", `${path}/`, { description: "Seen", at });
+  const day = 86_400_000;
+  const earlier = (milliseconds: number) =>
+    new Date(server.clock.now().getTime() - milliseconds).toISOString();
+
+  test("is listed at its time, and says when it was written", async () => {
+    server.clock.advance(60);
+    await note("Now");
+    const { http, body } = await noted(earlier(30_000));
+    expect(http).toBe(201);
+    expect(body).toMatchObject({
+      ...{ at: earlier(30_000), kind: "note", actor: "carol@example.com" },
+      data: { noted_at: server.clock.now().toISOString() },
+    });
+    expect(await descriptions("&sort=at")).toBe("SeenNow");
+    expect(await descriptions("&sort=id")).toBe("NowSeen");
+  });
+
+  test("of this moment is an ordinary one", async () => {
+    expect(await noted(server.clock.now().toISOString())).toMatchObject({ http: 201, body: { data: {} } });
+  });
+
+  test("takes a time in another zone", async () => {
+    const { body } = await noted("2026-11-20T01:00:00+05:30");
+    expect(body.at).toBe("2026-11-19T19:30:00.000Z");
+  });
+
+  test("may be up to 30 days older than the report, and not in the future", async () => {
+    const [{ reportedAt }] = (await server.db.select().from(incident).where(eq(incident.id, incidentId))) as [
+      typeof incident.$inferSelect,
+    ];
+    const bound = reportedAt.getTime() - 30 * day;
+    expect((await noted(new Date(bound).toISOString())).http).toBe(201);
+    const refused = { http: 400, body: { code: "invalid_input", field: "at" } };
+    expect(await noted(new Date(bound - 1).toISOString())).toMatchObject(refused);
+    expect(await noted(earlier(-1))).toMatchObject(refused);
+    expect(await timelineOf(server.db, incidentId)).toHaveLength(1);
+  });
+
+  test.each(["", "yesterday", "2026-02-30T00:00:00Z", "2026-11-20", 1, null, "9".repeat(50)])(
+    "refuses the time %p",
+    async (at) => {
+      expect(await noted(at)).toMatchObject({ http: 400, body: { field: "at" } });
+      expect(await timelineOf(server.db, incidentId)).toEqual([]);
+    },
+  );
+
+  test("of a hidden incident does not tell its time", async () => {
+    const [kind] = await server.db.select().from(incident).where(eq(incident.id, incidentId));
+    const hidden = await insertEmptyIncident(server.db, kind!, server.clock.now(), "Restricted");
+    const body = { description: "Seen", at: earlier(40 * day) };
+    expect((await member.call("POST", `/incidents/${hidden}/events/`, body)).http).toBe(404);
+  });
+});
+
+test("a reader shows the newest events, and goes on after the last id, whatever the times are", async () => {
+  for (const description of "abcd") await note(description);
+  const newest = await member.call("GET", `${path}/?sort=-id&limit=2`);
+  expect(newest.body.items.map(({ description }: { description: string }) => description)).toEqual([
+    "d",
+    "c",
+  ]);
+  const last: number = newest.body.items[0].id;
+  expect((await member.call("GET", `${path}/?after=${last}`)).body.items).toEqual([]);
+  const at = new Date(server.clock.now().getTime() - 3600_000).toISOString();
+  await member.call("POST", `${path}/`, { description: "e", at });
+  for (const description of "fgh") await note(description);
+  expect(await descriptions(`&after=${last}`)).toBe("efgh");
+  expect(await descriptions(`&after=${last}&sort=-id`)).toBe("hgfe");
+  expect(await descriptions(`&after=${last}&sort=at`)).toBe("efgh");
+  expect(await descriptions(`&after=${last}&kind=reminder.sent`)).toBe("");
+  expect(await descriptions("&after=999999999999999")).toBe("");
+});
+
+test("a cursor belongs to its `after`", async () => {
+  for (const description of "abc") await note(description);
+  const { body } = await member.call("GET", `${path}/?after=1&limit=1`);
+  const query = `limit=1&cursor=${body.next_cursor}`;
+  expect((await member.call("GET", `${path}/?after=1&${query}`)).http).toBe(200);
+  expect((await member.call("GET", `${path}/?after=2&${query}`)).http).toBe(400);
 });

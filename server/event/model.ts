@@ -1,7 +1,8 @@
 import { type Static, t } from "elysia";
 import type { Event } from "../../core/incident/event/list.ts";
+import { earliestDays } from "../../core/incident/event/note.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { closed, id, instant, listQuery, pageOf } from "../http/schema.ts";
+import { closed, id, idText, instant, listQuery, pageOf } from "../http/schema.ts";
 
 export const eventView = t.Object(
   {
@@ -22,14 +23,28 @@ const { limit, cursor } = listQuery;
 export const eventQuery = t.Object(
   {
     ...{ limit, cursor },
-    sort: t.Optional(t.String({ description: "`at` or `-at` (default)" })),
+    sort: t.Optional(
+      t.String({
+        description:
+          "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
+      }),
+    ),
+    after: t.Optional({ ...idText, description: "Only what was added after the event with this id" }),
     kind: t.Optional(t.String({ maxLength: nameLength })),
   },
   closed,
 );
 
 export const newEvent = t.Object(
-  { description: t.String({ minLength: 1, maxLength: descriptionLength }) },
+  {
+    description: t.String({ minLength: 1, maxLength: descriptionLength }),
+    at: t.Optional(
+      t.String({
+        maxLength: 40,
+        description: `When it happened, if not now: not in the future, nor more than ${earliestDays} days before the report`,
+      }),
+    ),
+  },
   closed,
 );
 

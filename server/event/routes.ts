@@ -2,6 +2,7 @@ import { Elysia, status } from "elysia";
 import { listEvents } from "../../core/incident/event/list.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { parseInstant } from "../../platform/instant.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
@@ -22,7 +23,8 @@ export const eventRoutes = (deps: Deps) =>
       async ({ actor, params, query }) => {
         const incidentId = Number(params.incident_id);
         const { kind } = query;
-        const page = await listEvents(deps, actor, { ...listQueryOf(query), incidentId, kind });
+        const after = query.after === undefined ? undefined : Number(query.after);
+        const page = await listEvents(deps, actor, { ...listQueryOf(query), incidentId, kind, after });
         return { ...page, items: page.items.map(viewOf) };
       },
       {
@@ -35,12 +37,17 @@ export const eventRoutes = (deps: Deps) =>
       async ({ actor, params, body, request }) => {
         const incidentId = Number(params.incident_id);
         const { description } = body;
+        const at = body.at === undefined ? undefined : parseInstant("at", body.at);
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {
             const { plugins } = deps;
-            const note = await noteOnTimeline({ ...context, plugins }, actor, { incidentId, description });
+            const note = await noteOnTimeline({ ...context, plugins }, actor, {
+              incidentId,
+              description,
+              at,
+            });
             return { headers: {}, body: viewOf(note) };
           },
           () => seeIncident(deps, actor, incidentId),

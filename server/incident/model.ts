@@ -27,6 +27,7 @@ const title = t.String({ minLength: 1, maxLength: nameLength });
 const description = t.String({ maxLength: descriptionLength });
 const status = oneOf(incidentStatuses);
 const visibility = oneOf(visibilities);
+const userName = t.String({ minLength: 1, maxLength: nameLength });
 const named = t.Object({ id, name: t.String() }, closed);
 
 const view = {
@@ -120,8 +121,15 @@ export const incidentQuery = t.Object(
 
 export const newIncident = t.Object(
   {
-    ...{ title, description, incident_type_id: id, incident_priority_id: id },
+    ...{ title, description: t.Optional(description), incident_type_id: id, incident_priority_id: id },
     visibility: t.Optional(oneOf(visibilities, { description: "The type's unless given" })),
+    commander: t.Optional({
+      ...userName,
+      description: "Who commands, by e-mail; without it, the person on call or the reporter",
+    }),
+    participants: t.Optional(
+      t.Array(userName, { maxItems: 50, description: "Who takes part from the start, by e-mail" }),
+    ),
   },
   closed,
 );

@@ -43,9 +43,10 @@ export const incidentRoutes = (deps: Deps) =>
     .post(
       "/",
       async ({ actor, body, request, set }) => {
-        const { title, description, visibility } = body;
+        const { title, description = "", visibility, commander, participants } = body;
         const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
-        const wanted = { title, description, visibility, incidentTypeId, incidentPriorityId };
+        const kind = { incidentTypeId, incidentPriorityId };
+        const wanted = { title, description, visibility, commander, participants, ...kind };
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },

@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import { document, event } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
@@ -10,12 +10,14 @@ export type Event = typeof event.$inferSelect;
 export interface EventQuery extends ListQuery {
   incidentId: number;
   kind?: string;
+  /** Only events with a larger id, in that order unless `sort` says otherwise: what a reader of this event missed. */
+  after?: number;
 }
 
-const events: List<"at"> = {
+const events: List<"at" | "id"> = {
   name: "events",
   id: event.id,
-  sorts: { at: { by: event.at, kind: "instant" } },
+  sorts: { at: { by: event.at, kind: "instant" }, id: { by: event.id, kind: "id" } },
   defaultSort: "-at",
 };
 
@@ -30,10 +32,10 @@ export async function listEvents(
   actor: Actor,
   query: EventQuery,
 ): Promise<{ items: Event[]; next_cursor: string | null }> {
-  const { incidentId } = query;
+  const { incidentId, after, sort = after === undefined ? undefined : "id" } = query;
   const kind = query.kind && parseText("kind", query.kind, nameLength);
   await seeIncident(context, actor, incidentId);
-  const page = startPage(events, query, { incidentId, kind });
+  const page = startPage(events, { ...query, sort }, { incidentId, kind, after });
   const rows = await context.db
     .select({ item: eventColumns, key: page.key })
     .from(event)
@@ -43,6 +45,7 @@ export async function listEvents(
           eq(event.incidentId, incidentId),
           maySee(actor, incidentId),
           kind === undefined ? undefined : eq(event.kind, kind),
+          after === undefined ? undefined : gt(event.id, after),
         ),
       ),
     )

@@ -1,4 +1,7 @@
+import type { Transaction } from "../../../drizzle/client.ts";
 import { incident, participant, participantRole } from "../../../drizzle/schema/index.ts";
+import { parseUserName } from "../../auth/user/field.ts";
+import { makeAsNew } from "../../catalog/person/as_new.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
@@ -11,9 +14,14 @@ import {
   parseIncident,
   type Visibility,
 } from "../incident/incident.ts";
+import { join } from "../participant/join.ts";
+import type { ParticipantRole } from "../participant/participant.ts";
 import { recordEvent } from "../timeline/event.ts";
 
 export interface NewIncident extends IncidentText {
+  /** User names of people who take part from the start. A person whom nobody knows becomes an individual. */
+  commander?: string;
+  participants?: readonly string[];
   incidentTypeId: number;
   incidentPriorityId: number;
   /** The type's by default. */
@@ -27,12 +35,17 @@ export interface NewIncident extends IncidentText {
  * @throws InvalidInput also for a type or priority that does not exist
  */
 export async function reportIncident(
-  { db, clock, plugins }: PluginContext,
+  { db, clock, config, plugins }: PluginContext,
   actor: Actor,
   wanted: NewIncident,
 ): Promise<Incident> {
   const { incidentTypeId, incidentPriorityId } = wanted;
   const text = parseIncident(wanted);
+  const commander =
+    wanted.commander === undefined ? undefined : parseUserName("commander", wanted.commander, config.domain);
+  const others = (wanted.participants ?? []).map((user) =>
+    parseUserName("participants", user, config.domain),
+  );
   const at = clock.now();
   return db.transaction(async (tx) => {
     const { visibility } = await lockKind(tx, wanted);
@@ -43,7 +56,9 @@ export async function reportIncident(
       .values({ ...values, visibility: wanted.visibility ?? visibility, ...stamps })
       .returning({ id: incident.id, name: incident.name });
     const { id: incidentId, name } = reported!;
-    const individualId = await individualOf(tx, actor, at);
+    const people = [...others, ...(commander === undefined ? [] : [commander])];
+    const individuals = await individualsOf(tx, actor, people, at);
+    const individualId = individuals.get(actor.user)!;
     const [reporter] = await tx
       .insert(participant)
       .values({ incidentId, individualId, joinedAt: at })
@@ -54,7 +69,38 @@ export async function reportIncident(
       ...{ incidentId, at, actor: actor.user, kind: "incident.reported" },
       ...{ description: `${name} reported: ${text.title}`, data: { participant_id: participantId } },
     });
+    for (const user of new Set(people)) {
+      const roles = participationOf(user, { reporter: actor.user, commander });
+      // The welcome message names the first commander, so nothing is announced here.
+      await join(tx, { incidentId, individualId: individuals.get(user)!, roles, at, actor: actor.user });
+    }
     await planFlow(tx, { incidentId, at, plugins });
     return (await findIncident(tx, actor, incidentId))!;
   });
+}
+
+/** Returns the individuals of the actor and of these users, by user name. */
+async function individualsOf(
+  tx: Transaction,
+  actor: Actor,
+  users: readonly string[],
+  at: Date,
+): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  // In a fixed order, so that two reports that create the same individuals cannot deadlock.
+  for (const user of [...new Set([actor.user, ...users])].sort())
+    found.set(user, await individualOf(tx, user === actor.user ? actor : { user }, at));
+  const invited = [...found].filter(([user]) => user !== actor.user).map(([, id]) => id);
+  // People whom the actor may not know of are handled as if they were new.
+  if (invited.length > 0) await makeAsNew(tx, actor, invited, at);
+  return found;
+}
+
+function participationOf(
+  user: string,
+  { reporter, commander }: { reporter: string; commander: string | undefined },
+): ParticipantRole[] {
+  // The reporter takes part already.
+  const roles: ParticipantRole[] = user === reporter ? [] : ["participant"];
+  return user === commander ? [...roles, "commander"] : roles;
 }
