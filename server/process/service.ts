@@ -20,8 +20,12 @@ export interface Service {
   untilReady?: () => Promise<void>;
   /** Counts a request that was answered before it reached the application. */
   refused?: (request: Request, answer: Response) => void;
-  /** Called on SIGHUP, before the certificate is reloaded. @throws ConfigurationError if what it reads is unusable */
-  reload?: () => Promise<void>;
+  /**
+   * Called on SIGHUP, before the certificate is reloaded.
+   * @returns whether there was anything to reload
+   * @throws ConfigurationError if that is unusable
+   */
+  reload?: () => Promise<boolean>;
   /** Called for TLS handshakes on the mTLS port that failed. */
   handshakeFailed?: (reason: string, address: string | undefined) => void;
   verbosity?: Verbosity;

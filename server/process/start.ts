@@ -55,8 +55,10 @@ export async function startServer(options: StartOptions, environment: Environmen
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
     async () => {
-      await service.reload?.();
-      await renewCertificate(serving, options, log);
+      const reloaded = await service.reload?.();
+      if (reloaded) log.info("certificate authorities of clients reloaded");
+      // Behind a proxy, there may be nothing else.
+      if (!reloaded || serving.renewCertificate) await renewCertificate(serving, options, log);
     },
     (error) => log.error({ err: error }, "cannot reload the certificate; the old one stays in use"),
   );

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { certificateWarning, tlsOf } from "./tls.ts";
+import { certificateWarning, mtlsFilesOf, tlsOf } from "./tls.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-tls-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -70,6 +70,19 @@ test.each([
   ],
 ])("%p: %s", (options, sentence) => {
   expect(() => tlsOf(options)).toThrow(new RegExp(`^${RegExp.escape(sentence)}$`));
+});
+
+test("names the option of the mTLS port", () => {
+  const of = (key: string, certificate: string) => {
+    const own = mtlsFilesOf({ mtlsKeyfile: at(key), mtlsCertfile: at(certificate) });
+    return () => tlsOf(own);
+  };
+  expect(of("one.key", "one.pem")).not.toThrow();
+  expect(of("two.key", "one.pem")).toThrow(/^--mtls-keyfile: .* is not the key of the first certificate/);
+  expect(of("noise", "one.pem")).toThrow(/^--mtls-keyfile: .* holds no private key in PEM$/);
+  expect(of("one.key", "nowhere")).toThrow(/^--mtls-certfile: cannot read .*: the file does not exist$/);
+  // Without files of its own, it has the other port's, but no required certificates.
+  expect(tlsOf(mtlsFilesOf(files("one.key", "one.pem", "two.pem")))).not.toHaveProperty("requestCert");
 });
 
 test("warns of a certificate that clients would refuse now", () => {

@@ -6,14 +6,19 @@ import type { StartOptions } from "./options.ts";
 
 const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
-type TlsFiles = Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts">;
+interface TlsFiles extends Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts"> {
+  /** The options that name the files begin with it. */
+  prefix?: "--ssl" | "--mtls";
+}
 
 /** The files of the mTLS port: its own, or those of the other port. */
 export function mtlsFilesOf(
   options: Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "mtlsKeyfile" | "mtlsCertfile">,
 ): TlsFiles {
   const { mtlsKeyfile: sslKeyfile, mtlsCertfile: sslCertfile } = options;
-  return sslCertfile === undefined ? { ...options, sslCaCerts: undefined } : { sslKeyfile, sslCertfile };
+  return sslCertfile === undefined
+    ? { ...options, sslCaCerts: undefined }
+    : { sslKeyfile, sslCertfile, prefix: "--mtls" };
 }
 
 /**
@@ -31,21 +36,23 @@ export function tlsOf(files: TlsFiles): Bun.TLSOptions | undefined {
 export function certificateWarning(files: TlsFiles, now: Date): string | undefined {
   const { validFromDate, validToDate } = usable(files)?.certificate ?? {};
   const refused = "clients will refuse it";
+  const option = `${files.prefix ?? "--ssl"}-certfile`;
   if (validToDate && now > validToDate)
-    return `--ssl-certfile: ${files.sslCertfile} has expired at ${validToDate.toISOString()}: ${refused}`;
+    return `${option}: ${files.sslCertfile} has expired at ${validToDate.toISOString()}: ${refused}`;
   if (validFromDate && now < validFromDate)
-    return `--ssl-certfile: ${files.sslCertfile} is valid from ${validFromDate.toISOString()} on: until then ${refused}`;
+    return `${option}: ${files.sslCertfile} is valid from ${validFromDate.toISOString()} on: until then ${refused}`;
   return undefined;
 }
 
-function usable({ sslKeyfile, sslCertfile, sslCaCerts }: TlsFiles) {
+function usable({ sslKeyfile, sslCertfile, sslCaCerts, prefix = "--ssl" }: TlsFiles) {
   if (sslKeyfile === undefined || sslCertfile === undefined) return undefined;
-  const key = read("--ssl-keyfile", sslKeyfile);
-  const cert = read("--ssl-certfile", sslCertfile);
-  const certificate = certificateOf("--ssl-certfile", sslCertfile, cert);
-  if (!certificate.checkPrivateKey(keyOf(sslKeyfile, key))) {
+  const [keyOption, option] = [`${prefix}-keyfile`, `${prefix}-certfile`];
+  const key = read(keyOption, sslKeyfile);
+  const cert = read(option, sslCertfile);
+  const certificate = certificateOf(option, sslCertfile, cert);
+  if (!certificate.checkPrivateKey(keyOf(keyOption, sslKeyfile, key))) {
     throw new ConfigurationError([
-      `--ssl-keyfile: ${sslKeyfile} is not the key of the first certificate in ${sslCertfile}`,
+      `${keyOption}: ${sslKeyfile} is not the key of the first certificate in ${sslCertfile}`,
     ]);
   }
   if (sslCaCerts === undefined) return { certificate, tls: { key, cert } };
@@ -80,7 +87,7 @@ function certificateOf(option: string, file: string, pem: string): X509Certifica
   }
 }
 
-function keyOf(file: string, pem: string): KeyObject {
+function keyOf(option: string, file: string, pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch (cause) {
@@ -88,6 +95,6 @@ function keyOf(file: string, pem: string): KeyObject {
     const reason = locked
       ? "is encrypted with a password, which is not supported"
       : "holds no private key in PEM";
-    throw new ConfigurationError([`--ssl-keyfile: ${file} ${reason}`], { cause });
+    throw new ConfigurationError([`${option}: ${file} ${reason}`], { cause });
   }
 }

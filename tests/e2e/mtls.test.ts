@@ -7,6 +7,7 @@ import {
   asAuthority,
   asClient,
   CertificateFolder,
+  derOf,
   type Issued,
   thumbprintOf,
   tlsWith,
@@ -79,6 +80,23 @@ test("SIGHUP reads the authorities again; unusable ones change nothing", async (
   process.kill(started.pid, "SIGHUP");
   await started.says("cannot reload the certificate; the old one stays in use");
   expect((await ask(started.mtls, bob)).status).toBe(200);
+});
+
+test("SIGHUP reads the authorities again without any other certificate, behind a proxy", async () => {
+  const file = certificates.at("proxied.pem");
+  copyFileSync(root.certificate, file);
+  await using started = await server.start(["--proxy-headers", "--mtls-ca-certs", file], {
+    SVC_MTLS_PROXY_HEADER: "Client-Cert",
+  });
+  const header = `:${derOf(of("bob", next).certificate).toString("base64")}:`;
+  const statusOf = async () =>
+    (await started.fetch("/whoami", { headers: { "client-cert": header } })).status;
+  expect(await statusOf()).toBe(401);
+  appendFileSync(file, readFileSync(next.certificate));
+  process.kill(started.pid, "SIGHUP");
+  await started.says("certificate authorities of clients reloaded");
+  expect(await statusOf()).toBe(200);
+  expect(started.said()).not.toContain("SIGHUP changed nothing");
 });
 
 test("with workers, each of them knows certificates, and SIGHUP replaces them", async () => {

@@ -212,7 +212,7 @@ export default defineCommand({
       { supervise },
       { readEnvironment },
       { knownVariables },
-      { certificateWarning },
+      { certificateWarning, mtlsFilesOf },
       { systemClock },
       { createLifecycleLog },
     ] = await Promise.all([
@@ -238,8 +238,11 @@ export default defineCommand({
     const options = { ...given, app, host, port, proxyHeaders, header, ...hidden };
     if (!supervised) {
       // Checked before the workers start, so that warnings and errors are logged once.
-      const warning = certificateWarning(options, systemClock.now());
-      if (warning !== undefined) createLifecycleLog().warn(warning);
+      const ofPorts = [options, ...(options.mtlsCertfile === undefined ? [] : [mtlsFilesOf(options)])];
+      for (const files of ofPorts) {
+        const warning = certificateWarning(files, systemClock.now());
+        if (warning !== undefined) createLifecycleLog().warn(warning);
+      }
     }
     // Workers, and a server that can reload its certificate, share the port: another program on it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))

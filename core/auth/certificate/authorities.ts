@@ -31,10 +31,15 @@ export class OrganisationAuthorities {
     return this.#current;
   }
 
-  /** Reads the file again. @throws ConfigurationError; the previous authorities stay in use */
-  async reload(): Promise<void> {
-    if (this.file === undefined) return;
+  /**
+   * Reads the file again.
+   * @returns whether there is one
+   * @throws ConfigurationError; the previous authorities stay in use
+   */
+  async reload(): Promise<boolean> {
+    if (this.file === undefined) return false;
     this.#current = { ...(await readAuthorities(this.file)), verified: new Map() };
+    return true;
   }
 }
 
