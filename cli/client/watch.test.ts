@@ -174,6 +174,27 @@ describe("through a pipe", () => {
     expect(await watchPiped("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
   });
 
+  test("--until shows all events up to the last one, also those of the first moment", async () => {
+    const detail = server.answers.get("/incidents/7")!;
+    let asked = 0;
+    server.answers.set("/incidents/7", (request) => {
+      asked += 1;
+      if (asked !== 2) return detail(request);
+      // Between the first events and the state.
+      server.happens(7, "Note: last");
+      server.happens(7, "Closed", { kind: "incident.closed" });
+      server.incident(7, { status: "Closed" });
+      return server.answers.get("/incidents/7")!(request);
+    });
+    const { code, stdout } = await watchPiped("7", "--until", "closed").finished;
+    expect(code).toBe(0);
+    const texts = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split("  ")[3]);
+    expect(texts).toEqual(["Incident reported: Checkout is down", "Note: last", "Closed"]);
+  });
+
   test("--until needs an incident, and --since a time", async () => {
     expect(await watchPiped("--until", "stable").finished).toMatchObject({ code: 2 });
     expect(await watchPiped("INC-7", "--since", "tomorrow").finished).toMatchObject({ code: 2 });
@@ -204,6 +225,31 @@ describe("through a pipe", () => {
     clearInterval(timer);
     expect(await new Response(shell.stdout).text()).toContain("Checkout is down");
     expect(await new Response(shell.stderr).text()).toBe("");
+  });
+
+  test("without ID shows an event once, also when two reads of its incident overlap", async () => {
+    const { child, finished, prints } = watchPiped("--json");
+    await prints("Checkout is down");
+    const events = server.answers.get("/incidents/7/events/")!;
+    const held = Promise.withResolvers<void>();
+    const reading = Promise.withResolvers<void>();
+    server.answers.set("/incidents/7/events/", async (request) => {
+      reading.resolve();
+      await held.promise;
+      return events(request)!;
+    });
+    server.happens(7, "Note: once");
+    await reading.promise;
+    // The next connection reads the whole board: when it has read this one, it also reads the other.
+    server.incident(8, { title: "Disk full" });
+    server.happens(8, "Note: eight", { kind: "incident.reported" });
+    server.end();
+    await prints("Note: eight");
+    held.resolve();
+    server.happens(7, "Note: next");
+    await prints("Note: next");
+    child.kill("SIGINT");
+    expect((await finished).stdout.match(/Note: once/g)).toHaveLength(1);
   });
 
   test("without ID prints the events of all incidents", async () => {

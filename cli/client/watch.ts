@@ -84,7 +84,11 @@ class IncidentWatch {
     await this.#show(events);
     // After the events: what happens from now on is in the stream.
     await this.#refetch();
-    if (isReached(this.#incident.status, options.until)) return;
+    if (isReached(this.#incident.status, options.until)) {
+      const newest = await client.list<TimelineEvent>(`${path}/events/`);
+      const missed = newest.filter(({ id }) => id > last).sort((a, b) => a.id - b.id);
+      return this.#show(missed);
+    }
     const stream = follow({
       ...{ io, session: client.session, signal: client.signal },
       ...{ path: `${path}/stream`, after: String(last) },

@@ -52,6 +52,7 @@ class Board {
   #stopKeys: (() => void) | undefined;
   readonly #changed = new Set<number>();
   #reading: Promise<void> | undefined;
+  readonly #reads = new Map<number, Promise<unknown>>();
   #failed = Promise.withResolvers<never>();
 
   constructor(
@@ -172,8 +173,19 @@ class Board {
     }
   }
 
-  /** Reads one incident again, and its new events. */
-  async #read(id: number): Promise<void> {
+  /** Reads one incident again, and its new events; once at a time, so that no event is shown twice. */
+  #read(id: number): Promise<void> {
+    const before = this.#reads.get(id) ?? Promise.resolve();
+    const read = before.then(() => this.#readNow(id));
+    // A failure is the matter of who asked for that read.
+    const settled = read
+      .catch(() => {})
+      .finally(() => this.#reads.get(id) === settled && this.#reads.delete(id));
+    this.#reads.set(id, settled);
+    return read;
+  }
+
+  async #readNow(id: number): Promise<void> {
     const { client } = this;
     let last = this.#last.get(id);
     const path = `/incidents/${id}/events/`;

@@ -3,7 +3,7 @@ export class SseServer {
   /** The requests for streams: their path and `Last-Event-ID`. */
   readonly streams: { path: string; after: string | null }[] = [];
   /** What a request gets instead of a stream; by path, or for every stream under "stream" (undefined: the stream). */
-  readonly answers = new Map<string, (request: Request) => Response | undefined>();
+  readonly answers = new Map<string, (request: Request) => Response | Promise<Response> | undefined>();
   #server: Bun.Server<undefined>;
   readonly #port: number;
   #open = new Map<ReadableStreamDefaultController<Uint8Array>, string>();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { svcOnTerminal } from "../../cli/testing/process.ts";
+import { svcOnTerminal, testProgram } from "../../cli/testing/process.ts";
 import { TerminalScreen } from "../../cli/testing/terminal_screen.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { type Person, personOf } from "../support/http/people.ts";
@@ -129,6 +129,36 @@ test.each([
   expect(seen.map(({ id }) => id)).toEqual(await timeline());
   expect(new Set(seen.map((event) => event.incident))).toEqual(new Set([incident.name]));
   expect(watcher.stderr).toMatch(/^svc: .*; reconnecting\nsvc: connected again\n$/);
+});
+
+test("a program that reads slowly gets every event once", async () => {
+  await using _server = await startServer();
+  const gate = join(home, "gate");
+  // Reads up to the line with "ready", and the others when the gate is open.
+  const first = `while IFS= read -r line; do echo "$line"; case "$line" in *ready*) break;; esac; done`;
+  const script = `"$@" | { ${first}; while [ ! -e '${gate}' ]; do sleep 0.05; done; cat; }`;
+  const words = ["incident", "watch", incident.name, "--json", "--since", "1d", "--until", "closed"];
+  const reader = Bun.spawn(["bash", "-c", script, "sh", ...testProgram, ...words], {
+    env: { PATH: process.env.PATH, HOME: home, SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: token },
+    stdout: "pipe",
+  });
+  let output = "";
+  const ended = (async () => {
+    for await (const chunk of reader.stdout.pipeThrough(new TextDecoderStream())) output += chunk;
+  })();
+  await until("the first line", () => output.includes("incident.reported"));
+  await note("ready");
+  await until("the last line that is read", () => output.includes("ready"));
+  // More than the pipe and the server hold for it.
+  for (let count = 0; count < 120; count += 1) await note(`${count} ${"x".repeat(9000)}`);
+  await close();
+  writeFileSync(gate, "");
+  await ended;
+  const ids = output
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).id);
+  expect(ids).toEqual(await timeline());
 });
 
 test("a terminal shows an event at once, and the new state", async () => {
