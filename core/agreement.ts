@@ -13,6 +13,8 @@ const ofAll = [
 /** All servers need the same values of these. Workers do not sign anyone in. */
 const ofServers = [
   ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
+  // Each would rewrite the rows of client certificates of the others.
+  ...(["mtlsIdentity", "mtlsUriPrefix", "mtlsUsage", "mtlsGroups"] as const),
 ] satisfies (keyof Config)[];
 
 /**

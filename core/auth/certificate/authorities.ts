@@ -49,6 +49,12 @@ export function signerId({ subject, publicKey }: X509Certificate): string {
   return new Bun.CryptoHasher("sha256").update(`${subject}\n`).update(key).digest("base64url");
 }
 
+/** Slow to load, and few processes need it. It needs reflect-metadata first. */
+export async function loadX509(): Promise<typeof import("@peculiar/x509")> {
+  await import("reflect-metadata");
+  return import("@peculiar/x509");
+}
+
 async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
   const fault = (why: string, cause?: unknown) =>
     new ConfigurationError([`SVC_MTLS_CA_CERTS: ${file} ${why}`], { cause });
@@ -61,10 +67,13 @@ async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
   const found = pem.match(blocks) ?? [];
   const certificates = found.filter((block) => block.startsWith("-----BEGIN CERTIFICATE"));
   if (certificates.length === 0) throw fault("contains no certificate in PEM");
+  const x509 = await loadX509();
   const authorities = certificates.map((block, at) => {
     let certificate: X509Certificate;
     try {
       certificate = new X509Certificate(block);
+      // Read only when asked for. Otherwise every client's certificate would fail.
+      void new x509.X509Certificate(new Uint8Array(certificate.raw)).extensions;
     } catch (cause) {
       throw fault(`contains a certificate that cannot be read (number ${at + 1})`, cause);
     }
@@ -88,8 +97,7 @@ async function readList(
   pem: string,
   authorities: readonly X509Certificate[],
 ): Promise<{ signer: string; serials: Set<string> } | undefined> {
-  await import("reflect-metadata");
-  const x509 = await import("@peculiar/x509");
+  const x509 = await loadX509();
   const list = new x509.X509Crl(pem);
   for (const authority of authorities) {
     const parsed = new x509.X509Certificate(new Uint8Array(authority.raw));

@@ -8,6 +8,7 @@ import {
   type Issued,
 } from "../../../tests/support/http/client_certificates.ts";
 import { verifyChain } from "./chain.ts";
+import { readElement, readElements } from "./der.ts";
 import { groupsOf, userOf } from "./identify.ts";
 
 const certificates = new CertificateFolder();
@@ -44,11 +45,43 @@ test("reads every name, and the time in which the whole chain is valid", async (
     ...{ subject: "/O=Example/OU=Platform/OU=Data/CN=alice", extensions: [...asClient, names], by },
   });
   expect(await verify([client, by])).toEqual({
+    id: expect.stringMatching(/^[\w-]{43}$/),
     ...{ emails: ["alice@example.com"], uris: ["spiffe://example.com/user/alice"], commonNames: ["alice"] },
     ...{ units: ["Platform", "Data"], organisations: ["Example"] },
     ...{ notBefore: new Date("2021-01-01"), notAfter: new Date("2030-01-01") },
     expiresAt: new Date("2099-12-31T23:59:59Z"),
   });
+});
+
+test("a certificate with another valid signature is the same one", async () => {
+  const whole = derOf(leaf(asClient).certificate);
+  const [signed, algorithm, signature] = readElements(readElement(whole, 0x30));
+  const [r, s] = readElements(readElement(signature!.content.subarray(1), 0x30));
+  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+  const other = (order - BigInt(`0x${Buffer.from(s!.content).toString("hex")}`)).toString(16);
+  const integer = Buffer.from(`00${other.padStart(64, "0")}`, "hex");
+  // Minimal, as DER demands.
+  const minimal = integer[1]! >= 0x80 ? integer : integer.subarray(1);
+  const der = (tag: number, ...parts: Uint8Array[]) => {
+    const content = Buffer.concat(parts);
+    const { length } = content;
+    const size =
+      length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+    return Buffer.concat([Buffer.of(tag, ...size), content]);
+  };
+  const changed = der(
+    0x30,
+    der(0x30, signed!.content),
+    der(0x30, algorithm!.content),
+    der(0x03, Buffer.of(0), der(0x30, der(0x02, r!.content), der(0x02, minimal))),
+  );
+  expect(changed.equals(whole)).toBe(false);
+  const trusted = { authorities: [new X509Certificate(derOf(root.certificate))], revoked: new Map() };
+  const ids = [whole, changed].map(
+    async (one) => (await verifyChain([new Uint8Array(one)], trusted, clientAuth)).id,
+  );
+  const [id, idOfChanged] = await Promise.all(ids);
+  expect(idOfChanged).toBe(id!);
 });
 
 test("finds its path among certificates in any order, also to an intermediate that is trusted itself", async () => {
@@ -124,6 +157,35 @@ test("name constraints count for a common name that is an e-mail address", async
   const of = (name: string) => reasonOf([leaf(asClient, by, `/CN=${name}`), by]);
   expect(await of("alice@example.com")).toBe("accepted");
   expect(await of("alice@example.org")).toBe("outside of the authority's names");
+});
+
+test("no damaged certificate causes another error than a refusal", async () => {
+  const extensions = ["nameConstraints=critical,permitted;email:example.com,excluded;IP:0.0.0.0/0.0.0.0"];
+  const by = certificates.issue({ subject: "/CN=By", extensions: [...asAuthority, ...extensions], by: root });
+  const names = "subjectAltName=email:a@example.com,URI:spiffe://example.com/a,DNS:x.example.com";
+  const whole = [leaf([...asClient, names], by), by].map(({ certificate }) => derOf(certificate));
+  const trusted = { authorities: [new X509Certificate(derOf(root.certificate))], revoked: new Map() };
+  // A linear congruential generator, so that a failure can be repeated.
+  let state = 17;
+  const below = (limit: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return state % limit;
+  };
+  const reasons = new Set<string>();
+  for (let round = 0; round < 1500; round += 1) {
+    const chain = whole.map((der) => new Uint8Array(der));
+    const one = chain[round % 2]!;
+    for (let changes = 0; changes <= round % 3; changes += 1) one[below(one.length)] = below(256);
+    if (round % 7 === 0) chain[round % 2] = one.subarray(0, below(one.length));
+    reasons.add(
+      await verifyChain(chain, trusted, clientAuth).then(
+        () => "accepted",
+        (error) => error.reason ?? String(error.stack),
+      ),
+    );
+  }
+  for (const reason of reasons) expect(reason).toMatch(/^[a-z' -]{5,40}$/);
+  expect(reasons.size).toBeGreaterThan(3);
 });
 
 test("many certificates of one name cost a bounded number of signatures", async () => {

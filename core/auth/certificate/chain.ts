@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { X509Certificate as Parsed } from "@peculiar/x509";
-import { canonicalSerial, type OrganisationAuthorities, signerId } from "./authorities.ts";
+import { canonicalSerial, loadX509, type OrganisationAuthorities, signerId } from "./authorities.ts";
+import { readElement, readElements } from "./der.ts";
 import { type ClaimedNames, permitsNames } from "./name_constraints.ts";
 import { type CertificateReason, RefusedCertificate } from "./refusal.ts";
 
@@ -43,6 +44,11 @@ interface Certificate {
 
 /** What a certificate says about its holder, and when its whole chain is valid. */
 export interface VerifiedChain {
+  /**
+   * SHA-256 of the signed part, in base64url. The hash of the whole would not do: anybody can change an ECDSA signature
+   * into another valid one, and so a revoked certificate into one that nobody knows.
+   */
+  id: string;
   emails: readonly string[];
   uris: readonly string[];
   commonNames: readonly string[];
@@ -63,15 +69,36 @@ export interface VerifiedChain {
  */
 export async function verifyChain(
   chain: readonly Uint8Array[],
-  { authorities, revoked }: Pick<OrganisationAuthorities["current"], "authorities" | "revoked">,
+  trusted: Trusted,
   usage: string,
 ): Promise<VerifiedChain> {
+  const x509 = await loadX509();
+  try {
+    return verify(x509, chain, trusted, usage);
+  } catch (cause) {
+    // Both libraries read most of a certificate only when they are asked, and throw then.
+    throw cause instanceof RefusedCertificate ? cause : new RefusedCertificate("unreadable", { cause });
+  }
+}
+
+type Trusted = Pick<OrganisationAuthorities["current"], "authorities" | "revoked">;
+type X509 = typeof import("@peculiar/x509");
+
+function verify(
+  x509: X509,
+  chain: readonly Uint8Array[],
+  { authorities, revoked }: Trusted,
+  usage: string,
+): VerifiedChain {
   const sizes = chain.map(({ length }) => length);
   if (Math.max(...sizes) > largestCertificate || sizes.reduce((sum, size) => sum + size, 0) > largestChain)
     throw new RefusedCertificate("too large");
   if (chain.length > mostSent) throw new RefusedCertificate("chain too long");
-  const [leaf, ...sent] = await readAll(chain);
-  const anchors = await readAll(authorities.map(({ raw }) => new Uint8Array(raw)));
+  const [leaf, ...sent] = readAll(x509, chain);
+  const anchors = readAll(
+    x509,
+    authorities.map(({ raw }) => new Uint8Array(raw)),
+  );
   requireStrength(leaf!);
   requireClient(leaf!, usage);
   const path = pathFrom(leaf!, sent, anchors, usage);
@@ -86,24 +113,21 @@ export async function verifyChain(
   return {
     ...{ emails: names.emails, uris: names.uris, commonNames: of("CN") },
     ...{ units: of("OU"), organisations: of("O") },
-    expiresAt: leaf!.parsed.notAfter,
+    ...{ id: signedPartOf(chain[0]!), expiresAt: leaf!.parsed.notAfter },
     notBefore: new Date(Math.max(...times.map(({ notBefore }) => notBefore.getTime()))),
     notAfter: new Date(Math.min(...times.map(({ notAfter }) => notAfter.getTime()))),
   };
 }
 
-async function readAll(chain: readonly Uint8Array[]): Promise<Certificate[]> {
-  // Slow to load, and few processes need it.
-  await import("reflect-metadata");
-  const x509 = await import("@peculiar/x509");
-  try {
-    return chain.map((der) => ({
-      node: new X509Certificate(der),
-      parsed: new x509.X509Certificate(new Uint8Array(der)),
-    }));
-  } catch (cause) {
-    throw new RefusedCertificate("unreadable", { cause });
-  }
+const readAll = (x509: X509, chain: readonly Uint8Array[]): Certificate[] =>
+  chain.map((der) => ({
+    node: new X509Certificate(der),
+    parsed: new x509.X509Certificate(new Uint8Array(der)),
+  }));
+
+function signedPartOf(der: Uint8Array): string {
+  const [signed] = readElements(readElement(der, 0x30));
+  return new Bun.CryptoHasher("sha256").update(signed!.content).digest("base64url");
 }
 
 /** Keys and hashes that can be broken, and critical extensions that we do not know. */

@@ -34,14 +34,13 @@ export async function identifyCertificate(
   chain: readonly Uint8Array[],
 ): Promise<Actor> {
   const { clock, config } = context;
-  const sha256 = certificateThumbprint(chain[0]!);
   const verified = await verifyOnce(context, chain);
   const now = clock.now();
   if (now < verified.notBefore) throw new RefusedCertificate("not yet valid");
   if (now >= verified.notAfter) throw new RefusedCertificate("expired");
   const user = userOf(verified, config);
   const groups = groupsOf(verified, user, config.mtlsGroups);
-  const tokenId = await signInOf(context, { sha256, user, groups, verified });
+  const tokenId = await signInOf(context, { user, groups, verified });
   return {
     ...{ kind: "user", user, groups, admin: groups.includes(config.adminGroup) },
     ...{ tokenId, expiresAt: verified.notAfter },
@@ -107,15 +106,14 @@ export function groupsOf(
 }
 
 interface SignIn {
-  sha256: string;
   user: string;
   groups: string[];
   verified: VerifiedChain;
 }
 
 /** The id of the certificate's row of `token`. @throws RefusedCertificate if it is revoked */
-async function signInOf({ db }: Context, { sha256, user, groups, verified }: SignIn): Promise<string> {
-  const jti = idFrom(sha256);
+async function signInOf({ db }: Context, { user, groups, verified }: SignIn): Promise<string> {
+  const jti = idFrom(verified.id);
   const [known] = await tokenById(db).execute({ jti });
   if (known?.revokedAt) throw new RefusedCertificate("revoked");
   const same = known && known.userName === user && known.groups.join("\n") === groups.join("\n");
