@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf } from "./columns.ts";
+import { blockOf, id, idOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
-import { instant } from "./types.ts";
+import { instant, searchVector } from "./types.ts";
 
 /** Where an incident is discussed: one conversation per conversation plugin in use. */
 export const conversation = pgTable(
@@ -44,11 +44,13 @@ export const conversationMessage = pgTable(
     origin: text("origin"),
     /** The key of the delivery that brought it, so that a retry does not post it twice. */
     deliveryKey: text("delivery_key"),
+    search: searchVector("search"),
   },
   (table) => [
     index("conversation_message_conversation_idx").on(table.conversationId, table.at, table.id),
     index("conversation_message_author_idx").on(table.authorId),
     index("conversation_message_recipient_idx").on(table.recipientId),
+    index("conversation_message_search_block_idx").using("gin", table.search, blockOf(table.id)),
     uniqueIndex("conversation_message_delivery_idx").on(table.conversationId, table.deliveryKey),
     check("conversation_message_says_something", sql`text <> ''`),
   ],

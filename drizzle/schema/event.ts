@@ -1,7 +1,8 @@
+import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
-import { id, idOf } from "./columns.ts";
+import { blockOf, id, idOf } from "./columns.ts";
 import { incident } from "./incident.ts";
-import { instant } from "./types.ts";
+import { instant, searchVector } from "./types.ts";
 
 /**
  * The timeline of an incident: append-only, each event in the transaction of the change it reports. It is deleted with
@@ -25,6 +26,13 @@ export const event = pgTable(
     description: text("description").notNull(),
     /** Refers to records by id; never contains a secret. */
     data: jsonb("data").$type<Record<string, unknown>>().notNull().default({}),
+    /** The words of a note. Other events have none. */
+    search: searchVector("search"),
   },
-  (table) => [index("event_incident_idx").on(table.incidentId, table.at, table.id)],
+  (table) => [
+    index("event_incident_idx").on(table.incidentId, table.at, table.id),
+    index("event_search_block_idx")
+      .using("gin", table.search, blockOf(table.id))
+      .where(sql`kind = 'note'`),
+  ],
 );

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, idOf } from "./columns.ts";
+import { blockOf, id, idOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
-import { instant } from "./types.ts";
+import { instant, searchVector } from "./types.ts";
 
 /** The state of an incident in three paragraphs. Never changed: a correction is a new report. */
 export const statusReport = pgTable(
@@ -20,10 +20,12 @@ export const statusReport = pgTable(
     actions: text("actions").notNull(),
     needs: text("needs").notNull(),
     createdAt: instant("created_at").notNull(),
+    search: searchVector("search"),
   },
   (table) => [
     index("status_report_incident_idx").on(table.incidentId, table.createdAt, table.id),
     index("status_report_author_idx").on(table.authorId),
+    index("status_report_search_block_idx").using("gin", table.search, blockOf(table.id)),
   ],
 );
 

@@ -55,6 +55,8 @@ const searched: Readonly<Record<string, Readonly<Record<string, Weight>>>> = {
   term: { text: "A" },
   definition: { text: "A" },
   application: { name: "A", description: "B", uri: "C" },
+  status_report: { conditions: "A", actions: "A", needs: "A" },
+  conversation_message: { text: "A" },
 };
 
 /** Defines stemming and stop words; queries must use the same, or they find nothing. */
@@ -135,6 +137,13 @@ const searchTriggers: readonly Trigger[] = [
     ),
   ),
   ...documents,
+  // Of events, only notes are found: the others tell of records that are found themselves.
+  searchTrigger(
+    "event",
+    ["kind", "description"],
+    (row) =>
+      `case when ${row}.kind = 'note' then ${vector([[`${row}.description`, "A"]])} else ''::pg_catalog.tsvector end`,
+  ),
 ];
 
 /**

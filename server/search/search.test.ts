@@ -38,11 +38,47 @@ beforeAll(async () => {
       .insert(schema.document)
       .values({ name: `quokka ${place}`, resourceType: "reference", incidentId, ...stamps });
     await insertTask(server, { incidentId, description: `Feed the quokka, ${place}` });
+    const at = clock.now();
+    const told = {
+      incidentId,
+      at,
+      actor: "alice@example.com",
+      source: "core",
+      description: `A quokka, ${place}`,
+    };
+    await db.insert(schema.event).values([
+      { ...told, kind: "note" },
+      // Tells of another record.
+      { ...told, kind: "task.created" },
+    ]);
+    const report = { incidentId, authorId: ids.alice, createdAt: at };
+    const texts = { conditions: "", actions: `Catch the quokka, ${place}`, needs: "" };
+    await db.insert(schema.statusReport).values({ ...report, ...texts });
+    const said = { conversationId: await channelOf(incidentId), at, text: `quokka! ${place}` };
+    await db.insert(schema.conversationMessage).values([
+      { ...said, authorId: ids.alice },
+      // Announces what is found itself.
+      said,
+    ]);
   }
   const gone = { documentId: ids.documentId, externalId: "9", deletedAt };
   await insertTask(server, { incidentId: incidents.Open, description: "quokka tombstone", ...gone });
 });
 afterAll(() => server[Symbol.asyncDispose]());
+
+/** Its channel in the database. */
+async function channelOf(incidentId: number, pluginSlug = "channel"): Promise<number> {
+  const { db, clock } = server;
+  await db
+    .insert(schema.conversation)
+    .values({ incidentId, pluginSlug, createdAt: clock.now() })
+    .onConflictDoNothing();
+  const rows = await db
+    .select()
+    .from(schema.conversation)
+    .where(eq(schema.conversation.incidentId, incidentId));
+  return rows.find((row) => row.pluginSlug === pluginSlug)!.id;
+}
 
 interface Item {
   type: string;
@@ -60,7 +96,7 @@ async function search(person: Person, parameters: Record<string, string>): Promi
 }
 
 describe("finds in every type", () => {
-  const twice = ["document", "incident", "task"];
+  const twice = ["document", "incident", "task", "note", "report", "message"];
   test.each([
     ["member", searchedTypes],
     ["former", searchedTypes],
@@ -204,4 +240,41 @@ describe("refuses", () => {
     for (const query of ["?q=a", "", "?q=a&type=session"])
       expect((await people.anonymous!.call("GET", `/search${query}`)).http).toBe(401);
   });
+});
+
+test("notes, reports and messages show their incident and their words", async () => {
+  const found = async (type: string) =>
+    (await search(people.member!, { q: "quokka", type })).map(({ title, excerpt, incident_id }) => ({
+      ...{ title: title.replace(/^INC-\d+/, "INC"), excerpt, incident_id },
+    }));
+  const incident_id = incidents.Open;
+  expect(await found("note")).toEqual([
+    { title: "INC: note by alice@example.com", excerpt: "quokka, Open", incident_id },
+  ]);
+  const [report] = await found("report");
+  expect(report).toEqual({ title: "INC: status report", excerpt: "Catch the quokka, Open", incident_id });
+  expect(await found("message")).toEqual([{ title: "INC: message", excerpt: "quokka! Open", incident_id }]);
+});
+
+test("a direct message is found only by its author and its recipient, even among admins", async () => {
+  const { db, clock } = server;
+  const conversationId = await channelOf(incidents.Open);
+  const [authorId, recipientId] = [ids.alice, ids.bob];
+  await db
+    .insert(schema.conversationMessage)
+    .values({ conversationId, at: clock.now(), authorId, recipientId, text: "Meet me at the platypus" });
+  // Alice, bob, carol and an admin.
+  const seen = () =>
+    Promise.all(
+      ["participant", "former", "member", "admin"].map(
+        async (who) => (await search(people[who]!, { q: "platypus" })).length,
+      ),
+    );
+  expect(await seen()).toEqual([1, 1, 0, 0]);
+  // Not in an incident that its recipient may no longer read.
+  await db
+    .update(schema.conversationMessage)
+    .set({ conversationId: await channelOf(incidents.Restricted) })
+    .where(eq(schema.conversationMessage.text, "Meet me at the platypus"));
+  expect(await seen()).toEqual([1, 0, 0, 0]);
 });

@@ -5,7 +5,7 @@ import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
 
-export type Event = typeof event.$inferSelect;
+export type Event = Omit<typeof event.$inferSelect, "search">;
 
 export interface EventQuery extends ListQuery {
   incidentId: number;
@@ -64,9 +64,11 @@ const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
   select from ${document} where ${id} = (${event.data}->>'document_id')::bigint
     and (${incidentId} is null or ${incidentId} = ${event.incidentId}))`;
 
+const { search: _, ...shown } = getTableColumns(event);
+
 /** The visible columns of an event, whenever it was written. The timeline itself is never rewritten. */
 export const eventColumns = {
-  ...getTableColumns(event),
+  ...shown,
   // Nested, because drizzle would otherwise drop the columns' table names.
   description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: a deleted document'
     else ${event.description} end`}`,

@@ -1,4 +1,4 @@
-import { type Placeholder, type SQL, sql } from "drizzle-orm";
+import { and, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { InvalidInput } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
 import { literal, newestMatches } from "../../list/newest.ts";
@@ -44,7 +44,7 @@ export async function searchAll({ db }: Context, actor: Actor, query: SearchQuer
     throw new InvalidInput("limit", `The limit must be a number from 1 to ${mostFound}`);
   const q = parseWords(query.q);
   const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
-  // Planning ten searches in one takes longer than running them, so the plan of the most common query is kept.
+  // Planning all these searches in one takes longer than running them, so the plan of the most common query is kept.
   return query.type === undefined && limit === defaultLimit
     ? await everything(db, actor).execute({ q, reader: actor.user })
     : await selectBest(db, { types, q, reader: actor, limit });
@@ -83,10 +83,10 @@ function selectBest(db: Context["db"], search: Search) {
 }
 
 function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search): SQL {
-  const { id, search, title, text, incidentId = sql`null::bigint` } = of;
+  const { id, search, title, text, only, incidentId = sql`null::bigint` } = of;
   const { table } = id;
   const words = wordsOf(q);
-  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(reader), {
+  const window = newestMatches(id, and(sql`${search} @@ ${words}`, only)!, of.found(reader), {
     ranked: rankedOfType,
     short: !of.large,
   });

@@ -2,17 +2,22 @@ import { and, isNull, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import {
   application,
+  conversation,
+  conversationMessage,
   definition,
   document,
   documentContent,
+  event,
   incident,
   incidentType,
   individual,
   service,
+  statusReport,
   task,
   team,
   term,
 } from "../../../drizzle/schema/index.ts";
+import { channelSlug } from "../../outbox/reach.ts";
 import {
   type AnyReader,
   mayKnow,
@@ -28,7 +33,9 @@ export interface Searched {
   title: SQL;
   /** The source of the excerpt. */
   text: SQL;
-  incidentId?: PgColumn;
+  incidentId?: PgColumn | SQL;
+  /** Restricts the matches to those of a partial index. */
+  only?: SQL;
   /** The number of records grows with the work, not with the people. */
   large?: boolean;
   /** Those that the reader may find. Anything that shows part of an incident has its condition here. */
@@ -39,6 +46,28 @@ const everyone = () => undefined;
 
 const text = sql`${documentContent.content}`;
 const contentOf = sql`select ${text} from ${documentContent} where ${documentContent.documentId} = ${document.id}`;
+
+const nameOf = (incidentId: SQL) => sql`(select i.name from ${incident} as i where i.id = ${incidentId})`;
+
+const incidentOfMessage = sql`(
+  select ${conversation.incidentId} from ${conversation}
+  where ${conversation.id} = ${conversationMessage.conversationId})`;
+
+/**
+ * What people said in a channel: the rule of `listMessages`. The channel's other messages repeat notes, reports and
+ * changes, which are found themselves.
+ */
+function mayReadMessage(by: Reader | AnyReader): SQL {
+  const { authorId, recipientId, conversationId } = conversationMessage;
+  return sql`${authorId} is not null
+    and (${recipientId} is null or exists (
+      select from ${individual} where ${individual.id} in (${authorId}, ${recipientId})
+        and ${individual.email} = ${by.user}))
+    and exists (
+      select from ${conversation} join ${incident} on ${incident.id} = ${conversation.incidentId}
+      where ${conversation.id} = ${conversationId} and ${conversation.pluginSlug} = ${sql.raw(`'${channelSlug}'`)}
+        and (${mayReadIncident(by)}))`;
+}
 
 export const searched = {
   incident: {
@@ -57,6 +86,26 @@ export const searched = {
     ...{ id: task.id, search: task.search, large: true, incidentId: task.incidentId },
     ...{ title: sql`${task.description}`, text: sql`${task.description}` },
     found: (by) => and(isNull(task.deletedAt), mayReadOf(by, task.incidentId)),
+  },
+  note: {
+    ...{ id: event.id, search: event.search, large: true, incidentId: event.incidentId },
+    title: sql`${nameOf(sql`${event.incidentId}`)} || ': note by ' || ${event.actor}`,
+    text: sql`${event.description}`,
+    only: sql`${event.kind} = 'note'`,
+    found: (by) => mayReadOf(by, event.incidentId),
+  },
+  report: {
+    ...{ id: statusReport.id, search: statusReport.search, large: true, incidentId: statusReport.incidentId },
+    title: sql`${nameOf(sql`${statusReport.incidentId}`)} || ': status report'`,
+    text: sql`concat_ws(' ', ${statusReport.conditions}, ${statusReport.actions}, ${statusReport.needs})`,
+    found: (by) => mayReadOf(by, statusReport.incidentId),
+  },
+  message: {
+    ...{ id: conversationMessage.id, search: conversationMessage.search, large: true },
+    incidentId: incidentOfMessage,
+    title: sql`${nameOf(incidentOfMessage)} || ': message'`,
+    text: sql`${conversationMessage.text}`,
+    found: mayReadMessage,
   },
   term: {
     ...{ id: term.id, search: term.search, title: sql`${term.text}`, text: sql`${term.text}` },

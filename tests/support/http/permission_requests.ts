@@ -173,7 +173,10 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     ["", "&type=individual"].map((type) => ({ path: `/search?limit=50&q=${word}${type}`, shows: word })),
   "GET /search": one(({ word }) => ({ path: `/search?limit=50&q=${word}`, shows: word })),
   "GET /search in one type": ({ word }) =>
-    ["incident", "document", "task"].map((type) => ({ path: `/search?q=${word}&type=${type}`, shows: word })),
+    ["incident", "document", "task", "note", "report", "message"].map((type) => ({
+      path: `/search?q=${word}&type=${type}`,
+      shows: word,
+    })),
 };
 
 /** Removes what would make the request fail for everybody. */

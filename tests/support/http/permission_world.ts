@@ -134,7 +134,9 @@ async function insertPlace(
     .insert(conversation)
     .values({ incidentId, pluginSlug: "channel", createdAt: at })
     .returning();
-  await db.insert(conversationMessage).values({ conversationId: channel!.id, at, text: word });
+  await db
+    .insert(conversationMessage)
+    .values({ conversationId: channel!.id, at, text: word, authorId: individuals.scribe });
   return {
     ...{ visibility, word, incidentId, documentId, taskId, reportId: report!.id, scribeId, leftId },
     outsiderId: individuals.outsider!,
