@@ -41,6 +41,6 @@ export class RefusedCertificate extends Unauthenticated {
 }
 
 const answers: Partial<Record<CertificateReason, string>> = {
-  expired: "The client certificate has expired: svc login --certificate",
-  revoked: "The client certificate has been revoked: svc login --certificate",
+  expired: "The client certificate has expired",
+  revoked: "The client certificate has been revoked",
 };
