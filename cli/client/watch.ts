@@ -85,9 +85,7 @@ class IncidentWatch {
     // After the events: what happens from now on is in the stream.
     await this.#refetch();
     if (isReached(this.#incident.status, options.until)) {
-      const newest = await client.list<TimelineEvent>(`${path}/events/`);
-      const missed = newest.filter(({ id }) => id > last).sort((a, b) => a.id - b.id);
-      return this.#show(missed);
+      return this.#show(await client.list<TimelineEvent>(`${path}/events/`, { after: String(last) }));
     }
     const stream = follow({
       ...{ io, session: client.session, signal: client.signal },
@@ -225,7 +223,9 @@ export async function readEvents(
   since: Date | undefined,
 ): Promise<{ events: TimelineEvent[]; last: number }> {
   const path = `/incidents/${id}/events/`;
-  const newest = await client.list<TimelineEvent>(path, {}, since === undefined ? firstEvents : mostEvents);
+  // By id, since a backdated note is not among the newest by time.
+  const most = since === undefined ? firstEvents : mostEvents;
+  const newest = await client.list<TimelineEvent>(path, { sort: "-id" }, most);
   if (!newest.every(isEvent)) throw new Unavailable(`${client.session.server.base} sent an invalid event`);
   const last = Math.max(0, ...newest.map((event) => event.id));
   const shown = since === undefined ? newest : newest.filter(({ at }) => new Date(at) >= since);

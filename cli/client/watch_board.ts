@@ -191,7 +191,7 @@ class Board {
     const path = `/incidents/${id}/events/`;
     const [detail, newest = []] = await Promise.all([
       client.call<IncidentDetail>("GET", `/incidents/${id}`),
-      client.list<TimelineEvent>(path, {}, firstEvents),
+      client.list<TimelineEvent>(path, { sort: "-id" }, firstEvents),
     ]).catch(ifGone);
     if (detail === undefined) {
       this.#incidents.delete(id);
@@ -203,7 +203,7 @@ class Board {
     if (last !== undefined && top < last) last = top;
     let fresh = newest.filter((event) => event.id > (last ?? 0));
     if (last !== undefined && fresh.length === firstEvents)
-      fresh = (await client.list<TimelineEvent>(path, {})).filter((event) => event.id > last);
+      fresh = await client.list<TimelineEvent>(path, { after: String(last) });
     // Of an incident that was not on the board, such as a closed one, only what happened now is news.
     const isNew = newest.some(({ kind }) => kind === "incident.reported");
     if (last === undefined && !isNew) fresh = fresh.sort((a, b) => b.id - a.id).slice(0, 1);

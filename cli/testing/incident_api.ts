@@ -27,9 +27,12 @@ export class IncidentApi extends SseServer {
         : Response.json({ code: "not_found", detail: "Not found" }, { status: 404 });
     for (const ref of [id, `INC-${id}`]) this.answers.set(`/incidents/${ref}`, detail);
     this.answers.set(`/incidents/${id}/events/`, ({ url }) => {
-      const limit = Number(new URL(url).searchParams.get("limit"));
-      const newest = [...(this.events.get(id) ?? [])].reverse();
-      return page(newest.slice(0, limit));
+      const { searchParams: query } = new URL(url);
+      const all = this.events.get(id) ?? [];
+      const after = query.get("after");
+      if (after !== null) return page(all.filter((event) => Number(event.id) > Number(after)));
+      if (query.get("sort") !== "-id") throw new Error("a backdated event would be missing");
+      return page([...all].reverse().slice(0, Number(query.get("limit"))));
     });
   }
 

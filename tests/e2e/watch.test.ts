@@ -72,8 +72,9 @@ function svc(args: string[], env: Record<string, string>, columns?: number): Pro
 const watch = (words: string[], columns?: number) =>
   svc(["incident", "watch", ...words], { SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: token }, columns);
 
-async function note(text: string, { id } = incident): Promise<void> {
-  const { http, body } = await alice.call("POST", `/incidents/${id}/events/`, { description: text });
+async function note(text: string, { id } = incident, at?: Date): Promise<void> {
+  const fields = { description: text, ...(at === undefined ? {} : { at: at.toISOString() }) };
+  const { http, body } = await alice.call("POST", `/incidents/${id}/events/`, fields);
   expect(http, JSON.stringify(body)).toBe(201);
 }
 
@@ -247,11 +248,15 @@ describe("without ID", () => {
     const shows = (pattern: RegExp) => within(`${pattern}`, board.pictures(pattern), 10);
     await shows(/· live/);
     await shows(new RegExp(`^${incident.name} +Active`, "m"));
+    for (let count = 0; count < 10; count += 1) await note(`Note ${count}`);
     const begun = performance.now();
     const reported = await report("Open");
     await shows(new RegExp(`^${reported.name} +Active`, "m"));
     await note("Rolled back");
     await shows(/Rolled back/);
+    // More than ten events are newer, by their times.
+    await note("Backdated", incident, new Date(writer.clock.now().getTime() - 3_600_000));
+    await shows(/Backdated/);
     await close();
     await shows(new RegExp(`^${incident.name} +Closed`, "m"));
     // Without hints, each of them would have taken up to five seconds.
