@@ -246,6 +246,7 @@ test("renegotiation ends the connection", async () => {
   child.stdin.write("R\n");
   child.stdin.flush();
   expect(await new Response(child.stderr).text()).toContain("no renegotiation");
+  expect(failures).toContain("ERR_SSL_NO_RENEGOTIATION");
   expect((await ask(good)).status).toBe(200);
 });
 

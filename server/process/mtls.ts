@@ -89,7 +89,12 @@ export async function listenMtls(
       client.destroy();
       to.destroy();
     };
-    client.on("error", end).on("close", () => {
+    client.on("error", ({ code }: NodeJS.ErrnoException) => {
+      // Such as an attempt to renegotiate.
+      if (code?.startsWith("ERR_SSL")) failed(code, about.address.address);
+      end();
+    });
+    client.on("close", () => {
       open.delete(client);
       end();
     });
@@ -118,6 +123,7 @@ export async function listenMtls(
       if (handshakes.size >= mostHandshakes && oldest) {
         // Not when it closes: several connections may arrive before that.
         handshakes.delete(oldest);
+        failed("too many handshakes", oldest.remoteAddress);
         oldest.destroy();
       }
       handshakes.add(client);

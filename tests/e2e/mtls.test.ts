@@ -135,6 +135,17 @@ test("a failed handshake is logged, and a connection without one is not", async 
   plain.destroy();
 });
 
+test("500 half-open handshakes are closed, and a few lines of the log say why", async () => {
+  await using started = await start(root.certificate);
+  const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: started.mtls }));
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve)));
+  expect((await ask(started.mtls, alice)).status).toBe(200);
+  await Promise.all(closed);
+  await started.says("ERR_TLS_HANDSHAKE_TIMEOUT");
+  const lines = started.said().match(/TLS handshake failed/g) ?? [];
+  expect(lines.length).toBeLessThan(40);
+}, 40_000);
+
 test("unusable authorities are named before anything listens", async () => {
   const leaf = alice.certificate;
   await expect(start(leaf)).rejects.toThrow(
