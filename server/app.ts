@@ -21,6 +21,7 @@ import { refuseUnknownQuery } from "./http/no_query.ts";
 import { SecurityHeaders } from "./http/security_headers.ts";
 import { acceptLargeHeads, isHeadTooLarge, maxRequestBodySize } from "./http/size.ts";
 import { incidentRoutes } from "./incident/routes.ts";
+import { linkRoutes } from "./link/routes.ts";
 import { messageRoutes } from "./message/routes.ts";
 import { openApiRoutes } from "./openapi/routes.ts";
 import { pageAssets } from "./page/routes.ts";
@@ -61,6 +62,7 @@ const apiRoutes = (
     .use(participantRoutes(deps))
     .use(reportRoutes(deps))
     .use(eventRoutes(deps))
+    .use(linkRoutes(deps))
     .use(streamRoutes(deps, streams))
     .use(messageRoutes(deps))
     .use(taskRoutes(deps))

@@ -10,6 +10,8 @@ export type EventKind =
   | "incident.stable"
   | "incident.closed"
   | "incident.reopened"
+  | "incident.linked"
+  | "incident.unlinked"
   | "participant.joined"
   | "participant.left"
   | "participant.deleted"

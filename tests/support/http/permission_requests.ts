@@ -115,6 +115,24 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "POST /incidents/{incident_id}/events/": one((place) => ({
     ...{ path: `${of(place)}/events/`, body: { description: "Seen" } },
   })),
+  "GET /incidents/{incident_id}/links/": one((place) => ({
+    ...{ path: `${of(place)}/links/`, shows: place.linkedTitle },
+  })),
+  "GET /incidents/{incident_id}/links/ of an incident linked with it": (place) =>
+    listed(place, `/incidents/${place.linkedId}/links/`),
+  "POST /incidents/{incident_id}/links/": one((place, world) => ({
+    ...{ path: `${of(place)}/links/`, body: { incident: String(world.openId), kind: "related" } },
+  })),
+  "POST /incidents/{incident_id}/links/ with it": one((place, world) => ({
+    path: `/incidents/${world.openId}/links/`,
+    body: { incident: String(place.incidentId), kind: "duplicate" },
+  })),
+  "DELETE /incidents/{incident_id}/links/{link_id}": one((place) => ({
+    path: `${of(place)}/links/${place.linkId}`,
+  })),
+  "DELETE /incidents/{incident_id}/links/{link_id} of an incident linked with it": one((place) => ({
+    path: `/incidents/${place.linkedId}/links/${place.linkId}`,
+  })),
   "GET /incidents/{incident_id}/stream": one((place) => ({ path: `${of(place)}/stream` })),
   "GET /incidents/{incident_id}/messages/": (place) => listed(place, `${of(place)}/messages/`),
   "POST /incidents/{incident_id}/messages/": one((place) => ({

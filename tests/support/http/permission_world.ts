@@ -10,6 +10,10 @@ import type { TestServer } from "./server.ts";
 export interface Place {
   visibility: Visibility;
   word: string;
+  /** An Open incident that is linked with it. */
+  linkedId: number;
+  linkedTitle: string;
+  linkId: number;
   incidentId: number;
   documentId: number;
   taskId: number;
@@ -120,6 +124,13 @@ async function insertPlace(
     resolveBy: new Date(at.getTime() - 1),
   });
   await db.insert(schema.taskAssignee).values({ taskId, individualId: individuals.scribe! });
+  const linkedId = await insertRow(db, schema.incident, {
+    ...{ title: `linked-${of.n}`, description: "", visibility: "Open", reportedAt: at, ...kind },
+  });
+  const [link] = await db
+    .insert(schema.incidentLink)
+    .values({ incidentId, linkedId, kind: "related", createdAt: at })
+    .returning();
   const [report] = await db
     .insert(schema.statusReport)
     .values({
@@ -139,6 +150,7 @@ async function insertPlace(
     .values({ conversationId: channel!.id, at, text: word, authorId: individuals.scribe });
   return {
     ...{ visibility, word, incidentId, documentId, taskId, reportId: report!.id, scribeId, leftId },
+    ...{ linkedId, linkedTitle: `linked-${of.n}`, linkId: link!.id },
     outsiderId: individuals.outsider!,
     onlyHere: { individualId: onlyHereId, email },
   };

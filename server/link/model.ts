@@ -1,0 +1,40 @@
+import { type Static, t } from "elysia";
+import { type Link, linkSides } from "../../core/incident/link/link.ts";
+import { incidentLinkKinds, incidentStatuses } from "../../drizzle/schema/index.ts";
+import { closed, id, idText, incidentText, instant, listQuery, oneOf, pageOf } from "../http/schema.ts";
+
+export const linkView = t.Object(
+  {
+    id,
+    kind: oneOf(linkSides, { description: "What the other incident is to this one" }),
+    incident: t.Object(
+      { id, name: t.String(), title: t.String(), status: oneOf(incidentStatuses) },
+      { ...closed, description: "The other incident" },
+    ),
+    created_at: instant,
+  },
+  closed,
+);
+
+export const linkPage = pageOf(linkView);
+
+export const linkParams = t.Object({ incident_id: incidentText, link_id: idText }, closed);
+
+const { limit, cursor } = listQuery;
+
+export const linkQuery = t.Object(
+  { limit, cursor, sort: t.Optional(t.String({ description: "`id` (default) or `-id`" })) },
+  closed,
+);
+
+export const newLink = t.Object(
+  {
+    incident: incidentText,
+    kind: oneOf(incidentLinkKinds, { description: "`duplicate`: this incident is a duplicate of the other" }),
+  },
+  closed,
+);
+
+export function viewOf({ createdAt, ...link }: Link): Static<typeof linkView> {
+  return { ...link, created_at: createdAt.toISOString() };
+}

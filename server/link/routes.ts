@@ -1,0 +1,63 @@
+import { Elysia, status, t } from "elysia";
+import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
+import { createLink } from "../../core/incident/link/create.ts";
+import { listLinks } from "../../core/incident/link/list.ts";
+import { removeLink } from "../../core/incident/link/remove.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../http/error.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
+import { listQueryOf } from "../http/schema.ts";
+import { incidentParams } from "../incident/model.ts";
+import { linkPage, linkParams, linkQuery, linkView, newLink, viewOf } from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
+
+/** Other incidents that an incident is related to, or that duplicate it. Only those that the actor may read. */
+export const linkRoutes = (deps: Deps) =>
+  new Elysia({ name: "link", prefix: "/incidents/:incident_id/links" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, params, query }) => {
+        const incidentId = Number(params.incident_id);
+        const page = await listLinks(deps, actor, { ...listQueryOf(query), incidentId });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      { actor: true, params: incidentParams, query: linkQuery, response: { 200: linkPage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, params, body, request }) => {
+        const incidentId = Number(params.incident_id);
+        const { incident, kind } = body;
+        const linkedId = isIncidentName(incident) ? await idOfName(deps, incident) : Number(incident);
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const link = await createLink(context, actor, { incidentId, linkedId, kind });
+            return { headers: {}, body: viewOf(link) };
+          },
+          async (link) => {
+            await seeIncident(deps, actor, incidentId);
+            await seeIncident(deps, actor, link.incident.id);
+          },
+        );
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, params: incidentParams, body: newLink },
+        response: { 201: linkView, ...refusals, 409: problemSchema, 422: problemSchema },
+      },
+    )
+    .delete(
+      "/:link_id",
+      async ({ actor, params }) => {
+        const ids = { incidentId: Number(params.incident_id), linkId: Number(params.link_id) };
+        await removeLink(deps, actor, ids);
+        return status(204, undefined);
+      },
+      { actor: true, params: linkParams, response: { 204: t.Void(), ...refusals } },
+    );
