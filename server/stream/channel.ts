@@ -48,9 +48,11 @@ export class Channel {
 
   /** Follows from `cursor` on. The caller has checked that the actor may read the incident. */
   add(connection: Connection, cursor: number): void {
-    const follower = { connection, cursor, isLive: false };
+    // Nothing to catch up with: whatever comes after the tail is sent to all. Its access was checked at this tail.
+    const isLive = cursor === this.#tail && this.#hasLive;
+    const follower = { connection, cursor, isLive };
     this.#followers.set(connection, follower);
-    void this.#catchUp(follower);
+    if (!isLive) void this.#catchUp(follower);
   }
 
   remove(connection: Connection): void {
@@ -61,7 +63,7 @@ export class Channel {
   wake(): Promise<void> {
     this.#hints += 1;
     if (this.#reading) this.#again = true;
-    else if (this.#live().length > 0) {
+    else if (this.#hasLive) {
       this.#reading = this.#readAll().finally(() => {
         this.#reading = undefined;
       });
@@ -82,6 +84,11 @@ export class Channel {
     }
   }
 
+  get #hasLive(): boolean {
+    for (const { isLive } of this.#followers.values()) if (isLive) return true;
+    return false;
+  }
+
   #live(): Follower[] {
     return [...this.#followers.values()].filter(({ isLive }) => isLive);
   }
@@ -93,7 +100,7 @@ export class Channel {
         let isMore = await this.#readOnce(false);
         while (isMore) isMore = await this.#readOnce(true);
         await Bun.sleep(gatherMilliseconds);
-      } while (this.#again && this.#live().length > 0);
+      } while (this.#again && this.#hasLive);
     } catch (error) {
       // The next hint or check reads again: nothing is lost but time.
       this.context.log.debug({ err: error, incident_id: this.incidentId }, "could not read new events");
@@ -175,11 +182,11 @@ export class Channel {
         connection.send(encode(texts));
         continue;
       }
-      const live = this.#live();
-      if (live.length === 0) this.#tail = follower.cursor;
+      const hasLive = this.#hasLive;
+      if (!hasLive) this.#tail = follower.cursor;
       if (hints === this.#hints && follower.cursor >= this.#tail) break;
       // The live followers are ahead, or the events that they were sent are gone after a restore.
-      if (live.length > 0) await this.wake();
+      if (hasLive) await this.wake();
     }
     follower.isLive = true;
   }
