@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { accessRoutes } from "./access/routes.ts";
+import { affectedRoutes } from "./affected/routes.ts";
 import { authorityRoutes } from "./authority/routes.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
@@ -63,6 +64,7 @@ const apiRoutes = (
     .use(reportRoutes(deps))
     .use(eventRoutes(deps))
     .use(linkRoutes(deps))
+    .use(affectedRoutes(deps))
     .use(streamRoutes(deps, streams))
     .use(messageRoutes(deps))
     .use(taskRoutes(deps))

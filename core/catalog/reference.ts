@@ -11,6 +11,8 @@ const names: Readonly<Record<string, string>> = {
   document_incident_type: "a document's incident types",
   document_term: "a document's terms",
   incident: "an incident",
+  incident_application: "an incident",
+  incident_service: "an incident",
   incident_type: "an incident type",
   incident_type_template: "an incident type's templates",
   individual_incident_priority: "an individual's priorities",

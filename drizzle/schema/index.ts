@@ -12,6 +12,7 @@ export * from "./event.ts";
 export * from "./flow_step.ts";
 export * from "./idempotency_key.ts";
 export * from "./incident.ts";
+export * from "./incident_affected.ts";
 export * from "./incident_link.ts";
 export * from "./incident_type.ts";
 export * from "./individual.ts";

@@ -12,6 +12,7 @@ export type EventKind =
   | "incident.reopened"
   | "incident.linked"
   | "incident.unlinked"
+  | "incident.affects"
   | "participant.joined"
   | "participant.left"
   | "participant.deleted"

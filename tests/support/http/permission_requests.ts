@@ -133,6 +133,10 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "DELETE /incidents/{incident_id}/links/{link_id} of an incident linked with it": one((place) => ({
     path: `/incidents/${place.linkedId}/links/${place.linkId}`,
   })),
+  "GET /incidents/{incident_id}/affected/": one((place) => ({ path: `${of(place)}/affected/` })),
+  "PUT /incidents/{incident_id}/affected/": one((place) => ({
+    ...{ path: `${of(place)}/affected/`, body: { service_ids: [], application_ids: [] } },
+  })),
   "GET /incidents/{incident_id}/stream": one((place) => ({ path: `${of(place)}/stream` })),
   "GET /incidents/{incident_id}/messages/": (place) => listed(place, `${of(place)}/messages/`),
   "POST /incidents/{incident_id}/messages/": one((place) => ({

@@ -1,0 +1,111 @@
+import { and, asc, eq, inArray, isNull } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { application, incidentApplication, incidentService, service } from "../../../drizzle/schema/index.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+import type { Actor, Context } from "../../context.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { recordEvent } from "../timeline/event.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
+
+interface Named {
+  id: number;
+  name: string;
+}
+
+/** What an incident affects, from the catalog. */
+export interface Affected {
+  services: Named[];
+  applications: Named[];
+}
+
+/** The most services, and the most applications, of one incident. */
+export const mostAffected = 100;
+
+/** @throws NotFound when the actor may not read the incident */
+export async function getAffected(context: Context, actor: Actor, incidentId: number): Promise<Affected> {
+  await seeIncident(context, actor, incidentId);
+  return affectedOf(context.db, actor, incidentId);
+}
+
+async function affectedOf(db: Database | Transaction, actor: Actor, id: number): Promise<Affected> {
+  const services = await db
+    .select({ id: service.id, name: service.name })
+    .from(incidentService)
+    .innerJoin(service, eq(service.id, incidentService.serviceId))
+    .where(and(eq(incidentService.incidentId, id), maySee(actor, id)))
+    .orderBy(asc(service.name), asc(service.id));
+  const applications = await db
+    .select({ id: application.id, name: application.name })
+    .from(incidentApplication)
+    .innerJoin(application, eq(application.id, incidentApplication.applicationId))
+    .where(and(eq(incidentApplication.incidentId, id), maySee(actor, id)))
+    .orderBy(asc(application.name), asc(application.id));
+  return { services, applications };
+}
+
+/**
+ * Replaces what an incident affects. Anyone who may read it may do so; the timeline tells of what has changed.
+ *
+ * @throws NotFound when the actor may not read the incident
+ * @throws InvalidInput for a service or application that does not exist
+ */
+export async function setAffected(
+  { db, clock }: Context,
+  actor: Actor,
+  wanted: { incidentId: number; serviceIds: readonly number[]; applicationIds: readonly number[] },
+): Promise<Affected> {
+  const { incidentId } = wanted;
+  const serviceIds = [...new Set(wanted.serviceIds)].sort((a, b) => a - b);
+  const applicationIds = [...new Set(wanted.applicationIds)].sort((a, b) => a - b);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incidentId);
+    const before = await affectedOf(tx, actor, incidentId);
+    const isSame = (had: Named[], ids: number[]) =>
+      had.length === ids.length && had.every(({ id }) => ids.includes(id));
+    if (isSame(before.services, serviceIds) && isSame(before.applications, applicationIds)) return before;
+    await requireServices(tx, serviceIds);
+    await requireApplications(
+      tx,
+      applicationIds.filter((id) => !before.applications.some((had) => had.id === id)),
+    );
+    await tx.delete(incidentService).where(eq(incidentService.incidentId, incidentId));
+    await tx.delete(incidentApplication).where(eq(incidentApplication.incidentId, incidentId));
+    if (serviceIds.length > 0)
+      await tx.insert(incidentService).values(serviceIds.map((serviceId) => ({ incidentId, serviceId })));
+    if (applicationIds.length > 0)
+      await tx
+        .insert(incidentApplication)
+        .values(applicationIds.map((applicationId) => ({ incidentId, applicationId })));
+    const after = await affectedOf(tx, actor, incidentId);
+    const names = [...after.services, ...after.applications].map(({ name }) => name);
+    await recordEvent(tx, {
+      ...{ incidentId, at, actor: actor.user, kind: "incident.affects" },
+      description: names.length === 0 ? "Affects nothing in the catalog" : `Affects: ${names.join(", ")}`,
+      data: { service_ids: serviceIds, application_ids: applicationIds },
+    });
+    return after;
+  });
+}
+
+async function requireServices(tx: Transaction, ids: number[]): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = await tx
+    .select({ id: service.id })
+    .from(service)
+    .where(inArray(service.id, ids))
+    .orderBy(asc(service.id))
+    .for("key share");
+  if (rows.length !== ids.length) throw new InvalidInput("service_ids", "There is no such service");
+}
+
+async function requireApplications(tx: Transaction, ids: number[]): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = await tx
+    .select({ id: application.id })
+    .from(application)
+    .where(and(inArray(application.id, ids), isNull(application.deletedAt)))
+    .orderBy(asc(application.id))
+    .for("key share");
+  if (rows.length !== ids.length) throw new InvalidInput("application_ids", "There is no such application");
+}
