@@ -1,4 +1,4 @@
-/** A column of a table for people. Headers are in capitals. */
+/** A column of a table for people. */
 export interface Column {
   header: string;
   /** May be cut, with an ellipsis, down to 10 columns. */
@@ -20,7 +20,7 @@ export function table(
   width?: number,
 ): string {
   let columns = header.map((one, at) => ({ ...(typeof one === "string" ? { header: one } : one), at }));
-  const all = [columns.map((column) => column.header.toUpperCase()), ...rows];
+  const all = [columns.map((column) => column.header), ...rows];
   let widths = all[0]!.map((_, at) => Math.max(...all.map((row) => Bun.stringWidth(row[at] ?? ""))));
   if (width !== undefined) ({ columns, widths } = fit(columns, widths, width));
   const line = (row: readonly string[]) =>
