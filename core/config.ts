@@ -206,6 +206,19 @@ export const variables = {
     optional({ pattern: "^[A-Za-z0-9-]+$", description: "the name of a header, such as Client-Cert" }),
     "The header in which trusted proxies forward client certificates, and which they remove from requests of clients: Client-Cert (RFC 9440), or any name for nginx's escaped PEM. Needs --proxy-headers",
   ),
+  mtlsUrl: variable(
+    "SVC_MTLS_URL",
+    optional({
+      pattern: "^https://[^\\s/@?#]+/?$",
+      description: "an https address without path, user and query, such as https://svc.example.com:8443",
+    }),
+    "The address at which clients authenticate with certificates (by default the host of SVC_PUBLIC_URL and --mtls-port)",
+  ),
+  certificateLifetime: variable(
+    "SVC_CERTIFICATE_LIFETIME",
+    Type.Integer({ default: 604_800, minimum: 60, maximum: 2_592_000 }),
+    "Seconds for which `svc login --certificate` signs in; within them, certificates are renewed without a browser",
+  ),
   keySecret: secret(
     "SVC_KEY_SECRET",
     Type.Optional(Type.String({ minLength: 32 })),
@@ -338,7 +351,14 @@ export function parseConfig(environment: Environment): { config: Config; faults:
     values[key] = fault ? Value.Default(variable.schema, undefined) : value;
   }
   const config = values as Config;
-  return { config: Object.freeze({ ...config, publicUrl: originOf(config.publicUrl) }), faults };
+  return {
+    config: Object.freeze({
+      ...config,
+      publicUrl: originOf(config.publicUrl),
+      mtlsUrl: config.mtlsUrl && originOf(config.mtlsUrl),
+    }),
+    faults,
+  };
 }
 
 /** As browsers write it: without the scheme's default port. */

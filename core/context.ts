@@ -28,6 +28,9 @@ export interface Identity {
 export interface Actor extends Identity {
   kind: "user";
   admin: boolean;
+  /** The row of `token`: of the access token, or of the sign-in that a certificate belongs to. */
   tokenId: string;
   expiresAt: Date;
+  /** Set if a client certificate of ours authenticated the request. `sha256` is in base64url. */
+  certificate?: { sha256: string };
 }

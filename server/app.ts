@@ -3,6 +3,7 @@ import { accessRoutes } from "./access/routes.ts";
 import { affectedRoutes } from "./affected/routes.ts";
 import { authorityRoutes } from "./authority/routes.ts";
 import { catalog } from "./catalog/all.ts";
+import { certificateRoutes } from "./certificate/routes.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
 import type { Deps, Listener } from "./deps.ts";
@@ -72,6 +73,7 @@ const apiRoutes = (
     .use(accessRoutes(deps))
     .use(weepRoutes(deps))
     .use(authorityRoutes(deps))
+    .use(certificateRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));

@@ -18,6 +18,7 @@ beforeAll(async () => {
   server = await startTestServer({
     pluginDocument: "markdown",
     pluginCredential: "postgresql-role,aws-web-identity",
+    mtlsUrl: "https://svc.example.com:8443",
   });
   world = await createWorld(server);
 });

@@ -32,6 +32,8 @@ export interface SigningAuthority {
 
 export const authorityNamePattern = "^[a-z0-9]+(-[a-z0-9]+)*$";
 export const longestAuthorityName = 60;
+/** The X.509 authority whose certificates stand for users of this service. No access role may sign with it. */
+export const clientAuthority = "client";
 /** Servers must fetch the trusted keys at least this often. */
 export const overlapSeconds = 24 * 3600;
 /** The longest lease, with some room. */

@@ -1,5 +1,5 @@
-import { and, gt, inArray, like, sql } from "drizzle-orm";
-import { accessLease } from "../../drizzle/schema/index.ts";
+import { and, eq, gt, inArray, isNotNull, like, sql } from "drizzle-orm";
+import { accessLease, clientCertificate, token } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
 /** The handle of a lease with a certificate: the signing key and, unless it is the lease's id, the serial number. */
@@ -37,4 +37,20 @@ export async function revokedCertificates({ db }: Pick<Context, "db">): Promise<
     const [keyId, serial = ""] = handle!.slice(prefix.length).split("/");
     return { leaseId, keyId: Number(keyId), serial, revokedAt: (at ?? dueAt)! };
   });
+}
+
+/** The client certificates that were revoked and have not expired yet. */
+export async function revokedClientCertificates({
+  db,
+}: Pick<Context, "db">): Promise<Omit<RevokedCertificate, "leaseId">[]> {
+  const rows = await db
+    .select({
+      ...{ keyId: clientCertificate.authorityKeyId, serial: clientCertificate.serial },
+      revokedAt: token.revokedAt,
+    })
+    .from(clientCertificate)
+    .innerJoin(token, eq(token.jti, clientCertificate.jti))
+    .where(and(isNotNull(token.revokedAt), gt(clientCertificate.expiresAt, sql`statement_timestamp()`)))
+    .orderBy(clientCertificate.id);
+  return rows.map(({ revokedAt, ...row }) => ({ ...row, revokedAt: revokedAt! }));
 }

@@ -3,6 +3,7 @@ export * from "./application.ts";
 export * from "./audit_log.ts";
 export * from "./authority.ts";
 export * from "./challenge.ts";
+export * from "./client_certificate.ts";
 export * from "./conversation.ts";
 export * from "./cost.ts";
 export * from "./delivery.ts";

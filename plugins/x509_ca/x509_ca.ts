@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import {
   authorityNamePattern,
+  clientAuthority,
   longestAuthorityName,
   signingAuthority,
 } from "../../core/authority/authority.ts";
@@ -22,8 +23,10 @@ const userPlaceholder = "{user}";
 
 const roleSchema = Type.Object({
   authority: Type.String({
-    ...{ default: "default", maxLength: longestAuthorityName, pattern: authorityNamePattern },
-    description: "the authority that signs: servers may trust one and not another",
+    ...{ default: "default", maxLength: longestAuthorityName },
+    // A lease of the other one would sign in its holder, unseen by `svc certificates list`.
+    pattern: `^(?!${clientAuthority}$)${authorityNamePattern.slice(1)}`,
+    description: `the authority that signs, except ${clientAuthority}: servers may trust one and not another`,
   }),
   uri: Type.Optional(
     Type.String({

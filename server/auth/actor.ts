@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import { type AnyElysia, Elysia } from "elysia";
-import { certificateThumbprint } from "../../core/auth/certificate/identify.ts";
+import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
 import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Actor } from "../../core/context.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
@@ -54,7 +54,7 @@ export const actorMacro = (deps: Deps) => {
       if (!reads(request)) refuseOtherSites(deps.config, request);
       return certificates.identify(chain, request, server);
     }
-    const { actor, bound } = await verifyToken(deps, token, chain && certificateThumbprint(chain[0]!));
+    const { actor, bound } = await verifyToken(deps, token, chain && thumbprintOf(chain[0]!));
     if (bound && chain) await certificates.requireCurrent(chain, request, server);
     return actor;
   };

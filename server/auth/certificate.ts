@@ -1,5 +1,6 @@
 import type { Server } from "bun";
-import { certificateThumbprint, identifyCertificate } from "../../core/auth/certificate/identify.ts";
+import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
+import { identifyCertificate } from "../../core/auth/certificate/identify.ts";
 import { type CertificateReason, RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
 import type { Actor } from "../../core/context.ts";
 import { plainAddress } from "../../platform/address.ts";
@@ -77,7 +78,7 @@ export class PresentedCertificates {
     this.deps.log.warn(
       {
         reason,
-        certificate: chain && certificateThumbprint(chain[0]!),
+        certificate: chain && thumbprintOf(chain[0]!),
         address: addressOf(this.deps, request, server),
       },
       "client certificate refused",

@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import { Elysia, status, t } from "elysia";
-import { certificateThumbprint } from "../../core/auth/certificate/identify.ts";
+import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
 import { createChallenge } from "../../core/auth/challenge/create.ts";
 import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
 import {
@@ -104,7 +104,7 @@ export function challengeRoutes(deps: Deps) {
     const verifier = verifierOf(seen.authorization);
     const { signal } = request;
     const chain = certificates.chainOf(request, server);
-    const certificate = chain && certificateThumbprint(chain[0]!);
+    const certificate = chain && thumbprintOf(chain[0]!);
     return answer(
       await pollChallenge(pollContext, {
         ...{ token, verifier, address, addressBucket, certificate, seen, wait, signal },

@@ -37,6 +37,7 @@ const tags: Readonly<Record<string, string>> = {
   Healthcheck: "Whether this process can serve requests",
   Whoami: "Who an access token belongs to",
   Tokens: "Access tokens",
+  Certificates: "Client certificates, which authenticate over mutual TLS",
   "Well-known": "Public keys that verify our tokens",
   Noauth: "Sign-in from a terminal: the challenge protocol",
 };

@@ -112,6 +112,7 @@ test("every idempotent POST documents the Idempotency-Key header", () => {
     "/access/leases",
     "/access/leases/{lease_id}/renew",
     "/api/v1/get_credentials",
+    "/certificates",
   ]);
 });
 

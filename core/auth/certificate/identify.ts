@@ -5,6 +5,7 @@ import type { Config } from "../../config.ts";
 import type { Actor, Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
 import type { OrganisationAuthorities } from "./authorities.ts";
+import { findClientCertificate, thumbprintOf } from "./certificate.ts";
 import { type VerifiedChain, verifyChain } from "./chain.ts";
 import { RefusedCertificate } from "./refusal.ts";
 
@@ -20,11 +21,6 @@ export interface CertificateContext extends Context {
   organisation: OrganisationAuthorities;
 }
 
-/** SHA-256 of a certificate in DER, as in `x5t#S256` (RFC 8705, 3.1). */
-export function certificateThumbprint(der: Uint8Array): string {
-  return new Bun.CryptoHasher("sha256").update(der).digest("base64url");
-}
-
 /**
  * Returns the user of a client certificate: the first of `chain` (DER), whose key the client has proved to hold.
  * @throws RefusedCertificate
@@ -34,6 +30,10 @@ export async function identifyCertificate(
   chain: readonly Uint8Array[],
 ): Promise<Actor> {
   const { clock, config } = context;
+  // Ours need no chain: nobody else has a certificate of that hash.
+  const found = await findClientCertificate(context, thumbprintOf(chain[0]!));
+  if ("actor" in found) return found.actor;
+  if (found.refused !== "unknown") throw new RefusedCertificate(found.refused);
   const verified = await verifyOnce(context, chain);
   const now = clock.now();
   if (now < verified.notBefore) throw new RefusedCertificate("not yet valid");

@@ -139,7 +139,10 @@ export function parseP256PublicKey(pem: string): Buffer {
   const [, base64] =
     /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]{1,500})-----END PUBLIC KEY-----\s*$/.exec(pem) ?? [];
   if (base64 === undefined) throw refused("it is not in PEM (BEGIN PUBLIC KEY)");
-  const der = Buffer.from(base64, "base64");
+  return assertP256(Buffer.from(base64, "base64"), refused);
+}
+
+function assertP256(der: Buffer, refused: (why: string) => InvalidInput): Buffer {
   let key: KeyObject;
   try {
     key = createPublicKey({ key: der, format: "der", type: "spki" });
@@ -151,6 +154,35 @@ export function parseP256PublicKey(pem: string): Buffer {
   if (!key.export({ type: "spki", format: "der" }).equals(der))
     throw refused("it is not encoded canonically");
   return der;
+}
+
+/** Characters of a request for a certificate: one with a P-256 key and a few extensions has fewer than a thousand. */
+export const longestCertificateRequest = 4000;
+
+/**
+ * Reads a certificate signing request (RFC 2986) in PEM, and verifies that its sender has the private key. Returns the
+ * public key, DER. Nothing else in the request counts: the server chooses the subject and the extensions.
+ *
+ * @throws InvalidInput for any other request, or a key that is not P-256
+ */
+export async function parseCertificateRequest(pem: string): Promise<Buffer> {
+  const refused = (why: string) => new InvalidInput("csr", `The certificate request is refused: ${why}`);
+  const [, base64] =
+    /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----\s+([A-Za-z0-9+/=\s]+)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/.exec(
+      pem,
+    ) ?? [];
+  if (base64 === undefined || pem.length > longestCertificateRequest)
+    throw refused("it is not a single request in PEM (BEGIN CERTIFICATE REQUEST)");
+  let request: InstanceType<typeof x509.Pkcs10CertificateRequest>;
+  try {
+    request = new x509.Pkcs10CertificateRequest(Buffer.from(base64, "base64"));
+  } catch {
+    throw refused("it cannot be read");
+  }
+  const key = assertP256(Buffer.from(request.publicKey.rawData), (why) => refused(`of its key, ${why}`));
+  // The library throws for signature algorithms that it does not know.
+  if (!(await request.verify().catch(() => false))) throw refused("its signature does not fit its key");
+  return key;
 }
 
 /** Whether the name constraints of an authority permit this e-mail address. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { after } from "../../../platform/clock.ts";
 import type { Context } from "../../context.ts";
 import { databaseNow, trustedAuthorities } from "../authority.ts";
-import { revokedCertificates } from "../revoked.ts";
+import { revokedCertificates, revokedClientCertificates } from "../revoked.ts";
 
 /** The clocks of servers may be behind. */
 const backdatedSeconds = 300;
@@ -31,11 +31,13 @@ export async function x509RevocationLists(
 ): Promise<X509RevocationLists | undefined> {
   const keys = await trustedAuthorities(context, "x509", name);
   if (keys.length === 0) return undefined;
-  const [certificates, now, { signX509RevocationList }] = await Promise.all([
+  const [ofLeases, ofClients, now, { signX509RevocationList }] = await Promise.all([
     revokedCertificates(context),
+    revokedClientCertificates(context),
     databaseNow(context.db),
     import("./certificate.ts"),
   ]);
+  const certificates = [...ofLeases, ...ofClients];
   const seconds = Math.floor(now.getTime() / 1000);
   const at = after(now, -backdatedSeconds);
   const hash = createHash("sha256").update(String(Math.floor(seconds / renewedSeconds)));

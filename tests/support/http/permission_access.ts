@@ -1,7 +1,10 @@
 import { eq } from "drizzle-orm";
+import { clientAuthority, signingAuthority } from "../../../core/authority/authority.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
 import { type AccessTarget, startAccessTarget } from "../domain/access_target.ts";
+import { newCertificateRequest } from "../domain/certificate_request.ts";
 import { type FakeSts, startFakeSts } from "../domain/fake_sts.ts";
 import type { Prepare } from "./permission_catalog.ts";
 import { users, type World } from "./permission_world.ts";
@@ -56,6 +59,18 @@ async function insertLease(world: World, userName: string): Promise<number> {
     })
     .returning({ id: schema.accessLease.id });
   return row!.id;
+}
+
+/** A client certificate of somebody else. Returns its serial number. */
+async function insertCertificate({ server }: World): Promise<string> {
+  const { id } = await signingAuthority(server, "x509", clientAuthority);
+  const [jti, at, later] = [crypto.randomUUID(), server.clock.now(), after(server.clock.now(), 3600)];
+  await server.db.insert(schema.token).values({ jti, userName: elsewhere, issuedAt: at, expiresAt: later });
+  const serial = jti.replaceAll("-", "");
+  await server.db
+    .insert(schema.clientCertificate)
+    .values({ sha256: jti, serial, jti, authorityKeyId: id, createdAt: at, expiresAt: later });
+  return serial;
 }
 
 /** A role with a request and a lease, which no plugin knows of. */
@@ -171,6 +186,19 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
     });
     return { path: `/access/authority_keys/${body.id}` };
   },
+  "GET /certificates/ of others": async (world) => {
+    await insertCertificate(world);
+    return { path: "/certificates/", shows: elsewhere };
+  },
+  "POST /certificates/": async (world, role) => ({
+    path: "/certificates/",
+    body: { csr: newCertificateRequest() },
+    // Only a new sign-in may ask for one.
+    ...(role === "nobody" ? {} : { as: await world.signIn(role) }),
+  }),
+  "DELETE /certificates/{serial} of somebody else": async (world) => ({
+    path: `/certificates/${await insertCertificate(world)}`,
+  }),
   "GET /access/leases/ of others": async (world) => {
     await insertLease(world, elsewhere);
     return { path: "/access/leases/", shows: elsewhere };

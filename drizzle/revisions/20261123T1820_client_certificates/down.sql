@@ -1,0 +1,4 @@
+-- Reverts: client certificates
+
+-- svc: data-loss table client_certificate
+DROP TABLE "client_certificate";
