@@ -60,6 +60,37 @@ const incident: Group = {
     close: () => import("./commands/incident/close.ts"),
     reopen: () => import("./commands/incident/reopen.ts"),
     edit: () => import("./commands/incident/edit.ts"),
+    join: () => import("./commands/incident/join.ts"),
+    leave: () => import("./commands/incident/leave.ts"),
+    add: () => import("./commands/incident/add.ts"),
+    remove: () => import("./commands/incident/remove.ts"),
+    role: {
+      summary: "Take, give and drop roles",
+      commands: {
+        take: () => import("./commands/incident/role/take.ts"),
+        give: () => import("./commands/incident/role/give.ts"),
+        drop: () => import("./commands/incident/role/drop.ts"),
+      },
+    },
+    task: {
+      summary: "Manage the tasks of an incident",
+      commands: {
+        list: () => import("./commands/incident/task/list.ts"),
+        add: () => import("./commands/incident/task/add.ts"),
+        done: () => import("./commands/incident/task/done.ts"),
+        reopen: () => import("./commands/incident/task/reopen.ts"),
+        assign: () => import("./commands/incident/task/assign.ts"),
+      },
+    },
+    doc: {
+      summary: "Manage the documents of an incident",
+      commands: {
+        list: () => import("./commands/incident/doc/list.ts"),
+        new: () => import("./commands/incident/doc/new.ts"),
+        open: () => import("./commands/incident/doc/open.ts"),
+        edit: () => import("./commands/incident/doc/edit.ts"),
+      },
+    },
   },
 };
 

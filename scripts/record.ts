@@ -32,6 +32,10 @@ const steps: readonly Step[] = [
     upper: /Next: svc incident watch INC-44\n\$ $/,
   },
   {
+    types: "svc incident add bob",
+    upper: /add bob\n.*Checkout is down\n\$ $/,
+  },
+  {
     types: 'svc incident note "The release of 11:40 is the cause"',
     upper: /11:40[^\n]*\n.*Checkout is down\n\$ $/,
     lower: /The release of 11:40 is the cause\n.* · Active/,

@@ -50,3 +50,59 @@ export const textArgs = (what: string) =>
       description: `Write ${what} in your editor (VISUAL, or else EDITOR)`,
     },
   }) as const;
+
+const roleNames = "commander, scribe, liaison, participant, reporter, observer";
+
+/** With which role somebody takes part. */
+export const roleArg = {
+  role: {
+    type: "enum",
+    metavar: "ROLE",
+    description: "With this role (default: participant)",
+    choices: ["commander", "scribe", "liaison", "participant", "reporter", "observer"],
+  },
+} as const;
+
+export const usersArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "USER",
+    description: "Who. A first word such as INC-7 names the incident",
+  },
+} as const;
+
+export const roleWordArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "ROLE",
+    description: `${roleNames}. A first word such as INC-7 names the incident`,
+  },
+} as const;
+
+export const roleUserArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "USER",
+    description: `Who, and then the role: ${roleNames}. A first word such as INC-7 names the incident`,
+  },
+} as const;
+
+export const tasksArg = {
+  tasks: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "TASK",
+    description: "The numbers of the tasks",
+  },
+} as const;
+
+export const docArg = {
+  doc: { type: "positional", metavar: "DOCUMENT", description: "The number or name of the document" },
+} as const;

@@ -25,11 +25,15 @@ export interface Written {
   path?: string;
 }
 
-/** The words of a command line: the incident, if the first of several names one, and the text. */
-export function splitWords(words: readonly string[] | undefined, incident: string | undefined) {
+/**
+ * The words of a command line: the incident, if the first one names it, and the text. At least so many words are text:
+ * a single word is not taken for the incident.
+ */
+export function splitWords(words: readonly string[] | undefined, incident: string | undefined, least = 1) {
   const given = words ?? [];
   const [first] = given;
-  const isNamed = incident === undefined && first !== undefined && given.length > 1 && isIncidentId(first);
+  const isNamed =
+    incident === undefined && first !== undefined && given.length > least && isIncidentId(first);
   const rest = isNamed ? given.slice(1) : given;
   return { incident: isNamed ? first : incident, words: rest };
 }

@@ -64,3 +64,34 @@ function calendar(text: string): Date | undefined {
     Number(second),
   );
 }
+
+/**
+ * A time in the future as people type it: in how long (`2h`, `1d`), the next such time of day, a day (its end), or a time
+ * with or without a zone.
+ *
+ * @throws UsageError that names the option
+ */
+export function parseDue(option: string, text: string, now: Date): Date {
+  const word = text.trim().replace(/^(?:\+|in )/, "");
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(word);
+  const at = later(word, now) ?? nextTimeOfDay(word, now) ?? calendar(isDay ? `${word} 23:59:59` : word);
+  if (at === undefined || Number.isNaN(at.getTime()) || at.getUTCFullYear() > 9999) {
+    throw new UsageError(
+      `${option}: "${printable(text, 60)}" is not a time such as 2h, 3d, 17:00, 2026-11-20 or 2026-11-20T14:05:00Z`,
+    );
+  }
+  if (at < now) throw new UsageError(`${option}: ${printable(text, 60)} is in the past`);
+  return at;
+}
+
+function later(text: string, now: Date): Date | undefined {
+  const past = text === "now" || /ago|^-/.test(text) ? undefined : ago(text, now);
+  return past && new Date(2 * now.getTime() - past.getTime());
+}
+
+function nextTimeOfDay(text: string, now: Date): Date | undefined {
+  const at = timeOfDay(text, now);
+  if (at === undefined) return undefined;
+  if (at < now) at.setDate(at.getDate() + 1);
+  return at;
+}

@@ -1,0 +1,237 @@
+import * as fs from "node:fs";
+import { Conflict, NotFound } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { type Column, table } from "../table.ts";
+import { printable, printableLines } from "../text.ts";
+import { draftKey, removeDraft } from "./drafts.ts";
+import { editDraft } from "./editor.ts";
+import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { linkText, widthOf } from "./incident_text.ts";
+import { done, incidentOf, sending, splitWords, type Written } from "./incident_write.ts";
+import { checkText, readText } from "./written_text.ts";
+
+export interface Document {
+  id: number;
+  name: string;
+  description: string;
+  resource_type: string;
+  plugin_slug: string | null;
+  weblink: string | null;
+  incident_id: number | null;
+  version: number;
+}
+
+interface Content {
+  text: string;
+  version: string | null;
+}
+
+interface Common {
+  incident?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** Characters; the limit of the server. */
+const longestContent = 1_000_000;
+
+const columns: Column[] = [
+  { header: "ID" },
+  { header: "TYPE", leaveOut: 1 },
+  { header: "NAME", flexible: true },
+  { header: "LINK", leaveOut: 2 },
+];
+
+/** `svc incident doc list` */
+export async function docListCommand({ id, server, json }: { id?: string } & Common, io: Io): Promise<void> {
+  const items = await IncidentClient.within(io, server, async (client) =>
+    documentsOf(client, await client.resolve(id)),
+  );
+  if (json) {
+    io.stdout.write(`${JSON.stringify({ items })}\n`);
+    return;
+  }
+  if (items.length === 0) {
+    io.stderr.write("No documents found.\n");
+    return;
+  }
+  const rows = items.map((one) => [
+    ...[String(one.id), printable(one.resource_type, 40), printable(one.name)],
+    one.weblink === null ? "" : printable(one.weblink),
+  ]);
+  io.stdout.write(table(columns, rows, widthOf(io.stdout)));
+}
+
+export interface DocNewOptions extends Common {
+  words?: string[];
+  type: string;
+  link?: string;
+  file?: string;
+  editor?: boolean;
+}
+
+/** `svc incident doc new` */
+export async function docNewCommand(options: DocNewOptions, io: Io): Promise<void> {
+  const { type, link, file, editor, server, json } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const name = words.join(" ").trim();
+  if (name === "") throw new UsageError("missing argument: NAME");
+  if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
+  const incident = await incidentOf(io, server, typed);
+  const text = await newText(io, file, editor);
+  const again = `svc incident doc new -i ${incident.name} ${quoted(name)} --type ${quoted(type)}`;
+  const work = async () =>
+    IncidentClient.within(io, server, async (client) => {
+      const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
+      const created = await client.post<Document>("/documents/", body, { key: text?.key });
+      if (text !== undefined) {
+        const before = await client.call<Content>("GET", `/documents/${created.id}/content`).catch(ifNone);
+        const content = { text: text.text, version: before?.version ?? null };
+        await client.call("PUT", `/documents/${created.id}/content`, content);
+      }
+      return created;
+    });
+  const created = text === undefined ? await work() : await sending(io, "document", text, again, work);
+  done(io, incident, json, created);
+  if (!json) io.stdout.write(`${created.id}\n`);
+}
+
+async function newText(
+  io: Io,
+  file: string | undefined,
+  editor: boolean | undefined,
+): Promise<Written | undefined> {
+  if (file !== undefined) {
+    const text = checkText(await readText(io, file, "document"), "document", longestContent);
+    const key = file === "-" ? undefined : draftKey(io.env, file);
+    return { text, key: key ?? crypto.randomUUID(), path: key && file };
+  }
+  if (!editor) return undefined;
+  const { text, draft } = await editDraft(io, "document", "");
+  if (text.trim() === "") {
+    removeDraft(io.env, draft.path);
+    return undefined;
+  }
+  return { text: checkText(text, "document", longestContent), key: draft.key, path: draft.path };
+}
+
+/** A document has no text yet. */
+function ifNone(error: unknown): undefined {
+  if (error instanceof Conflict || error instanceof NotFound) return undefined;
+  throw error;
+}
+
+/** `svc incident doc open` */
+export async function docOpenCommand(options: { doc: string } & Common, io: Io): Promise<void> {
+  const { doc, incident, server, json } = options;
+  const { found, content } = await IncidentClient.within(io, server, async (client) => {
+    const found = await findDocument(client, doc, incident);
+    const content = await client.call<Content>("GET", `/documents/${found.id}/content`).catch((error) => {
+      // Its text is elsewhere, and its link leads there.
+      if (found.weblink !== null && ifNone(error) === undefined) return undefined;
+      throw error;
+    });
+    return { found, content };
+  });
+  if (json) {
+    io.stdout.write(`${JSON.stringify({ ...found, content: content ?? null })}\n`);
+    return;
+  }
+  if (content === undefined) {
+    io.stdout.write(`${linkText(printable(found.weblink!), found.weblink!, io)}\n`);
+    return;
+  }
+  // Other programs get the text as it is.
+  const text = io.stdout.isTTY ? printableLines(content.text).join("\n") : content.text.replace(/\n$/, "");
+  io.stdout.write(`${text}\n`);
+}
+
+/** `svc incident doc edit` */
+export async function docEditCommand(
+  options: { doc: string; file?: string } & Common,
+  io: Io,
+): Promise<void> {
+  const { doc, file, incident: typed, server, json } = options;
+  const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {
+    const found = await findDocument(client, doc, typed);
+    const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
+    const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
+    return { found, incident, before: before ?? { text: "", version: null } };
+  });
+  const written = await editedContent(io, file, before.text);
+  if (written === undefined) {
+    io.stderr.write("Nothing was changed.\n");
+    return;
+  }
+  const after = await sending(io, "document", written, `svc incident doc edit ${found.id}`, () =>
+    IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
+  );
+  if (incident) announce(io, incident);
+  if (json) io.stdout.write(`${JSON.stringify({ ...found, content: after })}\n`);
+}
+
+async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
+  if (file !== undefined) {
+    const text = await readText(io, file, "document");
+    const key = file === "-" ? undefined : draftKey(io.env, file);
+    return { text, key: key ?? crypto.randomUUID(), path: key && file };
+  }
+  const { text, draft } = await editDraft(io, "document", before);
+  if (text !== before) return { text, key: draft.key, path: draft.path };
+  fs.rmSync(draft.path, { force: true });
+  return undefined;
+}
+
+/** @throws Conflict if somebody else changed the text meanwhile */
+async function putContent(client: IncidentClient, { id }: Document, before: Content, text: string) {
+  const path = `/documents/${id}/content`;
+  try {
+    return await client.call<Content>("PUT", path, { text, version: before.version });
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error;
+    const now = await client.call<Content>("GET", path).catch(ifNone);
+    if (now === undefined || now.version === before.version) throw error;
+    if (now.text === before.text)
+      return await client.call<Content>("PUT", path, { text, version: now.version });
+    throw new Conflict(
+      [
+        `The text of document ${id} was changed by somebody else meanwhile; nothing was saved.`,
+        "  Theirs:",
+        ...printableLines(now.text).map((line) => `    ${line}`),
+        "  Yours:",
+        ...printableLines(text).map((line) => `    ${line}`),
+      ].join("\n"),
+    );
+  }
+}
+
+async function documentsOf(client: IncidentClient, incident: IncidentDetail): Promise<Document[]> {
+  return client.list<Document>("/documents/", { incident_id: String(incident.id), sort: "id" });
+}
+
+/** The document that a number or a name means. @throws NotFound */
+async function findDocument(
+  client: IncidentClient,
+  text: string,
+  incident: string | undefined,
+): Promise<Document> {
+  const word = text.trim();
+  if (/^#?[1-9]\d{0,14}$/.test(word)) return client.call("GET", `/documents/${word.replace("#", "")}`);
+  const resolved = await client.resolve(incident);
+  const documents = await documentsOf(client, resolved);
+  const wanted = word.toLowerCase();
+  const found = documents.filter(({ name }) => name.toLowerCase() === wanted);
+  if (found.length === 1) return found[0]!;
+  if (found.length > 1) {
+    const ids = found.map(({ id }) => id).join(", ");
+    throw new UsageError(`"${printable(text, 80)}" is the name of several documents: ${ids}`);
+  }
+  const names = documents.map(({ id, name }) => `${id} (${printable(name, 60)})`).join(", ");
+  const hint = names === "" ? "it has no documents" : `it has ${names}`;
+  throw new NotFound(`${resolved.name} has no document "${printable(text, 80)}": ${hint}`);
+}
+
+function quoted(word: string): string {
+  return /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

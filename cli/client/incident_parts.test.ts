@@ -1,0 +1,204 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+
+// The parts of an incident: people with their roles, tasks, and documents.
+
+let { server, member, ids } = {} as IncidentServer;
+useIncidentServer(
+  (given) => {
+    ({ server, member, ids } = given);
+  },
+  { pluginDocument: "markdown" },
+);
+
+let carol: CliUser;
+let erin: CliUser;
+beforeAll(async () => {
+  erin = await cliUser(server, "erin@example.com");
+  carol = await cliUser(server, "carol@example.com");
+});
+
+/** An incident that Carol commands. */
+async function reported(title = "Broken") {
+  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
+  const { http, body } = await member.call("POST", "/incidents/", {
+    ...{ title, description: "First", ...kind, commander: "carol@example.com" },
+  });
+  expect([http, body.detail]).toEqual([201, undefined]);
+  return body as { id: number; name: string };
+}
+
+/** Who takes part, with the roles they have. */
+async function peopleOf(id: number): Promise<Record<string, string[]>> {
+  const { body } = await member.call("GET", `/incidents/${id}/participants/`);
+  type Listed = {
+    individual: { email: string };
+    left_at: string | null;
+    roles: { role: string; renounced_at: string | null }[];
+  };
+  const present = (body.items as Listed[]).filter(({ left_at }) => left_at === null);
+  return Object.fromEntries(
+    present.map(({ individual, roles }) => [
+      individual.email.split("@")[0]!,
+      roles
+        .filter(({ renounced_at }) => renounced_at === null)
+        .map(({ role }) => role)
+        .sort(),
+    ]),
+  );
+}
+
+describe("people", () => {
+  test("join and leave", async () => {
+    const { id, name } = await reported();
+    expect(await erin.svc("incident", "join", name)).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: `${name}: Broken\n`,
+    });
+    expect((await peopleOf(id)).erin).toEqual(["participant"]);
+    expect((await erin.svc("inc", "leave", name)).code).toBe(0);
+    expect((await peopleOf(id)).erin).toBeUndefined();
+    const again = await erin.svc("inc", "leave", name);
+    expect([again.code, again.stderr]).toEqual([
+      expect.any(Number),
+      expect.stringContaining("you do not take part"),
+    ]);
+    expect(again.code).not.toBe(0);
+  });
+
+  test("are added by name or address with a role, and removed", async () => {
+    const { id, name } = await reported();
+    const added = await carol.svc("inc", "add", name, "erin", "frank@example.com", "--role", "observer");
+    expect([added.code, added.stderr]).toEqual([0, `${name}: Broken\n`]);
+    expect(await peopleOf(id)).toMatchObject({ erin: ["observer"], frank: ["observer"] });
+    const removed = await carol.svc("inc", "remove", "-i", name, "frank", "--json");
+    expect(JSON.parse(removed.stdout).items).toHaveLength(1);
+    expect((await peopleOf(id)).frank).toBeUndefined();
+  });
+
+  test("are not added at all if one of them is unknown", async () => {
+    const { id, name } = await reported();
+    const { code, stderr } = await carol.svc("inc", "add", name, "erin", "erni");
+    expect([code, stderr]).toEqual([
+      expect.any(Number),
+      expect.stringMatching(/nobody is called "erni".*erin/),
+    ]);
+    expect((await peopleOf(id)).erin).toBeUndefined();
+  });
+
+  test("must be named", async () => {
+    const { name } = await reported();
+    expect(await carol.svc("inc", "add", "-i", name)).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining("missing argument: USER") },
+    });
+  });
+});
+
+describe("roles", () => {
+  test("are taken, given and dropped", async () => {
+    const { id, name } = await reported();
+    expect((await erin.svc("inc", "role", "take", name, "scribe")).code).toBe(0);
+    expect((await peopleOf(id)).erin).toContain("scribe");
+    expect((await carol.svc("inc", "role", "give", name, "frank@example.com", "Liaison")).code).toBe(0);
+    expect((await peopleOf(id)).frank).toContain("liaison");
+    expect((await erin.svc("inc", "role", "drop", name, "scribe")).code).toBe(0);
+    expect((await peopleOf(id)).erin).not.toContain("scribe");
+  });
+
+  test("of the commander is taken over from the present one", async () => {
+    const { id, name } = await reported();
+    expect((await erin.svc("inc", "role", "take", name)).code).toBe(0);
+    const people = await peopleOf(id);
+    expect(people.erin).toContain("commander");
+    expect(people.carol).not.toContain("commander");
+    expect((await erin.svc("inc", "role", "give", name, "carol")).code).toBe(0);
+    expect((await peopleOf(id)).carol).toContain("commander");
+  });
+
+  test("that somebody has, and words that are no roles, are refused", async () => {
+    const { name } = await reported();
+    await erin.svc("inc", "role", "take", name, "scribe");
+    const twice = await erin.svc("inc", "role", "take", name, "scribe");
+    expect([twice.code === 0, twice.stderr]).toEqual([
+      false,
+      expect.stringContaining("already has the role"),
+    ]);
+    expect(await erin.svc("inc", "role", "take", name, "boss")).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining('"boss" is not a role: it is one of commander, scribe') },
+    });
+  });
+});
+
+describe("tasks", () => {
+  const tasksOf = async (id: number) => (await member.call("GET", `/tasks/?incident_id=${id}`)).body.items;
+
+  test("are added, listed, assigned, resolved and opened again", async () => {
+    const { id, name } = await reported();
+    const added = await carol.svc(
+      ...["inc", "task", "add", "-i", name, "Order", "disks\x1b[2J", "--assign", "erin", "--due", "2d"],
+    );
+    const [task] = await tasksOf(id);
+    expect(added).toEqual({ code: 0, stdout: `${task.id}\n`, stderr: `${name}: Broken\n` });
+    expect(Date.parse(task.resolve_by)).toBe(server.clock.now().getTime() + 2 * 86_400_000);
+    const { stdout } = await carol.svc("inc", "task", "list", name);
+    expect(stdout).toMatch(/^ID +STATUS +DESCRIPTION +ASSIGNEES +DUE\n\d+ +Open +Order disks/);
+    expect(stdout).not.toContain("\x1b");
+    expect((await carol.svc("inc", "task", "list", name, "--mine")).stderr).toContain("No tasks found");
+    expect((await carol.svc("inc", "task", "assign", String(task.id), "carol")).code).toBe(0);
+    expect((await carol.svc("inc", "task", "assign", `#${task.id}`, "erin", "--remove")).code).toBe(0);
+    expect((await tasksOf(id))[0].assignees).toMatchObject([{ email: "carol@example.com" }]);
+    expect((await carol.svc("inc", "task", "list", name, "--mine")).stdout).toContain("Order");
+    expect((await carol.svc("inc", "task", "done", String(task.id))).code).toBe(0);
+    expect((await tasksOf(id))[0].status).toBe("Resolved");
+    expect((await carol.svc("inc", "task", "list", name)).stdout).toBe("");
+    expect((await carol.svc("inc", "task", "list", name, "--all")).stdout).toContain("Resolved");
+    expect((await carol.svc("inc", "task", "reopen", String(task.id))).code).toBe(0);
+    expect((await tasksOf(id))[0].status).toBe("Open");
+  });
+
+  test.each([
+    [["task", "done", "x"], "is not the number of a task"],
+    [["task", "done", "999999"], "there is no task 999999"],
+    [["task", "add"], "missing argument: TEXT"],
+    [["task", "add", "Order disks", "--due", "yesterday"], "--due"],
+    [["task", "add", "Order disks", "--due", "2020-01-01"], "in the past"],
+    [["task", "assign", "1"], "missing argument: USER"],
+  ])("refuses %j", async (words, message) => {
+    const { name } = await reported();
+    carol.env.SVC_INCIDENT = name;
+    const { code, stderr } = await carol.svc("inc", ...words);
+    delete carol.env.SVC_INCIDENT;
+    expect([code === 0, stderr]).toEqual([false, expect.stringContaining(message)]);
+  });
+});
+
+describe("documents", () => {
+  test("are added with a link or a text, listed, printed and edited", async () => {
+    const { name } = await reported();
+    const link = "https://grafana.example.com/d/1";
+    expect((await carol.svc("inc", "doc", "new", name, "Dashboard", "--link", link)).code).toBe(0);
+    const file = join(carol.home, "notes.md");
+    writeFileSync(file, "# Notes\n\nFirst\n");
+    const made = await carol.svc("inc", "doc", "new", name, "Notes", "-F", file);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) });
+    const { stdout } = await carol.svc("inc", "doc", "list", name);
+    expect(stdout).toMatch(/^ID +TYPE +NAME +LINK\n/);
+    expect(stdout).toContain(link);
+    expect((await carol.svc("inc", "doc", "open", "-i", name, "dashboard")).stdout).toBe(`${link}\n`);
+    expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nFirst\n");
+    const edited = carol.with({
+      runOnTerminal: async (_, [path = ""]) => {
+        writeFileSync(path, readFileSync(path, "utf8").replace("First", "Second"));
+        return { code: 0 };
+      },
+    });
+    expect((await edited.svc("inc", "doc", "edit", made.stdout.trim())).code).toBe(0);
+    expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nSecond\n");
+    const missing = await carol.svc("inc", "doc", "open", "-i", name, "Runbook");
+    expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);
+  });
+});

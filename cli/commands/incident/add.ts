@@ -1,0 +1,15 @@
+import { clientArgs, incidentArg, roleArg, usersArg } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Add people to an incident",
+  args: { ...usersArg, ...incidentArg, ...roleArg, ...clientArgs },
+  examples: ["svc incident add dana", "svc incident add INC-44 dana erin@example.com --role observer"],
+  notes: [
+    "USER is an e-mail address, the part before the @, or a name. Somebody whom svc does not know yet is added by their address.",
+  ],
+  async run(options, io) {
+    const { peopleCommand } = await import("../../client/incident_participants.ts");
+    await peopleCommand("add", options, io);
+  },
+});

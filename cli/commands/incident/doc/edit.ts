@@ -1,0 +1,25 @@
+import { clientArgs, docArg, incidentArg } from "../../../client/incident_args.ts";
+import { defineCommand } from "../../../command.ts";
+
+export default defineCommand({
+  summary: "Edit the text of a document",
+  args: {
+    ...docArg,
+    ...incidentArg,
+    file: {
+      type: "string",
+      short: "F",
+      metavar: "FILE",
+      description: "Replace it with the text of FILE, or of - for stdin",
+    },
+    ...clientArgs,
+  },
+  examples: ["svc incident doc edit 12", "svc incident doc edit Notes -F notes.md"],
+  notes: [
+    "It opens in your editor (VISUAL, or else EDITOR). If somebody else changed the text meanwhile, nothing is saved, both versions are shown, and yours is kept in a file.",
+  ],
+  async run(options, io) {
+    const { docEditCommand } = await import("../../../client/incident_doc.ts");
+    await docEditCommand(options, io);
+  },
+});

@@ -1,0 +1,31 @@
+import { clientArgs, incidentArg, textArgs } from "../../../client/incident_args.ts";
+import { defineCommand } from "../../../command.ts";
+
+export default defineCommand({
+  summary: "Add a document to an incident",
+  args: {
+    words: {
+      ...{ type: "positional", required: false, multiple: true, metavar: "NAME" },
+      description: "Its name. A first word such as INC-7 names the incident",
+    },
+    ...incidentArg,
+    type: {
+      type: "string",
+      default: "reference",
+      metavar: "TYPE",
+      description: "What it is for: incident, review, reference",
+    },
+    link: { type: "string", metavar: "URL", description: "Where it is, if its text is elsewhere" },
+    ...textArgs("the text"),
+    ...clientArgs,
+  },
+  examples: [
+    'svc incident doc new "Timeline of the vendor" -F vendor.md',
+    "svc incident doc new Dashboard --link https://grafana.example.com/d/1",
+  ],
+  notes: ["It prints the number of the document."],
+  async run(options, io) {
+    const { docNewCommand } = await import("../../../client/incident_doc.ts");
+    await docNewCommand(options, io);
+  },
+});

@@ -1,0 +1,19 @@
+import { clientArgs } from "../../../client/incident_args.ts";
+import { defineCommand } from "../../../command.ts";
+
+export default defineCommand({
+  summary: "Assign a task to people",
+  args: {
+    words: {
+      ...{ type: "positional", multiple: true, metavar: "TASK USER..." },
+      description: "The number of the task, then who does it",
+    },
+    remove: { type: "boolean", description: "They no longer do it" },
+    ...clientArgs,
+  },
+  examples: ["svc incident task assign 12 dana", "svc incident task assign 12 dana --remove"],
+  async run(options, io) {
+    const { taskAssignCommand } = await import("../../../client/incident_task.ts");
+    await taskAssignCommand(options, io);
+  },
+});

@@ -1,0 +1,17 @@
+import { clientArgs, idArg } from "../../../client/incident_args.ts";
+import { defineCommand } from "../../../command.ts";
+
+export default defineCommand({
+  summary: "List the open tasks of an incident",
+  args: {
+    ...idArg,
+    all: { type: "boolean", short: "a", description: "Also those that are done or cancelled" },
+    mine: { type: "boolean", description: "Only those that you own or are assigned to" },
+    ...clientArgs,
+  },
+  examples: ["svc incident task list", "svc incident task list INC-44 --all"],
+  async run(options, io) {
+    const { taskListCommand } = await import("../../../client/incident_task.ts");
+    await taskListCommand(options, io);
+  },
+});
