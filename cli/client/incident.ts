@@ -121,7 +121,7 @@ export class IncidentClient extends ApiClient {
   /** @throws NotFound with similar names, for an incident that does not exist or that the user may not see */
   async get(ref: IncidentRef, source?: string): Promise<IncidentDetail> {
     try {
-      return await this.call<IncidentDetail>("GET", `/incidents/${await this.idOf(ref)}`);
+      return await this.call<IncidentDetail>("GET", `/incidents/${ref}`);
     } catch (error) {
       if (!(error instanceof NotFound)) throw error;
       const from = source === undefined ? "" : `${source}: `;
@@ -138,17 +138,6 @@ export class IncidentClient extends ApiClient {
   /** Sends what may be sent only once: a repetition with the same key changes nothing. */
   async post<T>(path: string, body: unknown, { key = crypto.randomUUID(), ...more }: CallOptions = {}) {
     return this.call<T>("POST", path, body, { key, ...more });
-  }
-
-  /** The id of an incident, whose number is usually the same. */
-  private async idOf(ref: IncidentRef): Promise<IncidentRef> {
-    const [, number] = /^INC-(\d+)$/.exec(ref) ?? [];
-    if (number === undefined) return ref;
-    const guess = await this.call<Incident>("GET", `/incidents/${number}`).catch(() => undefined);
-    if (guess?.name === ref) return number;
-    const found = (await this.list<Incident>("/incidents/")).find(({ name }) => name === ref);
-    if (found === undefined) throw new NotFound(ref);
-    return String(found.id);
   }
 
   private async refOf(typed: string, name: string): Promise<IncidentRef> {

@@ -1,0 +1,102 @@
+import { beforeAll, expect, test } from "bun:test";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
+
+let { server, member, ids } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, member, ids } = given);
+});
+
+let carol: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(server, "carol@example.com");
+});
+
+const nasty = "<script>alert(1)</script> | *bold* [x](javascript:1) \x1b[2J\nsecond & line";
+
+async function reported(title = "Broken", description = "First") {
+  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
+  const { body } = await member.call("POST", "/incidents/", {
+    ...{ title, description, ...kind, commander: "carol@example.com" },
+  });
+  return body as { id: number; name: string };
+}
+
+test("an export has all parts, as Markdown, HTML and JSON", async () => {
+  const [{ id, name }, other] = [await reported("Broken <b>", nasty), await reported("Other")];
+  await member.call("POST", `/incidents/${id}/links/`, { incident: other.name, kind: "related" });
+  await member.call("POST", `/incidents/${id}/reports/`, {
+    conditions: nasty,
+    actions: "Waiting",
+    needs: "",
+  });
+  await carol.svc("inc", "task", "add", name, nasty);
+  await carol.svc("inc", "doc", "new", name, "Dashboard", "--link", "https://example.com/d/1");
+  for (let i = 0; i < 60; i++)
+    await member.call("POST", `/incidents/${id}/events/`, { description: `Note ${i}` });
+
+  const markdown = (await carol.svc("inc", "export", name)).stdout;
+  expect(markdown).toStartWith(`# ${name}: Broken \\<b\\>\n`);
+  for (const part of [
+    "## People",
+    "## Status reports",
+    "## Tasks",
+    "## Documents",
+    "## Linked incidents",
+    other.name,
+  ])
+    expect(markdown).toContain(part);
+  for (let i = 0; i < 60; i++) expect(markdown).toContain(`| Note ${i} |`);
+  expect(markdown.indexOf("| Note 0 |")).toBeLessThan(markdown.indexOf("| Note 59 |"));
+  expect(markdown).not.toContain("\x1b");
+  expect(markdown).not.toMatch(/(?<!\\)<(?!br>)/);
+
+  const html = (await carol.svc("inc", "export", name, "--format", "html")).stdout;
+  expect(html).toStartWith("<!doctype html>");
+  expect(html).not.toContain("<script>");
+  expect(html).not.toContain("\x1b");
+  expect(html).toContain("&lt;script&gt;");
+
+  const exported = JSON.parse((await carol.svc("inc", "export", name, "--format", "json")).stdout);
+  expect(exported).toMatchObject({ name, description: nasty, tasks: [{}], documents: [{}], reports: [{}] });
+  expect(exported.events.filter(({ kind }: { kind: string }) => kind === "note")).toHaveLength(60);
+});
+
+test("a file is written for its owner only, and replaced only with --force", async () => {
+  const { name } = await reported();
+  const file = join(carol.home, "export.md");
+  const written = await carol.svc("inc", "export", name, "-o", file);
+  expect(written).toEqual({ code: 0, stdout: "", stderr: `${name}: Broken\n` });
+  expect([readFileSync(file, "utf8").slice(0, 5), statSync(file).mode & 0o777]).toEqual(["# INC", 0o600]);
+  const again = await carol.svc("inc", "export", name, "-o", file);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("use --force to replace it")]);
+  expect((await carol.svc("inc", "export", name, "-o", file, "--force")).code).toBe(0);
+  const nowhere = await carol.svc("inc", "export", name, "-o", join(carol.home, "no/such/file"));
+  expect([nowhere.code === 0, nowhere.stderr]).toEqual([
+    false,
+    expect.stringContaining("cannot be written (ENOENT)"),
+  ]);
+});
+
+test("status shows what one commands, tasks, overdue reports and access", async () => {
+  const frank = await cliUser(server, "frank@example.com");
+  const none = await frank.svc("inc", "status");
+  expect(none).toMatchObject({ code: 0, stderr: "" });
+  expect(none.stdout.match(/^ {2}None$/gm)).toHaveLength(5);
+  const { name } = await reported("Slow");
+  await carol.svc("inc", "role", "give", name, "frank@example.com");
+  await carol.svc("inc", "task", "add", name, "Order disks", "--assign", "frank@example.com");
+  expect(JSON.parse((await frank.svc("inc", "status", "--json")).stdout)).toMatchObject({
+    ...{ commanding: [{ name }], tasks: [{ description: "Order disks" }], overdue_reports: [] },
+    ...{ requests: [], leases: [] },
+  });
+  server.clock.advance(400 * 24 * 3600);
+  const later = await cliUser(server, "frank@example.com");
+  const terminal = wideTerminal(60);
+  await later.with({ stdout: terminal }).svc("inc", "status");
+  server.clock.advance(-400 * 24 * 3600);
+  expect(terminal.text).toMatch(new RegExp(`Overdue reports[\\s\\S]*${name} +Slow +\\S+ late`));
+  expect(Math.max(...terminal.text.split("\n").map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(60);
+});
