@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { OpenApiDocument, Operation } from "../server/openapi/types.ts";
+import { newCertificateRequest } from "./support/domain/certificate_request.ts";
 import { fitting } from "./support/http/openapi_arbitrary.ts";
 import type { Person } from "./support/http/people.ts";
 import { insertAccess } from "./support/http/permission_access.ts";
@@ -23,7 +24,10 @@ interface Route {
 }
 
 beforeAll(async () => {
-  server = await startTestServer({ pluginDocument: "markdown" });
+  server = await startTestServer({
+    pluginDocument: "markdown",
+    mtlsUrl: "https://svc.example.com:8443",
+  });
   world = await createWorld(server);
   admin = world.admin;
   places = [await world.newPlace("Open"), await world.newPlace("Open")];
@@ -163,6 +167,8 @@ test.each(noIds)("the id %s is refused, and named", async (id) => {
     const [, name] = /\{(\w+)\}(?!.*\{)/.exec(route.path) ?? [];
     // A role has a name instead of a number, and most of these are valid names.
     if (name === undefined || name === "role") continue;
+    // So does a certificate, in hexadecimal.
+    if (name === "serial" && /^[\da-f]+$/.test(id)) continue;
     const expected = { http: 400, code: "invalid_input", field: name };
     const ask = ({ method, path, operation }: Route) =>
       admin.call(method, addressOf(path, places[0], name, id), goodBody(operation));
@@ -227,12 +233,13 @@ async function fillLists(): Promise<void> {
       ...{ "/individuals": { ...made, email: `numbat-${n}@example.com` }, "/teams": made },
       ...{ "/services": made, "/incident_types": made, "/applications": made },
       ...{ "/incident_priorities": { ...made, reminder_hours: n }, "/terms": { text: `numbat ${n}` } },
-      "/definitions": { text: `numbat ${n}` },
+      ...{ "/definitions": { text: `numbat ${n}` }, "/certificates": { csr: newCertificateRequest() } },
     };
     const of = `/incidents/${places[0].incidentId}`;
     bodies[`${of}/reports`] = { conditions: "Full", actions: "", needs: "" };
     bodies[`${of}/events`] = { description: "Seen" };
     bodies[`${of}/messages`] = { text: "Hello" };
+    bodies[`${of}/links`] = { incident: `INC-${(await world.newPlace("Open")).incidentId}`, kind: "related" };
     for (const [path, body] of Object.entries(bodies))
       expect([path, await admin.call("POST", path, body)]).toMatchObject([path, { http: 201 }]);
     await insertAccess(server.db, `numbat-${n}`);

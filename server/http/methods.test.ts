@@ -58,7 +58,15 @@ describe("every address", () => {
         expect([path, head.status >= 400]).toEqual([path, true]);
         continue;
       }
-      expect([path, ...facts(head)]).toEqual([path, ...facts(await ask("GET", path))]);
+      const get = await ask("GET", path);
+      if (get.headers.get("content-type")?.startsWith("text/event-stream")) {
+        await get.body!.cancel();
+        for (const { headers } of [head, get])
+          for (const name of ["content-length", "transfer-encoding"]) headers.delete(name);
+        expect([path, ...facts(head)]).toEqual([path, ...facts(get)]);
+        continue;
+      }
+      expect([path, ...facts(head)]).toEqual([path, ...facts(get)]);
       expect(head.headers.get("content-length")).toMatch(/^[1-9]/);
     }
   });

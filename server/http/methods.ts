@@ -23,8 +23,11 @@ export function resolveMethodError(all: Routes) {
     .map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
   const own = new Set(routes.map((known) => known.path));
   return (error: unknown, { method }: Request, path: string, route: string | undefined): unknown => {
-    if (route !== undefined && own.has(route)) return error;
-    const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
+    const literal = routes.filter((known) => known.path === path.replace(/(?<=.)\/$/, ""));
+    // `DELETE /incidents/stream` must not be taken for that of an incident with the name `stream`.
+    const matching = literal.length > 0 ? literal : routes.filter(({ pattern }) => pattern.test(path));
+    if (route !== undefined && own.has(route) && !(literal.length > 0 && route.includes(":"))) return error;
+    const methods = new Set(matching.map((route) => route.method));
     if (methods.has("GET") && !changesByGet.test(path)) methods.add("HEAD");
     if (methods.size === 0 || methods.has(method)) return error;
     const allowed = [...methods, "OPTIONS"].sort().join(", ");

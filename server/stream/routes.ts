@@ -19,6 +19,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
     .get(
       "/stream",
       async ({ actor, request, server }) => {
+        if (request.method === "HEAD") return new Response(null, { headers: streamHeaders });
         const stream = await streams.openBoard(actor);
         server?.timeout(request, 0);
         return new Response(stream, { headers: streamHeaders });
@@ -35,6 +36,8 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         const after = cursorOf(request.headers.get("last-event-id")) ?? cursorOf(query.after);
         const slice = await readSlice(deps.db, actor, incidentId, Number.MAX_SAFE_INTEGER);
         if (!slice) throw noSuchIncident();
+        // Nobody would read the stream, and nothing would end it.
+        if (request.method === "HEAD") return new Response(null, { headers: streamHeaders });
         // Heartbeats replace Bun's timeout, which counts only what the client sends.
         server?.timeout(request, 0);
         const cursor = Math.min(after ?? slice.tail, slice.tail);
