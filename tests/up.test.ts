@@ -207,9 +207,9 @@ describe("refuses, before anything is started,", () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((settle) => server.once("listening", settle));
     const { port } = server.address() as { port: number };
-    for (const option of ["--port", "--idp-port", "--database-port"]) {
+    for (const option of ["--port", "--idp-port", "--database-port", "--mtls-port"]) {
       const dataDir = fresh();
-      const up = startUp(dataDir, [option, String(port)]);
+      const up = startUp(dataDir, ["--mtls", option, String(port)]);
       expect(await up.exit).toBe(1);
       expect(up.output()).toContain(`Port ${port} of 127.0.0.1 is in use`);
       expect(up.output()).toEndWith(`choose another one with ${option}\n`);

@@ -3,11 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnSvc } from "../cli/testing/process.ts";
-import { signToken } from "../core/auth/token/issue.ts";
-import type { Database } from "../drizzle/client.ts";
-import { token } from "../drizzle/schema/index.ts";
-import { openServerParts } from "../server/open.ts";
 import { using } from "./support/database/backup.ts";
+import { issueTrialToken } from "./support/process/trial_token.ts";
 import { until } from "./support/process/until.ts";
 import { environmentOf, startUp, type Up } from "./support/process/up.ts";
 
@@ -27,7 +24,7 @@ beforeAll(async () => {
   const address = await up.ready;
   environment = environmentOf(up.pid, "server start");
   const signedIn = async (user: string, groups: string[]) => ({
-    ...{ SVC_SERVER: address, SVC_TOKEN: await tokenOf(user, groups), HOME: directory },
+    ...{ SVC_SERVER: address, SVC_TOKEN: await issueTrialToken(environment, user, groups), HOME: directory },
     PATH: process.env.PATH!,
   });
   alice = await signedIn("alice@example.com", ["admin"]);
@@ -37,19 +34,6 @@ afterAll(async () => {
   await up?.[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 });
-
-/** An access token as `svc login` gets it. */
-async function tokenOf(userName: string, groups: string[]): Promise<string> {
-  const parts = await openServerParts({ environment });
-  const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
-  const expiresAt = new Date(issuedAt.getTime() + 3_600_000);
-  const jti = crypto.randomUUID();
-  await (parts.db as Database).insert(token).values({ jti, userName, groups, issuedAt, expiresAt });
-  const claims = { jti, user: userName, groups, issuedAt, expiresAt };
-  const signed = await signToken(parts.config, await parts.keys.signing(), claims);
-  await parts.close();
-  return signed;
-}
 
 const states = () =>
   using(environment.SVC_DATABASE_URL!, async (sql) => {

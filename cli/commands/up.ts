@@ -37,6 +37,17 @@ export default defineCommand({
       description: "Port of PostgreSQL, on 127.0.0.1; 0 for any free port",
       parse: parsePort,
     },
+    mtls: {
+      type: "boolean",
+      description: "Also serve clients with certificates, on a port of their own (mutual TLS)",
+    },
+    mtlsPort: {
+      type: "string",
+      metavar: "PORT",
+      default: "8443",
+      description: "Port for --mtls; 0 for any free one",
+      parse: parsePort,
+    },
     dataDir: {
       type: "string",
       metavar: "DIRECTORY",
@@ -53,6 +64,7 @@ export default defineCommand({
   examples: [
     "npm start",
     "npm start -- --port 9000 --idp-port 9001",
+    "npm start -- --mtls",
     "SVC_OIDC_ISSUER=https://id.example.com npx svc up",
   ],
   notes: [
@@ -60,18 +72,17 @@ export default defineCommand({
     `Trial users: ${users.join(", ")}. Their password is ${defaultPassword}, or the value of SVC_TRIAL_PASSWORD.`,
     ".svc in the clone keeps the database (postgres/), key_secret, and the logs of this start and the previous one (log/). To start over, stop svc and delete .svc.",
     "The first start loads example data: three months of incidents of a fictional company. To start without, stop svc, delete .svc, and use --no-example. The database of SVC_DATABASE_URL gets no example data.",
+    "--mtls makes a certificate for localhost, and an authority for it that is kept in .svc/mtls/. Clients have to trust .svc/mtls/ca.pem: set NODE_EXTRA_CA_CERTS for svc, use --cacert for curl.",
     "The environment, and .env in the clone, take precedence: with SVC_DATABASE_URL, svc starts no PostgreSQL; with SVC_OIDC_ISSUER, no trial sign-in provider.",
     "Ctrl-C (or SIGTERM) stops all processes within a few seconds. They also stop if svc is killed. Only one trial can run in a data directory.",
   ],
   async run(options, io) {
     assertSourceTree("svc up");
     const { up } = await import("../up/up.ts");
-    const { host, dataDir, verbose = false, example = true } = options;
+    const { host, dataDir, mtls = false, verbose = false, example = true } = options;
     const [port, idpPort, databasePort] = [options.port, options.idpPort, options.databasePort].map(Number);
-    await up(
-      { host, port: port!, idpPort: idpPort!, databasePort: databasePort!, dataDir, verbose, example },
-      io.env,
-      io,
-    );
+    const ports = { port: port!, idpPort: idpPort!, databasePort: databasePort! };
+    const mtlsPort = mtls ? Number(options.mtlsPort) : undefined;
+    await up({ host, ...ports, mtlsPort, dataDir, verbose, example }, io.env, io);
   },
 });

@@ -12,14 +12,19 @@ const pauseMilliseconds = 25;
 const answerMilliseconds = 2000;
 
 /** Polls `url` until it answers 200. @throws Unavailable, with the last answer, after a minute */
-export async function untilReady(name: string, url: string, signal: AbortSignal): Promise<void> {
+export async function untilReady(
+  name: string,
+  url: string,
+  signal: AbortSignal,
+  tls?: BunFetchRequestInitTLS,
+): Promise<void> {
   const deadline = performance.now() + deadlineSeconds * 1000;
   let last = "no answer";
   while (performance.now() < deadline) {
     signal.throwIfAborted();
     try {
       const patience = AbortSignal.any([signal, AbortSignal.timeout(answerMilliseconds)]);
-      const { status } = await fetch(url, { signal: patience, redirect: "manual", proxy: "" });
+      const { status } = await fetch(url, { signal: patience, redirect: "manual", proxy: "", tls });
       if (status === 200) return;
       last = `HTTP ${status}`;
     } catch {

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
 import type { Output } from "../io.ts";
 import type { Settings } from "./settings.ts";
@@ -28,22 +29,25 @@ export function progressOn(output: Output): Progress {
 
 /** The text shown when everything is ready: the address and the next command. */
 export function summary(settings: Settings, seconds: number): string {
-  const { publicUrl, startsIdp, environment, dataDir } = settings;
+  const { publicUrl, mtls, startsIdp, environment, dataDir } = settings;
   const password = environment.SVC_TRIAL_PASSWORD ? "the one in SVC_TRIAL_PASSWORD" : defaultPassword;
   const users = trialUsers.map(({ email, groups }) =>
     groups.length > 0 ? `${email} (${groups.join(", ")})` : email,
   );
   const server =
     environment.SVC_SERVER || publicUrl === "http://127.0.0.1:8000" ? "" : ` --server ${publicUrl}`;
+  const authority = join(dataDir, "mtls/ca.pem");
   const lines = [
     "",
     `svc is ready at ${publicUrl} (${seconds.toFixed(1)} s)`,
     "",
     ...(startsIdp ? [`  Trial users  ${users.join(", ")}`, `  Password     ${password}`] : []),
     `  Data, logs   ${dataDir}`,
+    ...(mtls ? [`  Mutual TLS   ${mtls.url}`, `  Authority    ${authority}`] : []),
     "",
     "In another terminal, type:",
     "",
+    ...(mtls ? [`  export NODE_EXTRA_CA_CERTS=${quoted(authority)}`] : []),
     `  npx svc login ${startsIdp ? trialUsers[0]!.email : "<your user name>"}${server}`,
     "",
     "Ctrl-C here stops everything.",
@@ -51,3 +55,6 @@ export function summary(settings: Settings, seconds: number): string {
   ];
   return lines.join("\n");
 }
+
+/** For a shell. */
+const quoted = (text: string) => (/[^\w@%+=:,./-]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : text);

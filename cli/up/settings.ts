@@ -16,6 +16,8 @@ export interface UpOptions {
   idpPort: number;
   /** 0: any free one. */
   databasePort: number;
+  /** 0: any free one. Undefined: no mutual TLS. */
+  mtlsPort?: number;
   dataDir?: string;
   verbose: boolean;
   /** Whether to load example data into a new database. */
@@ -29,6 +31,8 @@ export interface Settings extends UpOptions {
   environment: Environment;
   config: Config;
   publicUrl: string;
+  /** Where clients with certificates find the server, and the names that its certificate must have. */
+  mtls?: { port: number; url: string; names: string[] };
   startsDatabase: boolean;
   startsIdp: boolean;
 }
@@ -47,18 +51,31 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
     ]);
   }
   const port = options.port || (await chooseFreePort(options.host));
+  const mtlsPort = options.mtlsPort === 0 ? await chooseFreePort(options.host) : options.mtlsPort;
   const idpPort = options.idpPort || (await chooseFreePort("127.0.0.1"));
+  const publicUrl = environment.SVC_PUBLIC_URL
+    ? config.publicUrl
+    : new URL(`http://${hostInUrl(options.host)}:${port}`).origin;
   return {
     ...options,
     port,
     idpPort,
+    mtls: mtlsPort === undefined ? undefined : mtlsOf(mtlsPort, publicUrl, environment.SVC_MTLS_URL),
     dataDir: options.dataDir ? resolve(options.dataDir) : join(root, ".svc"),
     environment,
     config,
-    publicUrl: environment.SVC_PUBLIC_URL
-      ? config.publicUrl
-      : new URL(`http://${hostInUrl(options.host)}:${port}`).origin,
+    publicUrl,
     startsDatabase: !config.databaseUrl,
     startsIdp,
   };
+}
+
+/** Addresses that name this machine as `localhost` does. */
+const local = new Set(["127.0.0.1", "[::1]", "0.0.0.0", "[::]"]);
+
+function mtlsOf(port: number, publicUrl: string, chosen: string | undefined): Settings["mtls"] {
+  const { hostname } = new URL(publicUrl);
+  const url = chosen ?? new URL(`https://${local.has(hostname) ? "localhost" : hostname}:${port}`).origin;
+  const { hostname: named } = new URL(url);
+  return { port, url, names: ["localhost", named.replace(/^\[(.*)\]$/, "$1")] };
 }

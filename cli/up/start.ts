@@ -12,6 +12,7 @@ import { Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { createTrialAccess, moveTrialAccess } from "../../trial/access.ts";
 import { loadExample } from "../../trial/example/load.ts";
+import type { LocalCertificates } from "../../trial/local_certificates.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
 import { untilReady, untilWorks } from "./ready.ts";
 import type { Progress } from "./report.ts";
@@ -62,13 +63,14 @@ export async function start(settings: Settings, run: Run): Promise<void> {
 
 /** The environment shared by all processes that use the database. */
 function partsEnvironment(
-  { environment, config, publicUrl, dataDir, startsIdp }: Settings,
+  { environment, config, publicUrl, mtls, dataDir, startsIdp }: Settings,
   { pooledUrl, issuer, clientSecret }: { pooledUrl: string; issuer: string; clientSecret: string },
 ): Environment {
   return {
     ...environment,
     SVC_DATABASE_URL: pooledUrl,
     SVC_PUBLIC_URL: publicUrl,
+    ...(mtls ? { SVC_MTLS_URL: mtls.url } : {}),
     SVC_KEY_SECRET: config.keySecret ?? keptKeySecret(dataDir),
     ...(startsIdp
       ? {
@@ -131,16 +133,48 @@ async function startServer(
   run: Run,
   environment: ChildOptions["environment"],
 ): Promise<void> {
-  const { host, port } = settings;
+  const { host, port, mtls } = settings;
+  const files = mtls && (await prepareFiles(settings));
   launch(settings, run, serverGraceSeconds, {
     name: "server",
-    args: ["server", "start", "server/main:app", "--host", host, "--port", String(port)],
+    args: [
+      "server",
+      "start",
+      "server/main:app",
+      "--host",
+      host,
+      "--port",
+      String(port),
+      ...mtlsArgs(mtls, files),
+    ],
     environment,
   });
   // A server on all addresses is reached on loopback.
   const reachable = hostInUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host);
   await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
   run.progress.done(`Server runs on http://${hostInUrl(host)}:${port}`);
+  if (!mtls || !files) return;
+  // Not SVC_MTLS_URL, which may be known to others only.
+  const tls = { ca: readFileSync(files.authority, "utf8"), serverName: "localhost" };
+  await untilReady(
+    "The port for mutual TLS",
+    `https://${reachable}:${mtls.port}/healthcheck`,
+    run.signal,
+    tls,
+  );
+  run.progress.done(`Clients with certificates: ${mtls.url}`);
+}
+
+/** Loaded only when needed. */
+async function prepareFiles({ dataDir, mtls }: Settings): Promise<LocalCertificates> {
+  const { prepareLocalCertificates } = await import("../../trial/local_certificates.ts");
+  return prepareLocalCertificates(join(dataDir, "mtls"), mtls!.names, systemClock.now());
+}
+
+function mtlsArgs(mtls: Settings["mtls"], files: LocalCertificates | undefined): string[] {
+  if (!mtls || !files) return [];
+  const { certificate, key } = files;
+  return ["--mtls-port", String(mtls.port), "--mtls-certfile", certificate, "--mtls-keyfile", key];
 }
 
 async function startWorker(

@@ -65,8 +65,9 @@ async function run(
 
 /** Checked before anything is started, so that an error has no partial effects. */
 async function assertPortsFree(settings: Settings): Promise<void> {
-  const { host, port, idpPort, databasePort, startsIdp, startsDatabase } = settings;
+  const { host, port, mtls, idpPort, databasePort, startsIdp, startsDatabase } = settings;
   await assertFree(host, port, "--port");
+  if (mtls) await assertFree(host, mtls.port, "--mtls-port");
   if (startsIdp) await assertFree("127.0.0.1", idpPort, "--idp-port");
   if (startsDatabase && databasePort) await assertFree("127.0.0.1", databasePort, "--database-port");
 }

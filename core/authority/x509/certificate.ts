@@ -198,13 +198,13 @@ export function permitsEmail(authority: string, email: string): boolean {
 }
 
 /** The first byte makes the number positive and keeps its length. */
-function newSerial(): string {
+export function newSerial(): string {
   const bytes = randomBytes(16);
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;
   return bytes.toString("hex");
 }
 
-const privateCryptoKey = (key: KeyObject) =>
+export const privateCryptoKey = (key: KeyObject) =>
   crypto.subtle.importKey(
     "pkcs8",
     new Uint8Array(key.export({ type: "pkcs8", format: "der" })),
@@ -212,7 +212,7 @@ const privateCryptoKey = (key: KeyObject) =>
     false,
     ["sign"],
   );
-const publicCryptoKey = (key: KeyObject) =>
+export const publicCryptoKey = (key: KeyObject) =>
   crypto.subtle.importKey(
     "spki",
     new Uint8Array(key.export({ type: "spki", format: "der" })),
@@ -223,7 +223,7 @@ const publicCryptoKey = (key: KeyObject) =>
 
 /** NameConstraints (RFC 5280, 4.2.1.10), for which the library has no class. Excludes all host names and IP addresses. */
 function constraintsFor(domain: string | undefined): Buffer {
-  const subtree = (tag: number, name: Uint8Array) => der(0x30, der(0x80 | tag, name));
+  const subtree = (tag: number, name: Uint8Array) => derElement(0x30, derElement(0x80 | tag, name));
   const [email, host, uri, address] = [1, 2, 6, 7];
   const permitted = domain
     ? [
@@ -236,11 +236,11 @@ function constraintsFor(domain: string | undefined): Buffer {
     subtree(address!, Buffer.alloc(8)),
     subtree(address!, Buffer.alloc(32)),
   ];
-  return der(
+  return derElement(
     0x30,
     Buffer.concat([
-      ...(permitted.length > 0 ? [der(0xa0, Buffer.concat(permitted))] : []),
-      der(0xa1, Buffer.concat(excluded)),
+      ...(permitted.length > 0 ? [derElement(0xa0, Buffer.concat(permitted))] : []),
+      derElement(0xa1, Buffer.concat(excluded)),
     ]),
   );
 }
@@ -248,10 +248,11 @@ function constraintsFor(domain: string | undefined): Buffer {
 function integer(value: number): Buffer {
   const hex = value.toString(16);
   const bytes = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex");
-  return der(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
+  return derElement(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
 }
 
-function der(tag: number, content: Uint8Array): Buffer {
+/** Encodes one element (X.690). */
+export function derElement(tag: number, content: Uint8Array): Buffer {
   const { length } = content;
   const size =
     length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];

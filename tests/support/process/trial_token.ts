@@ -1,0 +1,21 @@
+import { signToken } from "../../../core/auth/token/issue.ts";
+import type { Database } from "../../../drizzle/client.ts";
+import { token } from "../../../drizzle/schema/index.ts";
+import { openServerParts } from "../../../server/open.ts";
+
+/** An access token as `svc login` gets it from the server with this environment. */
+export async function issueTrialToken(
+  environment: Record<string, string>,
+  userName: string,
+  groups: string[] = [],
+): Promise<string> {
+  const parts = await openServerParts({ environment });
+  const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
+  const expiresAt = new Date(issuedAt.getTime() + 3_600_000);
+  const jti = crypto.randomUUID();
+  await (parts.db as Database).insert(token).values({ jti, userName, groups, issuedAt, expiresAt });
+  const claims = { jti, user: userName, groups, issuedAt, expiresAt };
+  const signed = await signToken(parts.config, await parts.keys.signing(), claims);
+  await parts.close();
+  return signed;
+}
