@@ -53,7 +53,7 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
-  readonly #listeners: { readonly pendingRequests: number }[] = [];
+  readonly #listeners: Server<unknown>[] = [];
   #seen = 0;
   #closing = false;
   #lastRequest = 0;
@@ -77,6 +77,11 @@ export class Gate {
   /** Sets the server as soon as there is one. `addressOf` maps a connection through the relay to its client. */
   attach(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
     this.#server = server;
+    this.#adapt(server, addressOf);
+  }
+
+  /** Makes the methods of a server know requests whose path was rewritten, or that were forwarded from another port. */
+  #adapt(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
     const { requestIP, timeout, upgrade } = server;
     server.requestIP = (request) => {
       const tls = tlsClientOf(request);
@@ -110,9 +115,10 @@ export class Gate {
       : this.#finish(answer);
   }
 
-  /** Another listener, whose requests count as well. */
-  alsoServes(listener: { readonly pendingRequests: number }): void {
-    this.#listeners.push(listener);
+  /** Another server, whose requests count as well. */
+  alsoServes(server: Server<unknown>): void {
+    this.#listeners.push(server);
+    this.#adapt(server);
   }
 
   get #pendingRequests(): number {

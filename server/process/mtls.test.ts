@@ -1,5 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { once } from "node:events";
 import { copyFileSync } from "node:fs";
+import { request } from "node:https";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { chooseFreePort } from "../../cli/up/ports.ts";
@@ -51,6 +53,18 @@ test.each(["mine:elysia", "mine:plain"])(
   },
 );
 
+test.each(["mine:elysia", "mine:plain"])("%s sees each client's own address", async (app) => {
+  await using started = await start(files(), app);
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const options = { localAddress: "127.0.0.2", agent: false, rejectUnauthorized: false };
+  request(`https://127.0.0.1:${started.mtls}/`, options, async (answer) => {
+    resolve(Buffer.concat(await Array.fromAsync(answer)).toString());
+  })
+    .on("error", reject)
+    .end();
+  expect(JSON.parse(await promise)).toMatchObject({ address: "127.0.0.2" });
+});
+
 test("the port inside accepts only our own connections", async () => {
   await using started = await start();
   const ports = listeningPorts(started.pid).filter((port) => port !== started.port && port !== started.mtls);
@@ -85,6 +99,21 @@ test("SIGHUP under load replaces every worker, and no request over mTLS fails", 
   await load.hasSeen(before.size + 2);
   expect(await load.end()).toEqual([]);
   expect((await started.end()).code).toBe(0);
+}, 60_000);
+
+test("SIGHUP under load waits for slow handshakes", async () => {
+  await using started = await start([...files(), "--workers", "2"]);
+  const load = new Load(started.mtls);
+  const slow: Promise<string>[] = [];
+  const timer = setInterval(() => slow.push(slowRequest(started.mtls, 600)), 50);
+  await load.hasSeen(1);
+  const before = new Set(load.pids);
+  process.kill(started.pid, "SIGHUP");
+  await load.hasSeen(before.size + 2);
+  clearInterval(timer);
+  expect(await load.end()).toEqual([]);
+  const answers = await Promise.all(slow);
+  expect(answers.filter((answer) => answer !== "HTTP/1.1 200 OK")).toEqual([]);
 }, 60_000);
 
 test("a request is finished at shutdown, and half-open handshakes do not delay it", async () => {
@@ -135,6 +164,22 @@ test("beyond 1000 half-open handshakes, the oldest are closed at once", async ()
   for (const socket of sockets) socket.destroy();
 }, 30_000);
 
+test("options for all requests apply to both ports", async () => {
+  const args = ["--header", "X-Served-By: one", "--root-path", "/svc"];
+  await using started = await start([...files(), ...args]);
+  for (const answer of [await get(started.mtls, "/svc/path"), await started.fetch("/svc/path")]) {
+    expect(answer.headers.get("x-served-by")).toBe("one");
+    expect(await answer.json()).toMatchObject({ pathname: "/path", address: "127.0.0.1" });
+  }
+});
+
+test("a worker is replaced after its maximum of requests, and none fails", async () => {
+  await using started = await start([...files(), "--workers", "1", "--limit-max-requests", "50"]);
+  const load = new Load(started.mtls);
+  await load.hasSeen(4);
+  expect(await load.end()).toEqual([]);
+}, 60_000);
+
 test("limits count requests of both ports", async () => {
   await using started = await start([...files(), "--limit-concurrency", "1"]);
   const slow = get(started.mtls, "/slow?ms=1500");
@@ -173,6 +218,25 @@ class Load {
     this.#ended = true;
     await Promise.all(this.#running);
     return this.#faults;
+  }
+}
+
+/** The first line of the answer to a client that pauses before its handshake, and again before its request. */
+async function slowRequest(port: number, milliseconds: number): Promise<string> {
+  const signal = AbortSignal.timeout(10_000);
+  try {
+    const socket = connect({ host: "127.0.0.1", port });
+    await once(socket, "connect", { signal });
+    await Bun.sleep(milliseconds);
+    const secure = connectTls({ socket, rejectUnauthorized: false });
+    await once(secure, "secureConnect", { signal });
+    await Bun.sleep(milliseconds);
+    secure.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    const [data] = (await once(secure, "data", { signal })) as [Buffer];
+    secure.destroy();
+    return data.toString().split("\r\n", 1)[0]!;
+  } catch (error) {
+    return String(error);
   }
 }
 

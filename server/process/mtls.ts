@@ -25,17 +25,24 @@ const mostCertificates = 10;
 const lingerMilliseconds = 30_000;
 /** As in serve.ts: how long connections that were about to be accepted may take. */
 const quietMilliseconds = 100;
+/** How long a process that stops waits for the first requests of its connections. */
+const settleMilliseconds = 2000;
 
 export interface MtlsListener {
   address: string;
-  /** Requests being handled. */
-  readonly pendingRequests: number;
+  /** Handles the requests. */
+  readonly server: Server<unknown>;
   /** Reloads certificate and key. Open connections keep the old ones. @throws ConfigurationError */
   renewCertificate(): Promise<void>;
   /** Directs all new connections to this process; then `share` ends that. */
   takeNewConnections(): void;
   shareNewConnections(): void;
   ignoreNewConnections(): void;
+  /**
+   * Resolves when every connection so far has sent its first request, or after some time: a handshake takes several
+   * messages, and only its client knows for what.
+   */
+  settle(): Promise<void>;
   /** Accepts no more connections and finishes requests; with `now`, closes all connections. */
   stop(now: boolean): Promise<void>;
 }
@@ -61,20 +68,26 @@ export async function listenMtls(
     ...settings,
     ...{ hostname: "127.0.0.1", port: 0, reusePort: false, development: false },
     fetch(request, server) {
-      const client = clients.get(server.requestIP(request)?.port ?? 0);
+      const client = clients.get(portOf.call(server, request)?.port ?? 0);
       if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
       setTlsClient(request, client);
       return fetch(request, server);
     },
     error: () => new Response(null, { status: 500 }),
   } as Bun.Serve.Options<unknown>) as Server<unknown>;
+  // Its users get the client's address instead, see Gate.
+  const portOf = inner.requestIP;
   const open = new Set<TLSSocket>();
   const handshakes = new Set<TLSSocket>();
+  /** Connections without a request so far. */
+  const silent = new Set<TLSSocket>();
+  let lastConnection = 0;
 
   function forward(client: TLSSocket): void {
     const about: TlsClient = { address: addressOfSocket(client), chain: chainOf(client) };
     open.add(client);
     client.pause();
+    client.once("data", () => silent.delete(client));
     const to = connect({ host: "127.0.0.1", port: inner.port!, allowHalfOpen: true, noDelay: true }, () => {
       const { localPort } = to;
       if (localPort === undefined || client.destroyed) return end();
@@ -127,7 +140,12 @@ export async function listenMtls(
         oldest.destroy();
       }
       handshakes.add(client);
-      client.once("close", () => handshakes.delete(client));
+      silent.add(client);
+      lastConnection = performance.now();
+      client.once("close", () => {
+        handshakes.delete(client);
+        silent.delete(client);
+      });
       // Before the handshake is over, errors are reported by the server.
       client.on("error", () => {});
     });
@@ -158,9 +176,7 @@ export async function listenMtls(
   const { port } = current.server.address() as { port: number };
   return {
     address: `https://${hostInUrl(options.host)}:${port}`,
-    get pendingRequests() {
-      return inner.pendingRequests;
-    },
+    server: inner,
     async renewCertificate() {
       const old = current;
       current = await listen();
@@ -173,6 +189,14 @@ export async function listenMtls(
     takeNewConnections: () => takeNewConnections(current.sockets),
     shareNewConnections: () => shareNewConnections(current.sockets),
     ignoreNewConnections: () => ignoreNewConnections(current.sockets),
+    async settle() {
+      const began = performance.now();
+      do await Bun.sleep(Math.min(20, quietMilliseconds));
+      while (
+        (silent.size > 0 || performance.now() - lastConnection < quietMilliseconds) &&
+        performance.now() - began < settleMilliseconds
+      );
+    },
     async stop(now) {
       current.server.close();
       for (const client of handshakes) client.destroy();

@@ -83,7 +83,7 @@ export async function serve(
       await server.stop(true);
       throw error;
     }
-    gate.alsoServes(mtls);
+    gate.alsoServes(mtls.server);
   }
   const renewCertificate = async () => {
     await mtls?.renewCertificate();
@@ -134,6 +134,7 @@ export async function serve(
       if (options.supervised || options.timeoutDrain > 0) {
         if (!inner) ignoreNewConnections(sockets);
         mtls?.ignoreNewConnections();
+        await mtls?.settle();
         await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
       }
       const stop = async (now: boolean) => {

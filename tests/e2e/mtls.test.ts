@@ -121,6 +121,34 @@ test("with workers, each of them knows certificates, and SIGHUP replaces them", 
   expect(faults).toEqual([]);
 }, 60_000);
 
+test("limits and logs are those of the other port", async () => {
+  await using started = await start(root.certificate);
+  const statusOf = async (port: number, path: string, body?: string) => {
+    const forged = { "content-type": "application/json", "x-forwarded-for": "192.0.2.1" };
+    const init = { headers: forged, ...(body ? { method: "POST", body } : {}) };
+    const sent = port === started.mtls ? ask(port, alice, path, init) : started.fetch(path, init);
+    return (await sent).status;
+  };
+  // Each for another user, since there is a limit for each user, too.
+  let asked = 0;
+  const challenge = () => `/noauth/v1/challenge_generator/user${++asked}@example.com`;
+  let status: number | undefined = 200;
+  while (status === 200 && asked < 200) status = await statusOf(started.mtls, challenge());
+  expect(status).toBe(429);
+  expect(asked).toBeGreaterThan(1);
+  expect(await statusOf(started.port, challenge())).toBe(429);
+
+  const large = JSON.stringify({ title: "x".repeat(2 * 1024 * 1024) });
+  expect(await statusOf(started.mtls, "/incidents/", large)).toBe(413);
+  expect(await statusOf(started.mtls, "/whoami")).toBe(200);
+  await started.says('"route":"/whoami"');
+  const line = started
+    .said()
+    .split("\n")
+    .find((each) => each.includes('"route":"/whoami"'))!;
+  expect(JSON.parse(line)).toMatchObject({ level: 30, method: "GET", status: 200, msg: "request" });
+});
+
 test("a failed handshake is logged, and a connection without one is not", async () => {
   await using started = await start(root.certificate);
   const silent = connect({ host: "127.0.0.1", port: started.mtls });
