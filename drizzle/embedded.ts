@@ -210,6 +210,8 @@ const fastSettings = {
   full_page_writes: "off",
   wal_level: "minimal",
   max_wal_senders: "0",
+  // For tests of revocation.
+  max_prepared_transactions: "4",
 };
 
 /**

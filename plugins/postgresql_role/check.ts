@@ -1,6 +1,9 @@
 import type { RoleFacts } from "../../core/plugin.ts";
 import { connected, identifier, targetOf, versionOf } from "./target.ts";
 
+/** Their members can read or write the server's files, or run its programs. */
+const likeSuperusers = ["pg_execute_server_program", "pg_write_server_files", "pg_read_server_files"];
+
 export async function check({
   role,
   signal,
@@ -38,10 +41,12 @@ export async function check({
         problem: `The broker ${user} may not create roles`,
         fix: `alter role ${broker} createrole;`,
       });
-    const known = await sql<{ name: string; admin: boolean; high: boolean }[]>`
-      select rolname as name, rolsuper as high,
-        pg_has_role(current_user, oid, 'member with admin option') as admin
-      from pg_roles where rolname in ${sql(parents)}`;
+    // A lease may become every role that its parents are members of.
+    const known = await sql<{ name: string; admin: boolean; high: boolean; creates: boolean }[]>`
+      select p.rolname as name, pg_has_role(current_user, p.oid, 'member with admin option') as admin,
+        bool_or(r.rolsuper or r.rolname in ${sql(likeSuperusers)}) as high, bool_or(r.rolcreaterole) as creates
+      from pg_roles p join pg_roles r on pg_has_role(p.oid, r.oid, 'member')
+      where p.rolname in ${sql(parents)} group by p.rolname, p.oid`;
     for (const parent of parents) {
       const found = known.find(({ name }) => name === parent);
       const grant = `grant ${identifier(parent)} to ${broker} with admin option;`;
@@ -51,7 +56,11 @@ export async function check({
           fix: `create role ${identifier(parent)} nologin; ${grant}`,
         });
       else if (found.high)
-        problems.push({ problem: `${parent} is a superuser: a lease would have every right` });
+        problems.push({ problem: `${parent} can act as a superuser: a lease would have every right` });
+      else if (found.creates)
+        problems.push({
+          problem: `${parent} may create roles: a lease could leave some behind, and svc would not end them`,
+        });
       else if (!found.admin && !me.super)
         problems.push({ problem: `The broker ${user} may not grant ${parent}`, fix: grant });
     }

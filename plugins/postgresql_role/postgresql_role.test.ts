@@ -93,6 +93,29 @@ for (const [version, start] of [
       );
     });
 
+    test("the check names parents through which a lease would get more than it should", async () => {
+      const { sql } = target;
+      const [top, indirect, maker] = ["top", "indirect", "maker"].map((name) => `${name}_${target.parent}`);
+      await sql.unsafe(`create role ${top} superuser; create role ${indirect}; create role ${maker} createrole;
+        grant pg_write_server_files to ${indirect}; grant ${maker}, ${indirect} to ${target.broker} with admin option`);
+      const problemsOf = async (parents: string) =>
+        (await plugin.check(factsFor(target, { parents }))).map(({ problem }) => problem);
+      const low = `low_${target.parent}`;
+      for (const [above, problem] of [
+        [top, "can act as a superuser"],
+        [indirect, "can act as a superuser"],
+        [maker, "may create roles"],
+      ] as const) {
+        expect(await problemsOf(above!)).toEqual([expect.stringContaining(`${above} ${problem}`)]);
+        await sql.unsafe(
+          `create role ${low}; grant ${above} to ${low}; grant ${low} to ${target.broker} with admin option`,
+        );
+        expect(await problemsOf(low)).toEqual([expect.stringContaining(`${low} ${problem}`)]);
+        await sql.unsafe(`drop role ${low}`);
+      }
+      await sql.unsafe(`drop role ${top}, ${indirect}, ${maker}`);
+    });
+
     test("a lease has the rights of its parents, an end, and is listed as ours", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
@@ -131,6 +154,27 @@ for (const [version, start] of [
         expect(await messageOf(client`select 1`)).not.toBe("no error");
         await client.end();
       }
+    });
+
+    test("prepared transactions neither keep the role nor its right to log in", async () => {
+      const lease = await issue();
+      const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
+      const inFirst = target.open(lease.fields);
+      const inSecond = target.open({ ...lease.fields, database: encodeURIComponent(name) });
+      const gids = [1, 2].map((n) => `it's ${n} of ${lease.name}`);
+      for (const [client, work, gid] of [
+        [inFirst, `alter role ${lease.name} password 'changed'`, gids[0]!],
+        [inSecond, "create table prepared (id int)", gids[1]!],
+      ] as const) {
+        await client.unsafe(`begin; ${work}`);
+        await client.unsafe(`prepare transaction '${gid.replace("'", "''")}'`);
+        await client.end();
+      }
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      expect(await target.sql`select from pg_prepared_xacts where gid in ${target.sql(gids)}`).toHaveLength(
+        0,
+      );
     });
 
     test("a user who holds the lock of the role's name does not delay the revocation", async () => {
@@ -229,6 +273,23 @@ for (const [version, start] of [
       await target.sql.unsafe(
         `drop owned by ${stranger}; drop role ${stranger}; drop view "every shop"; drop table bait; drop table loot`,
       );
+    });
+
+    test("objects whose new owner would need rights in their schema do not keep the role", async () => {
+      const lease = await issue();
+      const client = target.open(lease.fields);
+      await client.unsafe(`create table kept (a int, b int); create statistics st on a, b from kept;
+        create collation "my ""coll" from "C"; create text search configuration words (copy = simple);
+        create text search dictionary dict (template = simple);
+        create function eq(kept, kept) returns bool language sql as 'select true';
+        create operator === (leftarg = kept, rightarg = kept, function = eq);
+        create aggregate agg(int) (sfunc = int4pl, stype = int);
+        create procedure proc() language sql as 'select 1';
+        create conversion conv for 'LATIN1' to 'UTF8' from iso8859_1_to_utf8`);
+      await client.end();
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      await target.sql.unsafe("drop table kept");
     });
 
     test("functions that a user puts into the search path are not run by the broker", async () => {

@@ -11,6 +11,7 @@ import {
   type Sql,
   type Target,
   targetOf,
+  versionOf,
 } from "./target.ts";
 
 const heirComment = "svc: owner of what leases left behind, without privileges";
@@ -23,8 +24,9 @@ const pollMilliseconds = 20;
 const longestName = 63;
 
 /**
- * Ends a role in six steps, each of which may have been done before: no new logins, committed; sessions terminated; the
- * role granted to the broker, so that it may act for it; nothing owned or granted in any database; dropped; verified.
+ * Ends a role in six steps, each of which may have been done before: no new logins, committed; sessions terminated, and
+ * prepared transactions rolled back; the role granted to the broker, so that it may act for it; nothing owned or granted
+ * in any database; dropped; verified.
  */
 export async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
   const target = targetOf(role);
@@ -38,17 +40,20 @@ export async function revoke({ name, role, signal }: LeaseFacts & { signal: Abor
         return await isOurs(tx, role, name);
       }));
     if (!exists) return;
-    await forbidLogin(sql, name, signal);
-    await endSessions(sql, name, signal);
+    const endWork = async () => {
+      await endSessions(sql, name, signal);
+      await rollBackPrepared(sql, target, name, signal);
+    };
+    await forbidLogin(sql, name, endWork);
+    await endWork();
     // This catalog is shared: it lists what the role owns or was granted in every database.
-    const [{ version, databases }] = await sql<[{ version: number; databases: string[] }]>`
-      select current_setting('server_version_num')::int as version, to_json(array(
+    const [{ databases }] = await sql<[{ databases: string[] }]>`
+      select to_json(array(
         select distinct d.datname::text from pg_shdepend s join pg_roles r on r.oid = s.refobjid
         join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
         where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name})) as databases`;
-    const options = version >= 160_000 ? " with inherit true, set true" : "";
-    await sql.unsafe(`grant ${identifier(name)} to ${identifier(target.user)}${options}`);
-    const heir = databases.length === 0 ? "" : await heirOf(sql, target, version);
+    await grantToBroker(sql, target, name);
+    const heir = databases.length === 0 ? "" : await heirOf(sql, target);
     const clear = (there: Sql) => giveUpObjects(there, name, heir);
     for (const database of databases)
       await (database === target.database ? clear(sql) : connected(target, signal, clear, database));
@@ -76,11 +81,17 @@ async function dropRole(sql: Sql, name: string): Promise<void> {
   }
 }
 
+/** The broker may then act for the role. */
+async function grantToBroker(sql: Sql, { user }: Target, name: string): Promise<void> {
+  const options = (await versionOf(sql)) >= 160_000 ? " with inherit true, set true" : "";
+  await sql.unsafe(`grant ${identifier(name)} to ${identifier(user)}${options}`);
+}
+
 /**
- * Takes away LOGIN. A session of the role may hold a lock on its own row, as after `ALTER ROLE ... PASSWORD` in an open
- * transaction, so sessions are terminated until the change succeeds.
+ * Takes away LOGIN. A transaction of the role may hold a lock on its own row, as after `ALTER ROLE ... PASSWORD`, so
+ * its work is ended until the change succeeds.
  */
-async function forbidLogin(sql: Sql, name: string, signal: AbortSignal): Promise<void> {
+async function forbidLogin(sql: Sql, name: string, endWork: () => Promise<void>): Promise<void> {
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
     try {
@@ -93,8 +104,31 @@ async function forbidLogin(sql: Sql, name: string, signal: AbortSignal): Promise
       // 55P03: lock_not_available. XX000: "tuple concurrently updated".
       if (!["55P03", "XX000"].includes(codeOf(error)) || performance.now() > deadline) throw error;
     }
-    await endSessions(sql, name, signal);
+    await endWork();
   }
+}
+
+/**
+ * Rolls back what the role prepared for a two-phase commit: it outlives its session, and keeps its locks. Only the role
+ * itself may do so, in the same database.
+ */
+async function rollBackPrepared(sql: Sql, target: Target, name: string, signal: AbortSignal): Promise<void> {
+  const prepared = await sql<{ gid: string; database: string }[]>`
+    select gid, database from pg_prepared_xacts where owner = ${name}`;
+  if (prepared.length > 0) await grantToBroker(sql, target, name);
+  for (const { gid, database } of prepared)
+    await connected(
+      target,
+      signal,
+      async (there) => {
+        await there.unsafe(`set role ${identifier(name)}`);
+        await there.unsafe(`rollback prepared ${literal(gid)}`).catch((error) => {
+          // undefined_object: somebody else has ended it.
+          if (codeOf(error) !== "42704") throw error;
+        });
+      },
+      database,
+    );
 }
 
 /** Terminates the role's sessions: they survive NOLOGIN, and even DROP ROLE. @throws Unavailable */
@@ -116,9 +150,9 @@ async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise
  *
  * @throws Refused when somebody else's role has its name
  */
-async function heirOf(sql: Sql, { user }: Target, version: number): Promise<string> {
+async function heirOf(sql: Sql, target: Target): Promise<string> {
   const suffix = "_leftovers";
-  const start = Buffer.from(user).subarray(0, longestName - suffix.length);
+  const start = Buffer.from(target.user).subarray(0, longestName - suffix.length);
   const heir = `${start.toString().replace(/\ufffd$/, "")}${suffix}`;
   const find = async (there: Sql) => {
     const [found] = await there<{ comment: string | null }[]>`
@@ -128,14 +162,12 @@ async function heirOf(sql: Sql, { user }: Target, version: number): Promise<stri
     return found !== undefined;
   };
   if (await find(sql)) return heir;
-  const options = version >= 160_000 ? " with inherit true, set true" : "";
   try {
-    // Sent together, so that they are one transaction.
-    await sql.unsafe(
-      `create role ${identifier(heir)} nologin noinherit;
-       comment on role ${identifier(heir)} is ${literal(heirComment)};
-       grant ${identifier(heir)} to ${identifier(user)}${options}`,
-    );
+    await inTransaction(sql, async (tx) => {
+      await tx.unsafe(`create role ${identifier(heir)} nologin noinherit`);
+      await tx.unsafe(`comment on role ${identifier(heir)} is ${literal(heirComment)}`);
+      await grantToBroker(tx, target, heir);
+    });
   } catch (error) {
     // No lock, because users could hold it: of two revocations, one finds what the other has created.
     const isTaken = ["42710", "23505"].includes(codeOf(error));
@@ -144,9 +176,13 @@ async function heirOf(sql: Sql, { user }: Target, version: number): Promise<stri
   return heir;
 }
 
+/** Kinds of objects that PostgreSQL gives only to an owner with further rights, as CREATE in their schema. */
+const bound = ["pg_proc", "pg_operator", "pg_collation", "pg_conversion", "pg_statistic_ext", "pg_ts_config"];
+bound.push("pg_ts_dict", "pg_opclass", "pg_opfamily", "pg_publication", "pg_foreign_server");
+
 /**
- * Gives what the role owns in this database to the heir, and drops its grants. PostgreSQL refuses a new owner who may not
- * create in the schema of a routine: routines are then dropped.
+ * Gives what the role owns in this database to the heir, and drops its grants. Objects that the heir may not own, which
+ * hold no data, are dropped.
  */
 async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void> {
   // Sent together, so that they are one transaction.
@@ -155,16 +191,20 @@ async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void
     await sql.unsafe(giveUp);
   } catch (error) {
     if (codeOf(error) !== "42501") throw error;
-    const dropRoutines = `declare one record; begin
-        for one in select oid from pg_proc
-          where proowner = (select oid from pg_roles where rolname = ${literal(name)})
+    const dropBound = `declare one record; object record; begin
+        for one in select classid, objid from pg_shdepend
+          where dbid = (select oid from pg_database where datname = current_database())
+            and refclassid = 'pg_authid'::regclass and deptype = 'o'
+            and refobjid = (select oid from pg_roles where rolname = ${literal(name)})
+            and classid::regclass::text in (${bound.map(literal).join(", ")})
         loop
+          select type, identity into object from pg_identify_object(one.classid, one.objid, 0);
           -- CASCADE may have dropped it already.
-          if exists (select from pg_proc where oid = one.oid) then
-            execute format('drop routine %s cascade', one.oid::regprocedure);
+          if object.identity is not null then
+            execute format('drop %s %s cascade', replace(object.type, ' object', ''), object.identity);
           end if;
         end loop;
       end`;
-    await sql.unsafe(`do ${literal(dropRoutines)}; ${giveUp}`);
+    await sql.unsafe(`do ${literal(dropBound)}; ${giveUp}`);
   }
 }
