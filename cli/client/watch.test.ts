@@ -5,6 +5,7 @@ import { configHome } from "../testing/io.ts";
 import { spawnSvc, svcOnTerminal, testProgram } from "../testing/process.ts";
 import { withEntry } from "./credentials.ts";
 import { updateCredentials } from "./credentials_file.ts";
+import { firstEvents } from "./watch.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
 
@@ -250,6 +251,27 @@ describe("through a pipe", () => {
     await prints("Note: next");
     child.kill("SIGINT");
     expect((await finished).stdout.match(/Note: once/g)).toHaveLength(1);
+  });
+
+  test("without ID shows an event once, also when it happens between two requests of a read", async () => {
+    const { child, finished, prints } = watchPiped("--json");
+    await prints("Checkout is down");
+    const events = server.answers.get("/incidents/7/events/")!;
+    server.answers.set("/incidents/7/events/", (request) => {
+      const isSecond = new URL(request.url).searchParams.has("after");
+      if (isSecond && !server.events.get(7)!.some(({ description }) => description === "Note: between"))
+        server.happens(7, "Note: between", { id: 250 });
+      return events(request);
+    });
+    // More than the first request of a read returns.
+    const many = server.events.get(7)!;
+    for (let id = 100; id < 100 + firstEvents; id += 1) many.push({ ...many[0]!, id, kind: "note" });
+    server.happens(7, "Note: many", { id: 200 });
+    await prints("Note: between");
+    server.happens(7, "Note: last", { id: 300 });
+    await prints("Note: last");
+    child.kill("SIGINT");
+    expect((await finished).stdout.match(/Note: between/g)).toHaveLength(1);
   });
 
   test("without ID prints the events of all incidents", async () => {

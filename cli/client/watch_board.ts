@@ -207,8 +207,9 @@ class Board {
     // Of an incident that was not on the board, such as a closed one, only what happened now is news.
     const isNew = newest.some(({ kind }) => kind === "incident.reported");
     if (last === undefined && !isNew) fresh = fresh.sort((a, b) => b.id - a.id).slice(0, 1);
-    this.#last.set(id, Math.max(last ?? 0, top));
     fresh.sort((a, b) => a.id - b.id);
+    // The second request may have found events that the first did not.
+    this.#last.set(id, Math.max(last ?? 0, top, fresh.at(-1)?.id ?? 0));
     await this.#show(fresh.map((event) => ({ ...event, incident: detail.name })));
   }
 
