@@ -10,7 +10,7 @@ import type { TestServer } from "./server.ts";
 export interface Place {
   visibility: Visibility;
   word: string;
-  /** An Open incident that is linked with it. */
+  /** An Open incident that is linked with it: one of its own, unless `newPlace` was given one. */
   linkedId: number;
   linkedTitle: string;
   linkId: number;
@@ -40,7 +40,7 @@ export interface World {
   next(): number;
   /** Signs the first of the role in once more. */
   signIn(role: Role): Promise<Person>;
-  newPlace(visibility: Visibility): Promise<Place>;
+  newPlace(visibility: Visibility, linkedId?: number): Promise<Place>;
 }
 
 export const users: Record<Role, [user: string | undefined, groups: string[]][]> = {
@@ -79,14 +79,21 @@ export async function createWorld(server: TestServer): Promise<World> {
   return {
     ...{ server, typeId, priorityId, openId, people, admin: people.admin[0]!, signIn },
     next: () => ++n,
-    newPlace: (visibility) => insertPlace(server, visibility, { typeId, priorityId, individuals, n: ++n }),
+    newPlace: (visibility, linkedId) =>
+      insertPlace(server, visibility, { typeId, priorityId, individuals, n: ++n, linkedId }),
   };
 }
 
 async function insertPlace(
   { db, clock }: TestServer,
   visibility: Visibility,
-  of: { typeId: number; priorityId: number; individuals: Record<string, number>; n: number },
+  of: {
+    typeId: number;
+    priorityId: number;
+    individuals: Record<string, number>;
+    n: number;
+    linkedId?: number;
+  },
 ): Promise<Place> {
   const { individuals } = of;
   const at = clock.now();
@@ -124,9 +131,11 @@ async function insertPlace(
     resolveBy: new Date(at.getTime() - 1),
   });
   await db.insert(schema.taskAssignee).values({ taskId, individualId: individuals.scribe! });
-  const linkedId = await insertRow(db, schema.incident, {
-    ...{ title: `linked-${of.n}`, description: "", visibility: "Open", reportedAt: at, ...kind },
-  });
+  const linkedId =
+    of.linkedId ??
+    (await insertRow(db, schema.incident, {
+      ...{ title: `linked-${of.n}`, description: "", visibility: "Open", reportedAt: at, ...kind },
+    }));
   const [link] = await db
     .insert(schema.incidentLink)
     .values({ incidentId, linkedId, kind: "related", createdAt: at })
