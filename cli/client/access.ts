@@ -19,6 +19,8 @@ export interface Role {
   version: number;
   /** "expiry": credentials stay valid until they expire, even if revoked. */
   revocable: "now" | "expiry" | null;
+  /** The kind of key that a credential certifies. */
+  public_key: "ssh" | "x509" | null;
 }
 
 export interface AccessRequest {

@@ -5,24 +5,18 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { AccessClient, type Issued, type Role, type Wanted } from "./access.ts";
+import { AccessClient, type Issued, type Wanted } from "./access.ts";
 import { credentialsPath } from "./credentials_file.ts";
 import type { Session } from "./session.ts";
 import { localTime } from "./when.ts";
 
 // Keys for certificates. They are generated here and never leave this machine.
 
-/** Whether a role issues SSH certificates. */
-export const wantsSshKey = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "ssh-ca";
-
 export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; publicKey: string }> {
   const { newSshKeyPair, sshPublicLine } = await import("../../platform/ssh/private_key.ts");
   const key = newSshKeyPair();
   return { key, publicKey: sshPublicLine(key, comment) };
 }
-
-/** Whether a role issues X.509 certificates. */
-export const wantsX509Key = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "x509-ca";
 
 /** Generates a P-256 key, in PEM. */
 export function newX509Key(): { privateKey: string; publicKey: string } {
@@ -41,7 +35,7 @@ export async function getX509Access(
   const { privateKey, publicKey } = newX509Key();
   const { issued, session } = await AccessClient.within(io, server, async (client) => {
     const issued = await client.obtain(role, wanted, async (found) => {
-      if (!wantsX509Key(found))
+      if (found.public_key !== "x509")
         throw new UsageError(`${role} gives no X.509 certificates: use --format json`);
       return publicKey;
     });
@@ -73,7 +67,8 @@ export async function getSshAccess(
   const { issued, file } = await AccessClient.within(io, server, async (client) => {
     let file: SshKeyFile | undefined;
     const issued = await client.obtain(role, wanted, async (found) => {
-      if (!wantsSshKey(found)) throw new UsageError(`${role} gives no SSH certificates: use --format json`);
+      if (found.public_key !== "ssh")
+        throw new UsageError(`${role} gives no SSH certificates: use --format json`);
       file = await sshKeyFile(io, client.session, found.slug);
       return file.publicKey;
     });

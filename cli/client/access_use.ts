@@ -5,7 +5,7 @@ import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import type { Io } from "../io.ts";
 import type { Issued, Role } from "./access.ts";
 import { environmentOf } from "./access_format.ts";
-import { newSshKey, newX509Key, wantsSshKey, wantsX509Key, x509Chain } from "./access_key.ts";
+import { newSshKey, newX509Key, x509Chain } from "./access_key.ts";
 import { kubeconfig } from "./kubernetes.ts";
 import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
 
@@ -26,12 +26,12 @@ export class CommandKey {
 
   /** Generates the key if the role needs one. @throws NotFound if a required program is not installed */
   async publicKeyFor(role: Role): Promise<string | undefined> {
-    if (wantsSshKey(role)) {
+    if (role.public_key === "ssh") {
       requireSshAgent();
       const { key, publicKey } = await newSshKey(`svc ${role.slug}`);
       this.#ssh = key;
       this.#publicKey = publicKey;
-    } else if (wantsX509Key(role)) {
+    } else if (role.public_key === "x509") {
       const { privateKey, publicKey } = newX509Key();
       this.#x509 = privateKey;
       this.#publicKey = publicKey;

@@ -8,7 +8,7 @@ import {
   type PluginType,
   pluginMethods,
 } from "./methods.ts";
-import type { Revocable, Setting } from "./settings.ts";
+import type { CertifiedKey, Revocable, Setting } from "./settings.ts";
 
 /** A plugin that is selected and set up. Only `callPlugin` calls its methods. */
 export interface ActivePlugin<T extends PluginType = PluginType> {
@@ -23,6 +23,8 @@ export interface ActivePlugin<T extends PluginType = PluginType> {
   readonly roleSettings?: readonly Setting[];
   /** For type credential: whether an issued credential can be ended early. */
   readonly revocable?: Revocable;
+  /** For type credential: the kind of key that it certifies. */
+  readonly publicKey?: CertifiedKey;
   /** Wraps each call, for telemetry. */
   readonly around?: Around;
 }

@@ -2,7 +2,7 @@ import type { BuiltinDeps } from "./define.ts";
 import { masked } from "./mask.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginSource } from "./registry.ts";
-import { type Revocable, type Setting, settingsOf } from "./settings.ts";
+import { type CertifiedKey, type Revocable, type Setting, settingsOf } from "./settings.ts";
 
 /** A plugin that has passed the checks. Its values are plain and read once, so they cannot change later. */
 export interface InstalledPlugin {
@@ -15,6 +15,7 @@ export interface InstalledPlugin {
   readonly settings: readonly Setting[];
   readonly roleSettings: readonly Setting[];
   readonly revocable: Revocable;
+  readonly publicKey: CertifiedKey | undefined;
   /** The package that contains it. */
   readonly origin: string;
   /** Whether it is built in, and therefore gets more dependencies than a third-party plugin. */
@@ -65,8 +66,10 @@ export function checkPlugin(
   faults.push(...settingFaults);
   const ofRole = settingsOf(slug, read.roleSchema ?? { type: "object" });
   faults.push(...ofRole.faults.map((fault) => fault.replace(/^configSchema/, "roleSchema")));
-  const { revocable = "now", create } = read;
+  const { revocable = "now", publicKey, create } = read;
   if (revocable !== "now" && revocable !== "expiry") faults.push(`revocable is neither "now" nor "expiry"`);
+  if (publicKey !== undefined && publicKey !== "ssh" && publicKey !== "x509")
+    faults.push(`publicKey is neither "ssh" nor "x509"`);
   if (typeof create !== "function") faults.push("create is not a function");
   if (faults.length > 0 || !isType(type) || typeof create !== "function") {
     const which = slug && slugPattern.test(slug) ? `${origin}: plugin ${slug}` : `${origin}: a plugin`;
@@ -77,6 +80,7 @@ export function checkPlugin(
   const facts = { title, slug, version, type, author, description, settings, origin, builtin };
   const plugin = {
     ...{ ...facts, roleSettings: ofRole.settings, revocable: revocable as Revocable },
+    publicKey: publicKey as CertifiedKey | undefined,
     create: call,
   };
   return { plugin: Object.freeze(plugin), faults: [] };
@@ -93,10 +97,10 @@ function readOnce(candidate: unknown) {
       string,
       unknown
     >;
-    const { roleSchema, revocable, create } = candidate as Record<string, unknown>;
+    const { roleSchema, revocable, publicKey, create } = candidate as Record<string, unknown>;
     return {
       ...{ title, slug, version, type, author, description, configSchema },
-      ...{ roleSchema, revocable, create },
+      ...{ roleSchema, revocable, publicKey, create },
     };
   } catch {
     return undefined;

@@ -125,9 +125,9 @@ async function setUp(
   const { methods, missing } = methodsOf(type, made);
   if (missing.length > 0) return refuse(`is of type ${type} and has no method ${missing.join(", ")}`);
   const timeoutMilliseconds = pluginTimeout * 1000;
-  const { roleSettings, revocable } = plugin;
+  const { roleSettings, revocable, publicKey } = plugin;
   const common = { slug, title, type, methods, secrets, timeoutMilliseconds };
-  return { plugin: Object.freeze({ ...common, roleSettings, revocable }) };
+  return { plugin: Object.freeze({ ...common, roleSettings, revocable, publicKey }) };
 }
 
 /** The plugin's methods, read once. */

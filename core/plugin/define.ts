@@ -2,7 +2,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 import type { Clock } from "../../platform/clock.ts";
 import type { Context } from "../context.ts";
 import type { PluginMethods, PluginType } from "./methods.ts";
-import type { Revocable } from "./settings.ts";
+import type { CertifiedKey, Revocable } from "./settings.ts";
 
 /** Where a plugin logs for operators. Facts first: never a secret, nor a text that may contain one. */
 export interface PluginLog {
@@ -44,6 +44,8 @@ export interface PluginDefinition<T extends PluginType = PluginType, S extends T
   roleSchema?: TObject;
   /** For type credential: an issued credential ends when svc revokes it (the default), or only when it expires. */
   revocable?: Revocable;
+  /** For type credential: `issue` certifies a public key of this kind, which `svc` generates for the user. */
+  publicKey?: CertifiedKey;
   /** Called once for a selected plugin, with a valid configuration. Throws if the plugin cannot use it. */
   create(config: Static<S>, deps: PluginDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
 }

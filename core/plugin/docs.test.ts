@@ -9,15 +9,14 @@ import { optionalMethods, pluginMethods } from "./methods.ts";
 const page = readFileSync(join(import.meta.dir, "../../docs/plugins.md"), "utf8");
 const rows = page.split("\n").filter((line) => line.startsWith("| `"));
 
-test("the page lists every conversation method and marks the optional ones", () => {
+test("the page lists every method of conversations and credentials, and marks the optional ones", () => {
   const described = rows
     .map((row) => /^\| `([a-z]+)`( \(optional\))? \|(?:[^|]+\|){4}$/.exec(row))
     .filter((match) => match !== null)
     .map(([, name, optional]) => [name, optional !== undefined]);
-  const known = Object.keys(pluginMethods.conversation).map((name) => [
-    name,
-    optionalMethods.has(`conversation.${name}`),
-  ]);
+  const known = (["conversation", "credential"] as const).flatMap((type) =>
+    Object.keys(pluginMethods[type]).map((name) => [name, optionalMethods.has(`${type}.${name}`)]),
+  );
   expect(described.sort()).toEqual(known.sort());
 });
 

@@ -108,10 +108,10 @@ function describe(candidate: unknown): Record<string, unknown> | null {
 
 function readOnce(candidate: Record<string, unknown>) {
   const { title, slug, version, type, author, description, configSchema } = candidate;
-  const { roleSchema, revocable, create } = candidate;
+  const { roleSchema, revocable, publicKey, create } = candidate;
   return {
     ...{ title, slug, version, type, author, description, configSchema },
-    ...{ roleSchema, revocable, create },
+    ...{ roleSchema, revocable, publicKey, create },
   };
 }
 

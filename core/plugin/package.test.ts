@@ -20,7 +20,13 @@ const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mill
 const fill = (make) => { const all = []; for (;;) all.push(make(all.length)); };
 let calls = 0;
 let setUps = 0;
-export default {
+const certifier = {
+  title: "Certifier", slug: "certifier", version: "1.0.0", type: "credential", author: "nobody", description: "Certifies",
+  configSchema: { type: "object", properties: {} },
+  roleSchema: { type: "object", properties: { mount: { type: "string" } } }, revocable: "expiry", publicKey: "ssh",
+  create: () => ({ check: () => [], issue: () => ({ kind: "ssh", fields: {} }), revoke: () => {} }),
+};
+const harm = {
   title: "Harm", slug: "harm", version: "1.0.0", type: "document", author: "nobody", description: "Does harm",
   configSchema: { type: "object", properties: { key: { type: "string", secret: true } }, required: ["key"] },
   create({ key }, { clock, fetch, log }) {
@@ -75,7 +81,8 @@ export default {
     const none = () => null;
     return { text, create: none, get: none, update: none, tasks: none, move: none, remove: none };
   },
-};`;
+};
+export default [harm, certifier];`;
 
 let directory: string;
 let opened: Awaited<ReturnType<typeof openPlugins>>;
@@ -94,6 +101,7 @@ beforeAll(async () => {
     void logged.push({ facts: facts as Record<string, unknown>, message });
   const environment = {
     ...{ ...process.env, ...noPlugins, SVC_PLUGIN_PACKAGES: "svc-plugin-harm", SVC_PLUGIN_DOCUMENT: "harm" },
+    SVC_PLUGIN_CREDENTIAL: "certifier",
     ...{ SVC_PLUGIN_HARM_KEY: "hunter2", SVC_KEY_SECRET: "0123456789".repeat(4) },
     ...{ SVC_DATABASE_URL: "postgres://svc:hunter3@db/svc", HTTPS_PROXY: "", TZ: "Europe/Berlin" },
   };
@@ -188,12 +196,18 @@ describe("a call that harms its process harms only itself", () => {
   });
 });
 
+test("what a credential plugin says of its roles", () => {
+  const [plugin] = opened.plugins.ofType("credential");
+  expect(plugin).toMatchObject({ slug: "certifier", revocable: "expiry", publicKey: "ssh" });
+  expect(plugin!.roleSettings!.map(({ key }) => key)).toEqual(["mount"]);
+});
+
 test("a package loads with the least memory that the configuration allows", async () => {
   const { minimum } = variables.pluginMemory.schema;
   const least = { directory, environment: process.env, memory: minimum! };
   const [loaded] = await loadPackages("svc-plugin-harm", least);
   loaded!.opened!.close();
-  expect(loaded!.exported).toMatchObject([{ slug: "harm" }]);
+  expect(loaded!.exported).toMatchObject([{ slug: "harm" }, { slug: "certifier" }]);
 });
 
 describe("what a call leaves running", () => {

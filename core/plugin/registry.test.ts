@@ -77,6 +77,8 @@ describe("an invalid plugin is refused with the name of its package", () => {
     ["a version that is a number", { ...good, version: 1.2 }, "package-1: plugin good: it has no version"],
     ["another type", { ...good, type: "toString" }, /its type "toString" must be one of document-resolver, /],
     ["no create", { ...good, create: {} }, "package-1: plugin good: create is not a function"],
+    ["another end", { ...good, revocable: "later" }, /revocable is neither "now" nor "expiry"/],
+    ["another key", { ...good, publicKey: "pgp" }, /publicKey is neither "ssh" nor "x509"/],
     ["no schema", { ...good, configSchema: null }, /configSchema is not an object schema/],
     [
       "a getter that throws",

@@ -16,6 +16,8 @@ export interface Setting {
 
 /** Whether a credential can be ended now, or ends only when it expires. */
 export type Revocable = "now" | "expiry";
+/** The kind of public key that a credential certifies. */
+export type CertifiedKey = "ssh" | "x509";
 
 /** `SVC_PLUGIN_TERM_SOURCE_BEARER_TOKEN` for `bearerToken` of `term-source`. */
 export function variableName(slug: string, key: string): string {

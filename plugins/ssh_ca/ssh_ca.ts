@@ -89,6 +89,7 @@ export default defineBuiltin({
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
+  publicKey: "ssh",
   create: (_, { context }) => ({
     check: async ({ role }) => {
       const target = targetOf(role);

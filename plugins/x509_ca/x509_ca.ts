@@ -50,6 +50,7 @@ export default defineBuiltin({
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
+  publicKey: "x509",
   create: (_, { context }) => ({
     check: async ({ role }) => {
       const { authority } = targetOf(role);

@@ -59,6 +59,9 @@ const roleView = {
       description: "Whether a credential can be ended early; null while the plugin is not enabled",
     }),
   ),
+  public_key: nullable(
+    oneOf(["ssh", "x509"], { description: "The kind of key that a credential certifies" }),
+  ),
 };
 export const accessRoleView = t.Object(roleView, closed);
 export const rolePage = pageOf(accessRoleView);
@@ -81,8 +84,9 @@ export const changedRole = t.Object(
 );
 
 export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Static<typeof accessRoleView> {
+  const plugin = plugins.find("credential", role.pluginSlug);
   return {
-    revocable: plugins.find("credential", role.pluginSlug)?.revocable ?? null,
+    ...{ revocable: plugin?.revocable ?? null, public_key: plugin?.publicKey ?? null },
     ...{ id: role.id, slug: role.slug, description: role.description, plugin: role.pluginSlug },
     ...{ settings: role.settings, groups: role.groups, approval: role.approval },
     ...{ default_duration: role.defaultDuration, max_duration: role.maxDuration },
