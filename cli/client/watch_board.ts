@@ -203,7 +203,7 @@ class Board {
     if (last !== undefined && top < last) last = top;
     let fresh = newest.filter((event) => event.id > (last ?? 0));
     if (last !== undefined && fresh.length === firstEvents)
-      fresh = await client.list<TimelineEvent>(path, { after: String(last) });
+      fresh = await client.list<TimelineEvent>(path, { after: String(last) }, Number.POSITIVE_INFINITY);
     // Of an incident that was not on the board, such as a closed one, only what happened now is news.
     const isNew = newest.some(({ kind }) => kind === "incident.reported");
     if (last === undefined && !isNew) fresh = fresh.sort((a, b) => b.id - a.id).slice(0, 1);
