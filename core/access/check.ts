@@ -2,10 +2,9 @@ import { eq } from "drizzle-orm";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
-import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
-import { factsOf, noSuchRole, pluginOf } from "./role.ts";
+import { callForRole, noSuchRole, pluginOf } from "./role.ts";
 
 /**
  * Asks the plugin of a role whether it can be served. That it cannot be asked is a problem like any other.
@@ -23,8 +22,6 @@ export async function checkRole(
   const [role] = await context.db.select().from(accessRole).where(eq(accessRole.slug, slug));
   if (!role) throw noSuchRole();
   const plugin = pluginOf(context, role.pluginSlug);
-  const { facts, secrets } = factsOf(context, role);
-  const secretly = { ...plugin, secrets: [...plugin.secrets, ...secrets] };
-  const outcome = await callPlugin(secretly, "check", { role: facts });
+  const outcome = await callForRole(context, { role, plugin }, "check", {});
   return { problems: outcome.ok ? outcome.value : [{ problem: outcome.detail }] };
 }

@@ -6,7 +6,7 @@ import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/er
 import { newSecret } from "../../platform/secret.ts";
 import { recordLeaseIssue } from "../../platform/telemetry/leases.ts";
 import type { Actor } from "../context.ts";
-import { type ActivePlugin, callPlugin } from "../plugin/call.ts";
+import type { ActivePlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
@@ -14,7 +14,7 @@ import { markEnding, revokeUnissued } from "./end.ts";
 import { changeOf, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf, incidentFor } from "./request.ts";
-import { factsOf, pluginOf, type RoleRow, requestableRole } from "./role.ts";
+import { callForRole, pluginOf, type RoleRow, requestableRole } from "./role.ts";
 
 /** Leases that one user may have at a time by one plugin. */
 const mostLeases = 100;
@@ -72,14 +72,14 @@ async function issueAtTarget(
   const { lease, role, plugin } = await context.db.transaction((tx) =>
     beginLease(tx, context, actor, wanted),
   );
-  const { facts, secrets } = factsOf(context, role);
   const { id: leaseId, name, expiresAt, createdAt } = lease;
   const seconds = Math.round((expiresAt.getTime() - createdAt.getTime()) / 1000);
-  const outcome = await callPlugin(
-    { ...plugin, secrets: [...plugin.secrets, ...secrets] },
+  const outcome = await callForRole(
+    context,
+    { role, plugin },
     "issue",
     {
-      ...{ leaseId, name, role: facts, user: actor.user, expiresAt: expiresAt.toISOString(), seconds },
+      ...{ leaseId, name, user: actor.user, expiresAt: expiresAt.toISOString(), seconds },
       ...(wanted.publicKey === undefined ? {} : { publicKey: wanted.publicKey }),
       ...(lease.incidentName === null ? {} : { incident: lease.incidentName }),
     },

@@ -7,6 +7,7 @@ import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
+import { settingsOf } from "../plugin/settings.ts";
 
 const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
 const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, handle: "handle-1" });
@@ -479,6 +480,36 @@ test("a lease is not renewed after its role was disabled, even before a worker n
     duration: 900,
   });
   expect([http, body.detail]).toEqual([409, expect.stringContaining("disabled")]);
+});
+
+test("a secret of a role is masked in whatever its plugin says", async () => {
+  const secret = "pa'ss w%rd";
+  const says = { detail: `postgres://broker:${secret}@db refuses ${encodeURIComponent(secret)}` };
+  const fails = () => {
+    throw says;
+  };
+  const fake = fakeCredential({ check: fails, issue: fails, revoke: fails, renew: fails, list: fails });
+  const { settings: roleSettings } = settingsOf("fake", {
+    ...{ type: "object", required: ["password"] },
+    properties: { password: { type: "string", secret: true } },
+  });
+  const plugin = { ...fake.plugin, roleSettings };
+  await using other = await startAccessWorld(pluginsOf({ plugin, assertExpected: () => {} }));
+  const { admin, alice, bob } = other;
+  const role = await other.makeRole({ plugin: plugin.slug, settings: { password: secret } });
+  const said = [
+    (await admin.call("GET", `/access/roles/${role}/check`)).body.problems[0].problem,
+    (await admin.call("GET", `/access/roles/${role}/reconcile`)).body.detail,
+    (await other.issue(alice, role)).body.detail,
+  ];
+  fake.answer({ issue: issued, check: () => [{ problem: says.detail, fix: says.detail }] });
+  said.push(...Object.values((await admin.call("GET", `/access/roles/${role}/check`)).body.problems[0]));
+  const { body: lease } = await other.issue(bob, role);
+  said.push((await bob.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7000 })).body.detail);
+  await bob.call("DELETE", `/access/leases/${lease.id}`);
+  await using _worker = other.startWorker();
+  said.push(await until("a revocation to fail", async () => (await other.leaseRow(lease.id)).error));
+  for (const text of said) expect(text).toContain("postgres://broker:***@db refuses ***");
 });
 
 test("one user has at most 100 leases by a plugin, and 2,000 of credentials that only expire", async () => {

@@ -5,12 +5,11 @@ import { Conflict, Forbidden, Unavailable } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
-import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { markEnding } from "./end.ts";
 import type { LeaseRow } from "./lease.ts";
 import { databaseNow } from "./request.ts";
-import { factsOf, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
+import { callForRole, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
 
 // After a backup is restored, the database and the targets disagree. Orphans exist at a target, and our database has no
 // lease for them that is still to be revoked; missing leases are Active in our database and do not exist at the target.
@@ -92,11 +91,9 @@ async function compare(
   const plugin = pluginOf(context, role.pluginSlug);
   if (plugin.methods.list === undefined)
     throw new Conflict(`The plugin ${plugin.slug} cannot list what it issued`);
-  const { facts, secrets } = factsOf(context, role);
   // Leases are read before and after: one that is issued or revoked meanwhile is not a difference.
   const before = await unfinishedLeases(db);
-  const redacting = { ...plugin, secrets: [...plugin.secrets, ...secrets] };
-  const outcome = await callPlugin(redacting, "list", { role: facts });
+  const outcome = await callForRole(context, { role, plugin }, "list", {});
   if (!outcome.ok) throw new Unavailable(`${slug}: ${outcome.detail}`);
   const outside = new Set(outcome.value);
   const after = await unfinishedLeases(db);

@@ -3,13 +3,12 @@ import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
-import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf } from "./request.ts";
-import { factsOf, pluginOf } from "./role.ts";
+import { callForRole, pluginOf } from "./role.ts";
 
 /** Until a client that found the lease being renewed asks again. */
 const retrySeconds = 5;
@@ -61,11 +60,10 @@ export async function renewLease(
     return { lease: ours, role: role!, plugin, at, expiresAt };
   });
   const { lease, role, plugin, at, expiresAt } = claimed;
-  const { facts, secrets } = factsOf(context, role);
   const seconds = Math.round((expiresAt.getTime() - at.getTime()) / 1000);
   const { name, handle } = lease;
-  const outcome = await callPlugin({ ...plugin, secrets: [...plugin.secrets, ...secrets] }, "renew", {
-    ...{ leaseId: id, name, role: facts, expiresAt: expiresAt.toISOString(), seconds },
+  const outcome = await callForRole(context, { role, plugin }, "renew", {
+    ...{ leaseId: id, name, expiresAt: expiresAt.toISOString(), seconds },
     ...(handle === null ? {} : { handle }),
   });
   const still = and(own, eq(accessLease.leaseUntil, lease.leaseUntil!));

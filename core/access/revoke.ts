@@ -3,10 +3,9 @@ import { accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Refused, Unavailable } from "../../platform/errors.ts";
 import { attemptWork, failWork, finishWork, giveBackWork, LeaseLost } from "../outbox/work.ts";
-import { callPlugin } from "../plugin/call.ts";
 import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
 import { recordAccess } from "./record.ts";
-import { factsOf, type RoleRow } from "./role.ts";
+import { callForRole, type RoleRow } from "./role.ts";
 
 export type LeaseAttempt = "done" | "waiting" | "again" | "given back" | "stale";
 
@@ -78,11 +77,11 @@ async function revokeAtTarget(
 ): Promise<void> {
   const plugin = context.plugins.find("credential", role.pluginSlug);
   if (!plugin) throw new Unavailable(`The plugin ${role.pluginSlug} is not enabled (SVC_PLUGIN_CREDENTIAL)`);
-  const { facts, secrets } = factsOf(context, role);
-  const outcome = await callPlugin(
-    { ...plugin, secrets: [...plugin.secrets, ...secrets] },
+  const outcome = await callForRole(
+    context,
+    { role, plugin },
     "revoke",
-    { leaseId, name, role: facts, ...(handle === null ? {} : { handle }) },
+    { leaseId, name, ...(handle === null ? {} : { handle }) },
     { signal, key: name },
   );
   if (outcome.ok) return;

@@ -12,9 +12,10 @@ import { unlessReferredTo } from "../catalog/reference.ts";
 import { unlessTaken } from "../catalog/taken.ts";
 import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
-import type { ActivePlugin } from "../plugin/call.ts";
+import { type ActivePlugin, type CallOptions, callPlugin, type Outcome } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
-import type { RoleFacts } from "../plugin/methods.ts";
+import { mask } from "../plugin/mask.ts";
+import type { MethodAnswer, MethodInput, MethodName, RoleFacts } from "../plugin/methods.ts";
 
 // An access role says what can be requested, by whom and for how long. Its secrets (the password of a broker account) are
 // sealed in the database, and only its plugin is given them.
@@ -221,14 +222,29 @@ export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin
   return plugin;
 }
 
-/** The facts a role's plugin receives, and the secrets among them, which must not appear in any text. */
-export function factsOf(context: PluginContext, role: RoleRow): { facts: RoleFacts; secrets: string[] } {
+/** Calls the plugin of a role. The role's secrets are masked in every text of the outcome, like the plugin's own. */
+export async function callForRole<M extends MethodName<"credential">>(
+  context: PluginContext,
+  { role, plugin }: { role: RoleRow; plugin: ActivePlugin<"credential"> },
+  method: M,
+  input: Omit<MethodInput<"credential", M>, "role">,
+  options?: CallOptions,
+): Promise<Outcome<MethodAnswer<"credential", M>>> {
   const secrets = openSecrets(context, role);
+  const values = Object.values(secrets).map(String);
   const installation = installationId(context.config.keySecret);
-  return {
-    facts: { slug: role.slug, installation, settings: { ...role.settings, ...secrets } },
-    secrets: Object.values(secrets).map(String),
-  };
+  const facts: RoleFacts = { slug: role.slug, installation, settings: { ...role.settings, ...secrets } };
+  const masking = { ...plugin, secrets: [...plugin.secrets, ...values] };
+  const given = { ...input, role: facts } as unknown as MethodInput<"credential", M>;
+  const outcome = await callPlugin(masking, method, given, options);
+  // Problems often quote what a library said. Otherwise only `issue` answers with texts, which are new secrets.
+  return outcome.ok && method === "check" ? maskedStrings(outcome, masking.secrets) : outcome;
+}
+
+function maskedStrings<T>(value: T, secrets: readonly string[]): T {
+  return JSON.parse(JSON.stringify(value), (_, one) =>
+    typeof one === "string" ? mask(one, secrets) : one,
+  ) as T;
 }
 
 /**

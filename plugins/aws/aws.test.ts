@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { decodeJwt } from "jose";
@@ -226,6 +226,19 @@ describe.each(each)("%s", (plugin) => {
   test("reports an address where nobody answers", async () => {
     const role = await makeRole(plugin, { endpoint: "http://127.0.0.1:9" });
     expect(await refusal(role)).toMatch(/127\.0\.0\.1:9 cannot be reached \(\w+\)$/);
+  });
+
+  test("asks again when AWS does not answer", async () => {
+    const role = await makeRole(plugin);
+    const timeout = AbortSignal.timeout;
+    using limits = spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms === 8000 ? 100 : ms));
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    sts.next.push(() => promise);
+    expect((await issue(role)).http).toBe(201);
+    for (let time = 0; time < 3; time++) sts.next.push(() => promise);
+    expect(await refusal(role)).toEndWith("did not answer within 8 s");
+    expect(limits).toHaveBeenCalledWith(8000);
+    resolve(new Response());
   });
 
   test("waits for a slow answer no longer than the plugin may take", async () => {
