@@ -60,6 +60,15 @@ const incident: Group = {
     close: () => import("./commands/incident/close.ts"),
     reopen: () => import("./commands/incident/reopen.ts"),
     edit: () => import("./commands/incident/edit.ts"),
+    link: () => import("./commands/incident/link.ts"),
+    unlink: () => import("./commands/incident/unlink.ts"),
+    affected: {
+      summary: "Manage the services and applications that an incident affects",
+      commands: {
+        add: () => import("./commands/incident/affected/add.ts"),
+        remove: () => import("./commands/incident/affected/remove.ts"),
+      },
+    },
     status: () => import("./commands/incident/status.ts"),
     export: () => import("./commands/incident/export.ts"),
     join: () => import("./commands/incident/join.ts"),

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
 
-let { server, member, ids } = {} as IncidentServer;
+let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {
-  ({ server, member, ids } = given);
+  ({ server, admin, member, ids } = given);
 });
 
 /** Takes part in nothing at first. */
@@ -312,6 +312,23 @@ describe("svc incident report", () => {
     });
     expect((await person.svc("incident", "report")).stderr).toMatch(/^INC-\d+: Asked\n$/);
     expect(asked).toEqual(["What is wrong?"]);
+  });
+
+  test("asks nothing on a terminal when title and priority are given", async () => {
+    expect((await admin.call("POST", "/incident_types/", { name: "Zebra" })).http).toBe(201);
+    const person = carol.with({
+      canAsk: () => true,
+      choose: async (question) => {
+        throw new Error(question);
+      },
+    });
+    expect(await person.svc("incident", "report", "Pasted", "-p", "urgent")).toMatchObject({
+      ...{
+        code: 0,
+        stderr: expect.stringMatching(/^Type: Outage \(-t TYPE for another\)\nINC-\d+: Pasted\n$/),
+      },
+    });
+    expect((await person.svc("incident", "report", "Pasted")).stderr).not.toContain("INC-");
   });
 
   test("a report whose answer is lost is kept, and sent again only once", async () => {

@@ -106,3 +106,24 @@ export const tasksArg = {
 export const docArg = {
   doc: { type: "positional", metavar: "DOCUMENT", description: "The number or name of the document" },
 } as const;
+
+export const othersArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "OTHER",
+    description: "The other incidents. The first of several names the incident itself",
+  },
+} as const;
+
+export const affectedArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "NAME",
+    description:
+      "Services and applications by name; service:NAME or application:NAME if both have it. A first word such as INC-7 names the incident",
+  },
+} as const;

@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
 import { printable } from "../text.ts";
-import { type Incident, IncidentClient, type Named, pickNamed, type Status } from "./incident.ts";
+import { type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, nameOf } from "./incident_people.ts";
 import { ageColumn, stylesOf, widthOf } from "./incident_text.ts";
 import { parseWhen } from "./when.ts";
@@ -22,11 +22,12 @@ export interface ListOptions {
 
 const mostShown = 1000;
 
-const statuses: Record<string, Status[] | undefined> = {
-  active: ["Active"],
-  stable: ["Stable"],
-  closed: ["Closed"],
-  open: ["Active", "Stable"],
+/** As the API filters by them; `all` filters by none. */
+const statuses: Record<string, string | undefined> = {
+  active: "Active",
+  stable: "Stable",
+  closed: "Closed",
+  open: "Active,Stable",
 };
 
 /** `svc incident list` */
@@ -82,10 +83,6 @@ async function findAll(io: Io, client: IncidentClient, options: ListOptions, sin
     participant: mine ? await client.user() : undefined,
     reported_after: since?.toISOString(),
   };
-  const wanted = statuses[options.status] ?? [undefined];
-  const lists = await Promise.all(
-    wanted.map((status) => client.list<Incident>("/incidents/", { ...query, status }, limit + 1)),
-  );
-  if (lists.length === 1) return lists[0]!;
-  return lists.flat().sort((a, b) => b.reported_at.localeCompare(a.reported_at) || b.id - a.id);
+  const status = statuses[options.status];
+  return client.list<Incident>("/incidents/", { ...query, status }, limit + 1);
 }

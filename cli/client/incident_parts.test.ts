@@ -6,10 +6,10 @@ import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 
 // The parts of an incident: people with their roles, tasks, and documents.
 
-let { server, member, ids } = {} as IncidentServer;
+let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer(
   (given) => {
-    ({ server, member, ids } = given);
+    ({ server, admin, member, ids } = given);
   },
   { pluginDocument: "markdown" },
 );
@@ -131,6 +131,93 @@ describe("roles", () => {
       ...{ code: 2, stderr: expect.stringContaining('"boss" is not a role: it is one of commander, scribe') },
     });
   });
+});
+
+describe("links", () => {
+  test("are shown from both sides, and removed", async () => {
+    const [one, other, third] = [await reported("One"), await reported("Other"), await reported("Third")];
+    const linked = await carol.svc(
+      "inc",
+      "link",
+      one.name,
+      other.name,
+      `${server.url}/incidents/${third.id}`,
+    );
+    expect(linked).toEqual({ code: 0, stdout: "", stderr: `${one.name}: One\n` });
+    expect((await carol.svc("inc", "view", one.name)).stdout).toMatch(
+      new RegExp(`\nRelated to ${other.name} {2}Other \\(Active\\)\nRelated to ${third.name} {2}Third `),
+    );
+    expect((await erin.svc("inc", "view", other.name)).stdout).toContain(
+      `Related to ${one.name}  One (Active)\n`,
+    );
+    expect((await erin.svc("inc", "unlink", "-i", other.name, one.name)).code).toBe(0);
+    const left = JSON.parse((await carol.svc("inc", "view", one.name, "--json")).stdout).links;
+    expect(left).toMatchObject([{ kind: "related", incident: { name: third.name } }]);
+  });
+
+  test("of a duplicate have a direction", async () => {
+    const [one, other] = [await reported("One"), await reported("Other")];
+    const { code, stdout } = await carol.svc("inc", "link", one.name, other.name, "--duplicate", "--json");
+    expect([code, JSON.parse(stdout).items[0].kind]).toEqual([0, "duplicate_of"]);
+    expect((await carol.svc("inc", "view", one.name)).stdout).toContain(`Duplicate of ${other.name}  Other`);
+    expect((await carol.svc("inc", "view", other.name)).stdout).toContain(`Duplicated by ${one.name}  One`);
+  });
+
+  test("change nothing if one of the incidents is unknown, the same or not linked", async () => {
+    const [one, other] = [await reported("One"), await reported("Other")];
+    const refused = async (...words: string[]) => {
+      const { code, stderr } = await carol.svc("inc", ...words);
+      return [code, stderr];
+    };
+    expect(await refused("link", one.name, other.name, "INC-999999")).toEqual([
+      ...[1, expect.stringContaining("there is no incident INC-999999 that you may see")],
+    ]);
+    expect(await refused("link", one.name, one.name)).toEqual([
+      ...[1, expect.stringContaining(`${one.name} cannot be linked with itself`)],
+    ]);
+    expect(await refused("unlink", one.name, other.name)).toEqual([
+      ...[1, expect.stringContaining(`${one.name} is not linked with ${other.name}`)],
+    ]);
+    expect(await refused("link", "-i", one.name)).toEqual([
+      ...[2, expect.stringContaining("missing argument: OTHER")],
+    ]);
+    expect(await refused("link", one.name, other.name, "INC-1", "--duplicate")).toEqual([
+      ...[2, expect.stringContaining("duplicate of only one")],
+    ]);
+    expect((await member.call("GET", `/incidents/${one.id}/links/`)).body.items).toEqual([]);
+  });
+});
+
+test("an incident names the services and applications that it affects", async () => {
+  const { name } = await reported();
+  for (const [path, called] of [
+    ["services", "Checkout"],
+    ["services", "Both"],
+    ["applications", "Both"],
+    ["applications", "Shop"],
+  ])
+    expect((await admin.call("POST", `/${path}/`, { name: called })).http).toBe(201);
+  const add = (...words: string[]) => carol.svc("inc", "affected", "add", name, ...words);
+  expect(await add("checkout", "Shop", "application:both")).toEqual({
+    ...{ code: 0, stdout: "", stderr: `${name}: Broken\n` },
+  });
+  const shown = async () => /\nAffects .*/.exec((await carol.svc("inc", "view", name)).stdout)?.[0];
+  expect(await shown()).toBe("\nAffects Checkout, Both, Shop");
+  expect(await add("Both")).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining("write service:Both or application:Both") },
+  });
+  expect(await add("Chekout", "Shop")).toMatchObject({
+    ...{
+      code: 1,
+      stderr: expect.stringContaining('no service or application "Chekout". Did you mean Checkout?'),
+    },
+  });
+  const removed = await carol.svc("inc", "affected", "remove", "-i", name, "Both", "shop", "--json");
+  expect(JSON.parse(removed.stdout)).toMatchObject({ services: [{ name: "Checkout" }], applications: [] });
+  expect((await carol.svc("inc", "affected", "remove", name, "Shop")).stderr).toContain(
+    'there is no affected service or application "Shop"',
+  );
+  expect(await shown()).toBe("\nAffects Checkout");
 });
 
 describe("tasks", () => {

@@ -47,7 +47,7 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   const draft = await completed(options, recovered, io);
   let incident: Incident;
   try {
-    incident = await send(io, options.server, draft, key);
+    incident = await send(io, options.server, draft, key, options.title !== undefined);
   } catch (error) {
     // A command line that is wrong can be repeated, unless some of it was written elsewhere.
     const isTyped = options.title !== undefined && !options.editor && options.recover === undefined;
@@ -87,14 +87,25 @@ function titleFault(title: string): string | undefined {
   return /[\p{Cc}\p{Zl}\p{Zp}]/u.test(title.trim()) ? "the title must be a single line of text" : undefined;
 }
 
-async function send(io: Io, server: string | undefined, draft: ReportDraft, key: string): Promise<Incident> {
+async function send(
+  io: Io,
+  server: string | undefined,
+  draft: ReportDraft,
+  key: string,
+  isTitleTyped: boolean,
+): Promise<Incident> {
   return IncidentClient.within(io, server, async (client) => {
     const [types, priorities, commander] = await Promise.all([
       client.list<Named>("/incident_types/", { sort: "id" }),
       client.list<Named & { rank: number }>("/incident_priorities/", { sort: "id" }),
       draft.commander === undefined ? undefined : emailOf(io, client, draft.commander),
     ]);
-    const type = await chosenOf(io, types, draft.type, "type");
+    // With title and priority, a report is complete: what was pasted after it must not become the answer to a question.
+    const isComplete = isTitleTyped && draft.priority !== undefined;
+    const type = await chosenOf(io, types, draft.type, "type", isComplete);
+    const isAssumed = draft.type === undefined && isComplete && types.length > 1;
+    if (isAssumed && io.canAsk())
+      io.stderr.write(`Type: ${printable(type.name, 80)} (-t TYPE for another)\n`);
     draft.type = type.name;
     const urgentFirst = priorities.sort((a, b) => b.rank - a.rank);
     const priority = await chosenOf(io, urgentFirst, draft.priority, "priority");
@@ -105,13 +116,10 @@ async function send(io: Io, server: string | undefined, draft: ReportDraft, key:
       {
         ...{ title, description, incident_type_id: type.id, incident_priority_id: priority.id },
         ...(draft.restricted ? { visibility: "Restricted" } : {}),
+        ...(commander === undefined ? {} : { commander }),
       },
       { key },
     );
-    if (commander !== undefined) {
-      const roles = ["participant", "commander"];
-      await client.post(`/incidents/${incident.id}/participants/`, { email: commander, roles });
-    }
     if (draft.use) {
       const { id, name } = incident;
       writeDefaultIncident(io.env, { server: client.session.server.base, id, name });
@@ -120,16 +128,17 @@ async function send(io: Io, server: string | undefined, draft: ReportDraft, key:
   });
 }
 
-/** The type or priority that was named, or the only one, or the one that the user chooses. */
+/** The type or priority that was named, or the only one, or the one that the user chooses, or the first type. */
 async function chosenOf(
   io: Io,
   items: readonly Named[],
   typed: string | undefined,
   what: "type" | "priority",
+  isComplete = false,
 ) {
   if (typed !== undefined || items.length === 0) return pickNamed(items, typed ?? "", what);
   if (items.length === 1) return items[0]!;
-  if (io.canAsk())
+  if (io.canAsk() && !isComplete)
     return io.choose(
       `Which ${what}?`,
       items.map((value) => ({ value, label: printable(value.name, 80) })),

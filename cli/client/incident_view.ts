@@ -8,6 +8,8 @@ import {
   type Task,
   type TimelineEvent,
 } from "./incident.ts";
+import { type Affected, affectedBy, affectedLine } from "./incident_affected.ts";
+import { type Link, linkLines, linksOf } from "./incident_link.ts";
 import { fullNameOf, nameOf } from "./incident_people.ts";
 import { linkText, statusStyle, stylesOf, whenText } from "./incident_text.ts";
 
@@ -22,6 +24,10 @@ export interface ViewOptions {
 export interface IncidentView extends IncidentDetail {
   /** Those who take part now. */
   participants: Participant[];
+  /** What it affects, from the catalog. */
+  affected: Affected;
+  /** Other incidents. */
+  links: Link[];
   last_report: StatusReport | null;
   open_tasks: Task[];
   /** Oldest first. */
@@ -45,14 +51,19 @@ export async function readView(
 ): Promise<IncidentView> {
   const path = `/incidents/${incident.id}`;
   const tasks = { incident_id: String(incident.id), status: "Open" };
-  const [participants, reports, open_tasks, newest] = await Promise.all([
+  const [participants, affected, links, reports, open_tasks, newest] = await Promise.all([
     client.participants(incident),
+    affectedBy(client, incident),
+    linksOf(client, incident),
     client.list<StatusReport>(`${path}/reports/`, {}, 1),
     client.list<Task>("/tasks/", tasks),
     client.list<TimelineEvent>(`${path}/events/`, {}, events),
   ]);
   const last_report = reports[0] ?? null;
-  return { ...incident, participants, last_report, open_tasks, events: newest.reverse() };
+  return {
+    ...{ ...incident, participants, affected, links, last_report, open_tasks },
+    events: newest.reverse(),
+  };
 }
 
 export function viewText(view: IncidentView, io: Io): string {
@@ -79,6 +90,9 @@ function header(view: IncidentView, io: Io): string[] {
   const links = view.conversations.filter(({ weblink }) => weblink !== null);
   for (const { plugin_slug, weblink } of links)
     lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);
+  const affects = affectedLine(view.affected);
+  if (affects !== undefined) lines.push(affects);
+  lines.push(...linkLines(view.links));
   if (view.description.trim() !== "") lines.push("", ...printableLines(view.description));
   if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution));
   return lines;

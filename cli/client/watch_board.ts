@@ -106,7 +106,7 @@ class Board {
   /** Reads the whole board. */
   async #load(): Promise<void> {
     const { client, since } = this;
-    const queries: Query[] = [{ status: "Active" }, { status: "Stable" }];
+    const queries: Query[] = [{ status: "Active,Stable" }];
     if (since !== undefined) queries.push({ reported_after: since.toISOString() });
     const lists = await Promise.all(
       queries.map((query) => client.list<Incident>("/incidents/", query, mostIncidents)),

@@ -9,8 +9,10 @@ export class IncidentApi extends SseServer {
   constructor() {
     super();
     this.answers.set("/incidents/", ({ url }) => {
-      const status = new URL(url).searchParams.get("status");
-      const items = [...this.incidents.values()].filter((one) => status === null || one.status === status);
+      const statuses = new URL(url).searchParams.get("status")?.split(",");
+      const items = [...this.incidents.values()].filter(
+        ({ status }) => statuses?.includes(String(status)) ?? true,
+      );
       return page(items);
     });
   }

@@ -28,7 +28,7 @@ export default defineCommand({
     'journalctl -n 50 | svc incident report "Worker fails" -p High -F -',
   ],
   notes: [
-    "On a terminal, svc asks for what is missing. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
+    "On a terminal, svc asks for what is missing. With TITLE and --priority nothing is, and it takes the first type. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
     "The editor is that of VISUAL, or else EDITOR.",
   ],
   async run(options, io) {

@@ -1,0 +1,20 @@
+import { clientArgs, incidentArg, othersArg } from "../../client/incident_args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Link an incident with related ones, or mark it as a duplicate",
+  args: {
+    ...othersArg,
+    ...incidentArg,
+    duplicate: { type: "boolean", description: "It is a duplicate of the other incident" },
+    ...clientArgs,
+  },
+  examples: ["svc incident link INC-41", "svc incident link INC-44 INC-41 --duplicate"],
+  notes: [
+    "Both incidents show the link, to those who may see the other one. Of several incidents, the first one is linked with the others.",
+  ],
+  async run(options, io) {
+    const { linkCommand } = await import("../../client/incident_link.ts");
+    await linkCommand(options, io);
+  },
+});
