@@ -30,11 +30,17 @@ export async function identifyCertificate(
   chain: readonly Uint8Array[],
 ): Promise<Actor> {
   const { clock, config } = context;
-  // Ours need no chain: nobody else has a certificate of that hash.
-  const found = await findClientCertificate(context, thumbprintOf(chain[0]!));
-  if ("actor" in found) return found.actor;
-  if (found.refused !== "unknown") throw new RefusedCertificate(found.refused);
-  const verified = await verifyOnce(context, chain);
+  const { verified: remembered } = context.organisation.current;
+  const id = idOf(chain);
+  let verified = remembered.get(id);
+  // A certificate that was not ours at first never will be: a row is stored before its certificate is sent.
+  if (!verified) {
+    // Ours need no chain: nobody else has a certificate of that hash.
+    const found = await findClientCertificate(context, thumbprintOf(chain[0]!));
+    if ("actor" in found) return found.actor;
+    if (found.refused !== "unknown") throw new RefusedCertificate(found.refused);
+    verified = await verify(context, chain, id);
+  }
   const now = clock.now();
   if (now < verified.notBefore) throw new RefusedCertificate("not yet valid");
   if (now >= verified.notAfter) throw new RefusedCertificate("expired");
@@ -47,18 +53,33 @@ export async function identifyCertificate(
   };
 }
 
-async function verifyOnce(context: CertificateContext, chain: readonly Uint8Array[]): Promise<VerifiedChain> {
-  const { current } = context.organisation;
+/** Ids of the chains of open connections, which a connection's requests share. */
+const ids = new WeakMap<readonly Uint8Array[], string>();
+
+/** Identifies all certificates of a chain. */
+function idOf(chain: readonly Uint8Array[]): string {
+  let id = ids.get(chain);
+  if (id === undefined) {
+    const hasher = new Bun.CryptoHasher("sha256");
+    for (const der of chain) hasher.update(`${der.length} `).update(der);
+    id = hasher.digest("base64url");
+    ids.set(chain, id);
+  }
+  return id;
+}
+
+async function verify(
+  { organisation, config }: CertificateContext,
+  chain: readonly Uint8Array[],
+  id: string,
+): Promise<VerifiedChain> {
+  // Authorities may be reloaded meanwhile, and forget what the old ones have verified.
+  const { current } = organisation;
+  const verified = await verifyChain(chain, current, config.mtlsUsage);
   const { verified: remembered } = current;
-  const hasher = new Bun.CryptoHasher("sha256");
-  for (const der of chain) hasher.update(`${der.length} `).update(der);
-  const key = hasher.digest("base64url");
-  const known = remembered.get(key);
-  if (known) return known;
-  const verified = await verifyChain(chain, current, context.config.mtlsUsage);
   const [oldest] = remembered.keys();
   if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);
-  remembered.set(key, verified);
+  remembered.set(id, verified);
   return verified;
 }
 
