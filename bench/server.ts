@@ -68,7 +68,7 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   const bares = [await bare("Bun.serve", {}), await bare("Bun.serve, alike", { BENCH_ALIKE: "yes" })];
   const [one, two, uvicorn, uvicorns] = [await ours(1), await ours(2), await theirs(1), await theirs(2)];
   await Bun.sleep(idleSeconds * 1000);
-  const idle = [one.pid, ...childrenOf(two.pid)].map(residentMegabytes);
+  const idle = [one, two].flatMap(({ pid }) => childrenOf(pid)).map(residentMegabytes);
   console.log(
     `svc      on Bun ${Bun.version}; signature and revocation are checked, every request is logged`,
   );
@@ -95,7 +95,7 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   await reportStarts(parts, directory, databaseUrl);
   const most = Math.max(...idle);
   console.log(
-    `idle         ${idle.map((each) => each.toFixed(0)).join(", ")} MB resident: one process; two workers, a supervisor` +
+    `idle         ${idle.map((each) => each.toFixed(0)).join(", ")} MB resident: one worker, its supervisor; two workers, theirs` +
       `   aim: at most ${aims.idleMegabytes}, ${support.verdict(most <= aims.idleMegabytes)}`,
   );
 }
