@@ -25,7 +25,9 @@ interface Given {
 /** @throws UsageError for options that exclude or require each other */
 export function refuseContradictions(given: Given): void {
   const { host, port, uds, udsMode, fd, reload, reloadDir, workers } = given;
-  const places = Object.entries({ "--uds": uds, "--fd": fd, "--host": host, "--port": port })
+  // With --mtls-port, there is another use for it.
+  const only = given.mtlsPort === undefined ? host : undefined;
+  const places = Object.entries({ "--uds": uds, "--fd": fd, "--host": only, "--port": port })
     .filter(([, value]) => value !== undefined)
     .map(([name]) => name);
   if (places.length > 1 && (uds !== undefined || fd !== undefined)) {
@@ -64,10 +66,11 @@ export function refuseContradictions(given: Given): void {
 
 /** The descriptor of socket activation (sd_listen_fds(3)), if it is for this process and no address is given. */
 export function activated(
-  { host, port, uds }: Pick<Given, "host" | "port" | "uds">,
+  { host, port, uds, mtlsPort }: Pick<Given, "host" | "port" | "uds" | "mtlsPort">,
   { LISTEN_FDS, LISTEN_PID }: Readonly<Record<string, string | undefined>>,
 ): number | undefined {
-  if (LISTEN_PID !== String(process.pid) || (host ?? port ?? uds) !== undefined) return undefined;
+  const only = mtlsPort === undefined ? host : undefined;
+  if (LISTEN_PID !== String(process.pid) || (only ?? port ?? uds) !== undefined) return undefined;
   if (LISTEN_FDS === undefined || LISTEN_FDS === "0") return undefined;
   if (LISTEN_FDS !== "1")
     throw new UsageError(`LISTEN_FDS is ${LISTEN_FDS}: exactly one socket is supported`);

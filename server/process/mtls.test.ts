@@ -3,10 +3,17 @@ import { once } from "node:events";
 import { copyFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
-import { appFolder, messagesIn, type Started, startServing } from "../../tests/support/http/serving.ts";
+import {
+  appFolder,
+  messagesIn,
+  type Started,
+  startOnDescriptor,
+  startServing,
+} from "../../tests/support/http/serving.ts";
 import { until } from "../../tests/support/process/until.ts";
 
 const certificates = new CertificateFolder();
@@ -90,16 +97,23 @@ test("SIGHUP reloads the certificate without refusing requests", async () => {
   expect(await serialOf(started.mtls)).not.toBe(before);
 });
 
-test("SIGHUP under load replaces every worker, and no request over mTLS fails", async () => {
-  await using started = await start([...files(), "--workers", "2"]);
-  const load = new Load(started.mtls);
-  await load.hasSeen(1);
-  const before = new Set(load.pids);
-  process.kill(started.pid, "SIGHUP");
-  await load.hasSeen(before.size + 2);
-  expect(await load.end()).toEqual([]);
-  expect((await started.end()).code).toBe(0);
-}, 60_000);
+test.each([
+  ["each on a connection of its own", false],
+  ["on connections that stay open", true],
+])(
+  "SIGHUP under load replaces every worker, and no request %s over mTLS fails",
+  async (_, keepalive) => {
+    await using started = await start([...files(), "--workers", "2"]);
+    const load = new Load(started.mtls, keepalive);
+    await load.hasSeen(1);
+    const before = new Set(load.pids);
+    process.kill(started.pid, "SIGHUP");
+    await load.hasSeen(before.size + 2);
+    expect(await load.end()).toEqual([]);
+    expect((await started.end()).code).toBe(0);
+  },
+  60_000,
+);
 
 test("SIGHUP under load waits for slow handshakes", async () => {
   await using started = await start([...files(), "--workers", "2"]);
@@ -164,6 +178,43 @@ test("beyond 1000 half-open handshakes, the oldest are closed at once", async ()
   for (const socket of sockets) socket.destroy();
 }, 30_000);
 
+test.each(["--uds", "--fd"])("with %s, the port is on the address of --host", async (place) => {
+  const mtls = await chooseFreePort("127.0.0.3");
+  const args = ["--host", "127.0.0.3", "--mtls-port", String(mtls), ...files()];
+  const socket = join(folder.path, "mtls.sock");
+  await using _started =
+    place === "--fd"
+      ? await startOnDescriptor(folder.path, ["--fd", "3", ...args])
+      : await startServing(folder.path, [place, socket, ...args], { port: false });
+  const tls = tlsWith(client);
+  let answer: Response | undefined;
+  // The descriptor's server has only said its first word.
+  await until("the port", async () => {
+    answer = await fetch(`https://127.0.0.3:${mtls}/`, { tls, keepalive: false }).catch(() => undefined);
+    return answer !== undefined;
+  });
+  expect(await answer!.json()).toMatchObject({ address: "127.0.0.1" });
+  await expect(get(mtls)).rejects.toThrow("ECONNREFUSED");
+});
+
+test("SIGHUP under load replaces workers of a descriptor, and no request over mTLS fails", async () => {
+  const mtls = await chooseFreePort("127.0.0.1");
+  const args = ["--fd", "3", "--workers", "2", "--mtls-port", String(mtls), ...files()];
+  await using started = await startOnDescriptor(folder.path, args);
+  await until("the port", () =>
+    get(mtls).then(
+      () => true,
+      () => false,
+    ),
+  );
+  const load = new Load(mtls);
+  await load.hasSeen(1);
+  const before = new Set(load.pids);
+  process.kill(started.pid, "SIGHUP");
+  await load.hasSeen(before.size + 2);
+  expect(await load.end()).toEqual([]);
+}, 60_000);
+
 test("options for all requests apply to both ports", async () => {
   const args = ["--header", "X-Served-By: one", "--root-path", "/svc"];
   await using started = await start([...files(), ...args]);
@@ -196,11 +247,11 @@ class Load {
   #ended = false;
   readonly #running: Promise<void>[];
 
-  constructor(port: number) {
+  constructor(port: number, keepalive = false) {
     this.#running = [1, 2, 3].map(async () => {
       while (!this.#ended) {
         try {
-          const answer = await get(port);
+          const answer = await get(port, "/", { keepalive });
           if (answer.status !== 200) this.#faults.push(String(answer.status));
           this.pids.add(((await answer.json()) as { pid: number }).pid);
         } catch (error) {

@@ -64,11 +64,10 @@ export async function startServer(options: StartOptions, environment: Environmen
   );
   const { verbosity } = service;
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
-  const takesNewOnes = options.takesOver && options.fd === undefined;
-  if (takesNewOnes) serving.takeNewConnections();
+  if (options.takesOver) serving.takeNewConnections();
   onOrder((order) => {
     if (order === "leave") serving.leave();
-    else if (order === "taken over") takesNewOnes && serving.shareNewConnections();
+    else if (order === "taken over") options.takesOver && serving.shareNewConnections();
     else if (typeof order === "object") void sendMetrics(service, order.question);
     else if (verbosity) verbosity.verbose = order === "log verbosely";
   });

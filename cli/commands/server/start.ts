@@ -101,7 +101,7 @@ export default defineCommand({
     mtlsPort: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Another port, for clients that authenticate with certificates (HTTPS)",
+      description: "Another port of --host, for clients that authenticate with certificates (HTTPS)",
       parse: parsePort,
     },
     mtlsCaCerts: {
@@ -258,7 +258,7 @@ export default defineCommand({
       args: [
         "server",
         "start",
-        ...commandLine(hasPort ? args : { ...args, host: undefined, port: undefined }),
+        ...commandLine(hasPort ? args : { ...args, host: given.host, port: undefined }),
       ],
       ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
       // A developer wants to see a change, even if something else is broken.

@@ -53,6 +53,10 @@ describe("invalid command lines", () => {
   test.each([
     ["--uds a --port 1", "--uds and --port exclude each other"],
     ["--uds a --fd 3", "--uds and --fd exclude each other"],
+    [
+      "--uds a --port 1 --host ::1 --mtls-port 2 --mtls-keyfile a --mtls-certfile a",
+      "--uds and --port exclude each other",
+    ],
     ["--fd 3 --host ::1", "--fd and --host exclude each other"],
     [
       "--header Content-Length:5",
