@@ -39,7 +39,7 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
       name,
       args: kebabArgs(definition.args),
       run: async ({ values: { help: _, ...options }, rest }) =>
-        await definition.run(options as never, io, rest),
+        await definition.run(options as never, options.certificate ? { ...io, certificate: true } : io, rest),
     };
   };
   return lazy(load, { name });

@@ -38,6 +38,8 @@ export type TerminalExit = { code: number } | { signal: string } | { failed: str
 /** Everything outside the process that a command uses, so that a test can replace it. */
 export interface Io {
   env: Environment;
+  /** `--certificate`: requests authenticate with the stored client certificate, not with the token. */
+  certificate?: boolean;
   platform: NodeJS.Platform;
   stdout: Output;
   stderr: Output;

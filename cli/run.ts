@@ -23,7 +23,10 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
   try {
     // What follows `--` may be the command line of another program.
     const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
-    const words = [...argv.slice(0, end).map(forParser), ...argv.slice(end)];
+    const own = argv.slice(0, end).map(forParser);
+    // `svc --certificate whoami`: the option belongs to the commands, for their help and their checks.
+    if (own[0] === "--certificate" && own.length > 1) own.push(own.shift()!);
+    const words = [...own, ...argv.slice(end)];
     await cli(words, entry(io, tree), {
       name: "svc",
       strict: true,

@@ -40,6 +40,14 @@ const access: Group = {
   },
 };
 
+const certificates: Group = {
+  summary: "List and revoke client certificates",
+  commands: {
+    list: () => import("./commands/certificates/list.ts"),
+    revoke: () => import("./commands/certificates/revoke.ts"),
+  },
+};
+
 const report: Leaf = () => import("./commands/incident/report.ts");
 
 const incident: Group = {
@@ -136,6 +144,7 @@ export const root: Group = {
     access,
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,
+    certificates,
     server: {
       summary: "Run and inspect the HTTP server",
       commands: {

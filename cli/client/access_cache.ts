@@ -42,13 +42,20 @@ const unreadableSeconds = 86_400;
  * Whose session a command is for, also one that has expired; without a look at the token, which may be in a keychain that
  * asks its owner. Undefined when nobody is signed in.
  */
-export function accountOf(env: Environment, option: string | undefined): Account | undefined {
+export function accountOf(
+  { env, certificate }: Pick<Io, "env" | "certificate">,
+  option: string | undefined,
+): Account | undefined {
   let read: ReturnType<typeof readCredentials> | undefined;
   const credentials = () => {
     read ??= readCredentials(env);
     return read;
   };
   const { base } = chooseServer(option, env.SVC_SERVER, () => credentials().last);
+  if (certificate) {
+    const known = credentials().servers[base]?.certificate;
+    return known && { server: base, user: known.user, session: known.sign_in_expires_at };
+  }
   const given = env.SVC_TOKEN?.trim();
   if (given) {
     const user = readToken(given)?.subject;
@@ -95,7 +102,7 @@ export async function cachedCredential(
     if (meanwhile) return meanwhile;
     const issued = await issue();
     // Not of somebody who has signed out since.
-    const account = accountOf(io.env, key.server);
+    const account = accountOf(io, key.server);
     if (account?.session === key.session) write(path, { key, issued }, warn);
     return issued;
   } catch (error) {

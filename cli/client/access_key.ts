@@ -6,7 +6,7 @@ import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { AccessClient, type Issued, type Wanted } from "./access.ts";
-import { credentialsPath } from "./credentials_file.ts";
+import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "./private_file.ts";
 import type { Session } from "./session.ts";
 import { localTime } from "./when.ts";
 
@@ -41,10 +41,10 @@ export async function getX509Access(
     });
     return { issued, session: client.session };
   });
-  const directory = join(keyDirectory(io, session, "x509"), role);
+  const directory = join(privateDirectory(io.env, session.server.base, "x509"), role);
   const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
   storing(directory, () => {
-    makeDirectories(directory, dirname(credentialsPath(io.env)));
+    makePrivateDirectory(io.env, directory);
     writePrivately(paths.key, privateKey);
     writePrivately(paths.certificate, x509Chain(issued));
   });
@@ -90,11 +90,11 @@ export interface SshKeyFile {
  * @throws ConfigurationError if other users can read it, or if it cannot be written
  */
 export async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
-  const path = join(keyDirectory(io, session, "ssh"), role);
+  const path = join(privateDirectory(io.env, session.server.base, "ssh"), role);
   const { sshPrivateKeyFile } = await import("../../platform/ssh/private_key.ts");
   const { key, publicKey } = await newSshKey(`svc ${role}`);
   return storing(path, () => {
-    makeDirectories(dirname(path), dirname(credentialsPath(io.env)));
+    makePrivateDirectory(io.env, dirname(path));
     if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
       if ((fs.statSync(path).mode & 0o077) !== 0)
         throw new ConfigurationError([`${path}: others can read it: delete it`]);
@@ -104,17 +104,6 @@ export async function sshKeyFile(io: Io, session: Session, role: string): Promis
     writePrivately(`${path}.pub`, `${publicKey}\n`);
     return { path, publicKey };
   });
-}
-
-/** @throws ConfigurationError if the file system refuses */
-function storing<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error;
-    const { code = "failed" } = error as NodeJS.ErrnoException;
-    throw new ConfigurationError([`${path}: cannot be written (${code})`], { cause: error });
-  }
 }
 
 /** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for another kind */
@@ -129,27 +118,3 @@ export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): strin
 
 const quoted = (text: string) =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-
-/** A separate directory for each server, because role names are unique only within one. */
-function keyDirectory({ env }: Io, { server }: Session, kind: "ssh" | "x509"): string {
-  const { host, pathname } = new URL(server.base);
-  const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
-  return join(dirname(credentialsPath(env)), kind, name);
-}
-
-function makeDirectories(directory: string, top: string): void {
-  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (let at = directory; at.length > top.length; at = dirname(at)) fs.chmodSync(at, 0o700);
-}
-
-/** Replaces a file that only its owner can read. */
-function writePrivately(path: string, text: string): void {
-  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
-  try {
-    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
-    fs.renameSync(temporary, path);
-  } catch (error) {
-    fs.rmSync(temporary, { force: true });
-    throw error;
-  }
-}

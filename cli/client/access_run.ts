@@ -5,6 +5,7 @@ import type { Io } from "../io.ts";
 import { AccessClient, type Issued, type Lease, type Wanted } from "./access.ts";
 import { CommandKey, type UsedCredential } from "./access_use.ts";
 import { request } from "./request.ts";
+import { authorization } from "./session.ts";
 import { localTime } from "./when.ts";
 
 /** The shortest time that can be asked for. */
@@ -81,10 +82,9 @@ export async function runWithAccess(
 
 /** By a request of its own: that of the session may have been interrupted. */
 async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise<void> {
-  const { server, token } = session;
-  const headers = { authorization: `Bearer ${token.token}` };
-  const url = `${server.base}/access/leases/${id}`;
-  const failed = await request(io, server, url, { method: "DELETE", headers }).then(
+  const { endpoint } = session;
+  const url = `${endpoint.base}/access/leases/${id}`;
+  const failed = await request(io, endpoint, url, { method: "DELETE", headers: authorization(session) }).then(
     ({ status }) => (status < 400 ? undefined : `HTTP ${status}`),
     (error: Error) => error.message,
   );

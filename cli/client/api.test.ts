@@ -14,7 +14,8 @@ const alice = {
   admin: true,
   expires_at: "2026-01-02T03:04:05Z",
 };
-const ask = (fetch: Fetch) => whoami(testIo({ fetch }), server, token, new AbortController().signal);
+const ask = (fetch: Fetch) =>
+  whoami(testIo({ fetch }), { endpoint: server, token }, new AbortController().signal);
 
 test("calls the server with the token, below its path", async () => {
   const requests: unknown[] = [];
@@ -23,7 +24,7 @@ test("calls the server with the token, below its path", async () => {
     return method === "GET" ? Response.json(alice) : new Response(null, { status: 204 });
   };
   expect(await ask(fetch)).toEqual({ ...alice, expires_at: "2026-01-02T03:04:05.000Z" });
-  await revoke(testIo({ fetch }), server, token, new AbortController().signal);
+  await revoke(testIo({ fetch }), { endpoint: server, token }, new AbortController().signal);
   expect(requests).toEqual([
     ["GET", "https://svc.example/team/whoami", `Bearer ${token.token}`],
     ["DELETE", "https://svc.example/team/tokens/current", `Bearer ${token.token}`],

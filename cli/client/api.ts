@@ -4,10 +4,11 @@ import type { App } from "../../server/app.ts";
 import type { Io } from "../io.ts";
 import { readUser } from "./answer.ts";
 import { type Answer, problem, request } from "./request.ts";
-import type { Server } from "./server.ts";
-import type { AccessToken } from "./token.ts";
+import { authorization, type Session } from "./session.ts";
 
-/** The user of the token, in the API's names. */
+type Authenticated = Pick<Session, "endpoint" | "token">;
+
+/** The signed-in user, in the API's names. */
 export interface Whoami {
   user: string;
   groups: string[];
@@ -16,22 +17,17 @@ export interface Whoami {
 }
 
 /** @throws Unauthenticated if the server does not accept the token */
-export async function whoami(
-  io: Io,
-  server: Server,
-  token: AccessToken,
-  signal: AbortSignal,
-): Promise<Whoami> {
-  const { client, settle } = connect(io, server, token, signal);
+export async function whoami(io: Io, session: Authenticated, signal: AbortSignal): Promise<Whoami> {
+  const { client, settle } = connect(io, session, signal);
   const body = settle(await client.whoami.get());
   const known = readWhoami(body);
-  if (known === undefined) throw new Unavailable(`${server.base} answered with an invalid user`);
+  if (known === undefined) throw new Unavailable(`${session.endpoint.base} answered with an invalid user`);
   return known;
 }
 
-/** Revokes the token that is presented. */
-export async function revoke(io: Io, server: Server, token: AccessToken, signal: AbortSignal): Promise<void> {
-  const { client, settle } = connect(io, server, token, signal);
+/** Revokes the token or certificate that is presented. */
+export async function revoke(io: Io, session: Authenticated, signal: AbortSignal): Promise<void> {
+  const { client, settle } = connect(io, session, signal);
   settle(await client.tokens.current.delete());
 }
 
@@ -42,19 +38,19 @@ interface Outcome<T> {
 }
 
 /** A typed client that sends every request through `request`, so that its rules apply. */
-function connect(io: Io, server: Server, token: AccessToken, signal: AbortSignal) {
+function connect(io: Io, { endpoint, token }: Authenticated, signal: AbortSignal) {
   let answer: Answer | undefined;
   const fetcher = async (url: string, { method }: RequestInit) => {
-    const headers = { authorization: `Bearer ${token.token}` };
-    answer = await request(io, server, url, { method: method as "GET" | "DELETE", headers, signal });
+    const headers = authorization({ token });
+    answer = await request(io, endpoint, url, { method: method as "GET" | "DELETE", headers, signal });
     return answer.status === 204 ? new Response(null, { status: 204 }) : Response.json(answer.body, answer);
   };
-  const client = treaty<App>(server.base, { fetcher: fetcher as typeof fetch, parseDate: false });
+  const client = treaty<App>(endpoint.base, { fetcher: fetcher as typeof fetch, parseDate: false });
   const settle = <T>({ data, error }: Outcome<T>): T | null => {
     if (error === null) return data;
     // eden wraps errors of the fetcher; ours are clearer.
     if (error.value instanceof Error || answer === undefined) throw error.value;
-    throw problem(answer, server);
+    throw problem(answer, endpoint);
   };
   return { client, settle };
 }

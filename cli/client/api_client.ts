@@ -1,7 +1,7 @@
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { problem, type Request, request } from "./request.ts";
-import { currentSession, renewSession, type Session } from "./session.ts";
+import { authorization, currentSession, renewSession, type Session } from "./session.ts";
 
 /** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
 const largestAnswer = 33_554_432;
@@ -57,16 +57,16 @@ export class ApiClient {
     { key, timeout }: CallOptions,
   ): Promise<T> {
     const { io, signal } = this;
-    const { server, token } = this.session;
+    const { endpoint } = this.session;
     const headers = {
-      authorization: `Bearer ${token.token}`,
+      ...authorization(this.session),
       ...(key === undefined ? {} : { "idempotency-key": key }),
     };
-    const answer = await request(io, server, `${server.base}${path}`, {
+    const answer = await request(io, endpoint, `${endpoint.base}${path}`, {
       ...{ method, headers, body, signal, largest: largestAnswer },
       ...(timeout === undefined ? {} : { timeout }),
     });
-    if (answer.status >= 400) throw problem(answer, server);
+    if (answer.status >= 400) throw problem(answer, endpoint);
     return answer.body as T;
   }
 

@@ -9,6 +9,20 @@ export interface Entry {
   token?: string;
   /** ISO 8601. */
   expires_at?: string;
+  certificate?: StoredCertificate;
+}
+
+/** What is known of the client certificate of a server, besides its files (certificate.ts). */
+export interface StoredCertificate {
+  user: string;
+  /** The address that accepts it. */
+  url: string;
+  /** Where the private key is stored. */
+  key: "file" | "keychain";
+  /** Until when it can be renewed. ISO 8601. */
+  sign_in_expires_at: string;
+  /** A process renews it, or failed to, and others do not try until then. ISO 8601. */
+  renewing_until?: string;
 }
 
 /** The credentials file: one entry per server, keyed by its base address. */
@@ -51,12 +65,38 @@ export function withoutToken(credentials: Credentials, base: string): Credential
   return { ...credentials, servers: { ...credentials.servers, [base]: { user: entry.user } } };
 }
 
+/** The same with another certificate, or none. */
+export function withCertificate(
+  credentials: Credentials,
+  base: string,
+  certificate: StoredCertificate | undefined,
+): Credentials {
+  const entry = credentials.servers[base];
+  if (entry === undefined) return credentials;
+  return { ...credentials, servers: { ...credentials.servers, [base]: { ...entry, certificate } } };
+}
+
 function isEntry(value: unknown): value is Entry {
   if (!isRecord(value) || readUser(value.user) === undefined) return false;
+  if (value.certificate !== undefined && !isCertificate(value.certificate)) return false;
   const { storage, token, expires_at: expiresAt } = value;
   if (storage === undefined) return token === undefined;
   if (typeof expiresAt !== "string" || Number.isNaN(Date.parse(expiresAt))) return false;
   return storage === "file" ? typeof token === "string" : storage === "keychain" && token === undefined;
+}
+
+function isCertificate(value: unknown): value is StoredCertificate {
+  if (!isRecord(value) || readUser(value.user) === undefined) return false;
+  const { url, key, sign_in_expires_at: end, renewing_until: renewing } = value;
+  const isTime = (text: unknown) => typeof text === "string" && !Number.isNaN(Date.parse(text));
+  if (!isTime(end) || !(renewing === undefined || isTime(renewing))) return false;
+  return (key === "file" || key === "keychain") && typeof url === "string" && isHttps(url);
+}
+
+/** Whether a private key may be used at this address. */
+export function isHttps(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && url.protocol === "https:" && url.username === "" && url.password === "";
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

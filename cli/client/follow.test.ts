@@ -23,9 +23,10 @@ afterEach(async () => {
 });
 
 function start({ after, random = () => 0 }: { after?: string; random?: () => number } = {}) {
+  const endpoint = parseServer(server.url, (fault) => new Error(fault));
+  const token = readToken(fakeToken())!;
   const session = {
-    server: parseServer(server.url, (fault) => new Error(fault)),
-    token: readToken(fakeToken())!,
+    ...{ server: endpoint, endpoint, token, expiresAt: token.expiresAt },
     user: "alice@example.com",
     source: "file" as const,
   };

@@ -2,7 +2,7 @@ import { Refused, TooManyRequests, Unauthenticated, Unavailable } from "../../pl
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { NetworkFault, openStream } from "./request.ts";
-import { renewSession, type Session } from "./session.ts";
+import { authorization, renewSession, type Session } from "./session.ts";
 import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
 
 // Follows a stream of the server over every connection that it takes: nothing is lost, because each connection resumes
@@ -50,9 +50,9 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     let error: unknown;
     let wait = 0;
     try {
-      const response = await openStream(io, session.server, `${session.server.base}${path}`, {
+      const response = await openStream(io, session.endpoint, `${session.endpoint.base}${path}`, {
         headers: {
-          authorization: `Bearer ${session.token.token}`,
+          ...authorization(session),
           ...(after === "" ? {} : { "last-event-id": after }),
         },
         signal: AbortSignal.any([signal, connection.signal]),

@@ -1,4 +1,4 @@
-import { clientArgs } from "./args.ts";
+import { clientArgs, serverArgs } from "./args.ts";
 
 /** The incident as the only word of a command. */
 export const idArg = {
@@ -21,7 +21,7 @@ export const incidentArg = {
   },
 } as const;
 
-export { clientArgs };
+export { clientArgs, serverArgs };
 
 /** The words of a command that takes a text. */
 export const wordsArg = {

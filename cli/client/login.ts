@@ -4,6 +4,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { type Challenge, readChallenge, UnusableToken } from "./answer.ts";
 import { reasonNotToOpen } from "./browser.ts";
+import type { CertificateInfo, obtainCertificate } from "./certificate.ts";
 import { type Entry, withEntry } from "./credentials.ts";
 import { assertStorable, updateCredentials } from "./credentials_file.ts";
 import { awaitDecision } from "./poll.ts";
@@ -21,6 +22,8 @@ export interface LoginOptions {
   browser?: boolean;
   force?: boolean;
   keychain?: boolean;
+  /** Gets a client certificate, too. */
+  certificate?: boolean;
 }
 
 export interface SignedIn {
@@ -28,8 +31,9 @@ export interface SignedIn {
   user: string;
   expiresAt: Date;
   storage: "file" | "keychain";
-  /** The token was there already and is still good. */
+  /** The token, or the certificate, was there already and is still good. */
   reused: boolean;
+  certificate?: CertificateInfo;
 }
 
 /**
@@ -41,7 +45,7 @@ export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
   // Read before anything is asked of the person: what cannot be stored must not be signed in first.
   const entry = credentials().servers[server.base];
   if (!options.force) {
-    const reused = await stillSignedIn(io, server, entry, options);
+    const reused = await (options.certificate ? stillCertified : stillSignedIn)(io, server, entry, options);
     if (reused !== undefined) return reused;
   }
   const user = checkUser(options.user ?? entry?.user ?? io.osUser());
@@ -52,12 +56,74 @@ export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
     .catch(async (error: unknown) => {
       throw error instanceof UnusableToken ? await takenBack(io, server, error.token, error) : error;
     });
-  const replaced = await store(io, server, { token, user: confirmed, storage });
+  const before = await store(io, server, { token, user: confirmed, storage });
+  const certificate = options.certificate
+    ? await certify(io, server, { token, user: confirmed, storage, before: before.entry })
+    : undefined;
+  if (!options.certificate) await endCertificateOfOther(io, server, confirmed, before.entry);
+  const { token: replaced } = before;
   if (replaced && replaced.token !== token.token) await revokeReplaced(io, server, replaced);
   if (io.env.SVC_TOKEN) {
     io.stderr.write("svc: warning: SVC_TOKEN is set and takes precedence over the token stored now\n");
   }
-  return { server: server.base, user: confirmed, expiresAt: token.expiresAt, storage, reused: false };
+  return {
+    ...{ server: server.base, user: confirmed, expiresAt: token.expiresAt, certificate },
+    ...{ storage, reused: false },
+  };
+}
+
+/** @throws SvcError, after which the sign-in is there, without a certificate */
+async function certify(
+  io: Io,
+  server: Server,
+  wanted: Parameters<typeof obtainCertificate>[2],
+): Promise<CertificateInfo> {
+  const { describeCertificate, obtainCertificate } = await import("./certificate.ts");
+  try {
+    return describeCertificate(io.env, server.base, await obtainCertificate(io, server, wanted));
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    throw new SvcError(error.code, `signed in, but without a certificate: ${error.detail}`, { cause: error });
+  }
+}
+
+/** A certificate of somebody else would go on authenticating as them. */
+async function endCertificateOfOther(
+  io: Io,
+  server: Server,
+  user: string,
+  before: Entry | undefined,
+): Promise<void> {
+  if (before?.certificate === undefined || before.certificate.user === user) return;
+  const { endCertificate } = await import("./certificate.ts");
+  for (const fault of await endCertificate(io, server, before, undefined))
+    io.stderr.write(`svc: warning: the certificate of ${before.certificate.user}: ${fault}\n`);
+}
+
+/** The stored certificate, if it is the wanted user's and the server takes it. */
+async function stillCertified(
+  io: Io,
+  server: Server,
+  entry: Entry | undefined,
+  options: LoginOptions,
+): Promise<SignedIn | undefined> {
+  const stored = entry?.certificate;
+  const storage = options.keychain ? "keychain" : "file";
+  if (stored?.key !== storage || !isSameUser(options.user, stored.user)) return undefined;
+  const [{ describeCertificate, openCertificate }, { whoami }] = await Promise.all([
+    import("./certificate.ts"),
+    import("./api.ts"),
+  ]);
+  try {
+    const session = await openCertificate(io, server, entry);
+    await io.interruptible((signal) => whoami(io, session, signal));
+    const expiresAt = new Date(stored.sign_in_expires_at);
+    const certificate = describeCertificate(io.env, server.base, stored);
+    return { server: server.base, user: stored.user, expiresAt, storage, reused: true, certificate };
+  } catch (error) {
+    if (error instanceof SvcError) return undefined;
+    throw error;
+  }
 }
 
 /** Before anybody is asked to approve: what cannot be stored must not be issued. */
@@ -73,14 +139,15 @@ async function checkStorage(io: Io, server: Server, storage: "file" | "keychain"
 }
 
 /**
- * Stores the token. If that fails after all, the token is revoked: nobody would ever use or end it.
- * @returns the token that stood there before
+ * Stores the token. If that fails after all, the token is revoked: nobody would ever use or end it. A certificate stays,
+ * until another one replaces it.
+ * @returns the token and the entry that stood there before
  */
 async function store(
   io: Io,
   server: Server,
   { token, user, storage }: { token: AccessToken; user: string; storage: "file" | "keychain" },
-): Promise<AccessToken | undefined> {
+): Promise<{ token?: AccessToken; entry?: Entry }> {
   const stored: Entry = { user, storage, expires_at: token.expiresAt.toISOString() };
   if (storage === "file") stored.token = token.token;
   try {
@@ -90,11 +157,11 @@ async function store(
     let before: Entry | undefined;
     updateCredentials(io.env, (all) => {
       before = all.servers[server.base];
-      return withEntry(all, server.base, stored);
+      return withEntry(all, server.base, { ...stored, certificate: before?.certificate });
     });
-    if (before?.storage !== "keychain") return readToken(before?.token);
+    if (before?.storage !== "keychain") return { token: readToken(before?.token), entry: before };
     if (storage === "file") await io.keychain.delete(server.base).catch(() => {});
-    return readToken(kept);
+    return { token: readToken(kept), entry: before };
   } catch (error) {
     throw await takenBack(io, server, token, error);
   }
@@ -120,7 +187,6 @@ async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promi
   });
 }
 
-/** Without the typed client of `api.ts`, which `login` has no other use for. */
 async function revoke(io: Io, server: Server, { token }: AccessToken): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = await io.interruptible((signal) =>

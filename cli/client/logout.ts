@@ -10,25 +10,40 @@ import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
 export interface SignedOut {
   server: string;
   user: string;
-  /** False if the token was no longer valid, so that there was nothing to revoke. */
+  /** False if neither the token nor a certificate was valid, so that there was nothing to revoke. */
   revoked: boolean;
 }
 
 /**
- * Revokes the stored token at the server, and deletes it and everything issued by it; with `all`, for every server.
+ * Revokes the stored token and certificate at the server, and deletes them and everything issued by them; with `all`, for
+ * every server.
  * @returns the servers signed out of
  * @throws Unavailable if a server could not be reached. Its token is still deleted here.
  */
 export async function logout(options: { server?: string; all?: boolean }, io: Io): Promise<SignedOut[]> {
   const { server, credentials } = openServer(io, options.server);
   const signedIn = Object.entries(credentials().servers)
-    .filter(([base, { storage }]) => storage !== undefined && (options.all || base === server.base))
+    .filter(
+      ([base, { storage, certificate }]) => (storage ?? certificate) && (options.all || base === server.base),
+    )
     .map(([base, entry]) => ({ server: parseServer(base, (fault) => new Unavailable(fault)), entry }));
   const faults: string[] = [];
   const done: SignedOut[] = [];
   for (const { server, entry } of signedIn) {
+    const before = faults.length;
+    if (entry.certificate !== undefined) {
+      const { endCertificate } = await import("./certificate.ts");
+      const token = await storedToken(io, server, entry).catch(() => undefined);
+      faults.push(...(await endCertificate(io, server, entry, token)));
+    }
     try {
-      done.push({ server: server.base, user: entry.user, revoked: await revokeStored(io, server, entry) });
+      const revoked = await revokeStored(io, server, entry);
+      if (faults.length === before)
+        done.push({
+          server: server.base,
+          user: entry.user,
+          revoked: revoked || entry.certificate !== undefined,
+        });
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       faults.push(`${error.detail}; deleted here, but the token is valid until ${entry.expires_at}`);
@@ -50,7 +65,7 @@ async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boole
   const token = await storedToken(io, server, entry);
   if (token === undefined || isExpired(token, io)) return false;
   try {
-    await io.interruptible((signal) => revoke(io, server, token, signal));
+    await io.interruptible((signal) => revoke(io, { endpoint: server, token }, signal));
     return true;
   } catch (error) {
     if (error instanceof SvcError && error.code === "unauthenticated") return false;

@@ -64,7 +64,7 @@ export async function request(io: Io, server: Server, url: string, options: Requ
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       redirect: "manual",
       signal: signal ? AbortSignal.any([signal, timer]) : timer,
-      ...(isLoopback(url) ? { proxy: false as never } : {}),
+      ...connectionOf(server, url),
     });
     if (response.status >= 300 && response.status < 400)
       throw redirected(server, response.headers.get("location"));
@@ -107,7 +107,7 @@ export async function openStream(
       signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
       // Bun ends a connection after five minutes otherwise.
       timeout: false as never,
-      ...(isLoopback(url) ? { proxy: false as never } : {}),
+      ...connectionOf(server, url),
     });
     const { status } = response;
     if (status >= 300 && status < 400) throw redirected(server, response.headers.get("location"));
@@ -124,6 +124,10 @@ export async function openStream(
   } finally {
     clearTimeout(timer);
   }
+}
+
+function connectionOf({ tls }: Server, url: string): BunFetchRequestInit {
+  return { ...(isLoopback(url) ? { proxy: false as never } : {}), ...(tls === undefined ? {} : { tls }) };
 }
 
 async function readText(response: Response, server: Server, largest: number): Promise<string> {
@@ -190,7 +194,12 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
  * that a caller who repeats a request does not repeat one that is refused for good.
  */
 export function problem({ status, headers, body }: Answer, server: Server): SvcError {
-  if (status === 401) return new Unauthenticated(`${server.base} does not accept this token; run svc login`);
+  if (status === 401)
+    return new Unauthenticated(
+      server.tls === undefined
+        ? `${server.base} does not accept this token; run svc login`
+        : `${server.base} does not accept this certificate; run svc login --certificate`,
+    );
   if (status === 429) return new TooManyRequests(retryAfter(headers) ?? 60);
   const detail =
     typeof body.detail === "string" ? printable(body.detail, 300) : `${server.base} answered HTTP ${status}`;

@@ -5,12 +5,21 @@ import { readCredentials } from "./credentials_file.ts";
 import { chooseServer, plainHttpWarning, type Server } from "./server.ts";
 import { type AccessToken, readToken } from "./token.ts";
 
-/** A server with its stored entry and token. */
+/** A server, and how to authenticate there. */
 export interface Session {
   server: Server;
-  token: AccessToken;
+  /** Where requests go: the server, or its address for client certificates. */
+  endpoint: Server;
+  /** Absent with a client certificate, which `endpoint` has. */
+  token?: AccessToken;
+  expiresAt: Date;
   user: string | undefined;
-  source: "SVC_TOKEN" | "file" | "keychain";
+  source: "SVC_TOKEN" | "file" | "keychain" | "certificate";
+}
+
+/** The headers that authenticate a request. */
+export function authorization({ token }: Pick<Session, "token">): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token.token}` };
 }
 
 /** The server to use; warns if others can listen. The file is read only if it is needed. */
@@ -30,18 +39,24 @@ export function openServer(
 }
 
 /**
- * The token for the chosen server: SVC_TOKEN, else the stored one.
+ * The session at the chosen server: with `--certificate` by the stored client certificate; else by SVC_TOKEN, or the
+ * stored token.
  * @throws Unauthenticated if there is none, or it has expired
  */
 export async function currentSession(io: Io, option: string | undefined): Promise<Session> {
   const { server, credentials } = openServer(io, option);
+  if (io.certificate) {
+    const { openCertificate } = await import("./certificate.ts");
+    return { server, ...(await openCertificate(io, server, credentials().servers[server.base])) };
+  }
   const given = io.env.SVC_TOKEN?.trim();
   if (given) {
     const token = readToken(given);
     if (token === undefined)
       throw new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]);
     if (isExpired(token, io)) throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
-    return { server, token, user: token.subject, source: "SVC_TOKEN" };
+    const { subject: user, expiresAt } = token;
+    return { server, endpoint: server, token, expiresAt, user, source: "SVC_TOKEN" };
   }
   const entry = credentials().servers[server.base];
   const token = entry && (await storedToken(io, server, entry));
@@ -50,21 +65,30 @@ export async function currentSession(io: Io, option: string | undefined): Promis
   }
   if (isExpired(token, io))
     throw new Unauthenticated(`the sign-in to ${server.base} has expired; run svc login`);
-  return { server, token, user: entry.user, source: entry.storage ?? "file" };
+  const { user, storage: source = "file" } = entry;
+  return { server, endpoint: server, token, expiresAt: token.expiresAt, user, source };
 }
 
 /**
- * Takes over the token of a sign-in that the same user made meanwhile, in another terminal.
+ * Takes over the token or certificate of a sign-in that the same user made meanwhile, in another terminal.
  * @returns whether there is one
  */
 export async function renewSession(session: Session, io: Io): Promise<boolean> {
   if (session.source === "SVC_TOKEN") return false;
   const { base } = session.server;
   const entry = readCredentials(io.env).servers[base];
+  if (session.source === "certificate") {
+    const { openCertificate } = await import("./certificate.ts");
+    if (entry?.certificate?.user !== session.user) return false;
+    const opened = await openCertificate(io, session.server, entry);
+    if (opened.endpoint.tls?.cert === session.endpoint.tls?.cert) return false;
+    Object.assign(session, opened);
+    return true;
+  }
   if (entry === undefined || entry.user !== session.user) return false;
   const token = await storedToken(io, session.server, entry);
-  if (token === undefined || token.token === session.token.token || isExpired(token, io)) return false;
-  session.token = token;
+  if (token === undefined || token.token === session.token?.token || isExpired(token, io)) return false;
+  Object.assign(session, { token, expiresAt: token.expiresAt });
   return true;
 }
 

@@ -173,7 +173,7 @@ class IncidentWatch {
 export function endingNotice({ session }: IncidentClient, io: Io): string | undefined {
   const text = endingText(session, io);
   // For the next connection; if the file cannot be read now, the next second will do.
-  if (text !== undefined && session.source === "file") renewSession(session, io).catch(() => {});
+  if (text !== undefined && session.source !== "keychain") renewSession(session, io).catch(() => {});
   return text;
 }
 

@@ -63,8 +63,8 @@ export function timeText(instant: string, { clock }: Pick<Io, "clock">): string 
 const lastMinutes = 5;
 
 /** Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. */
-export function endingText({ token }: Session, { clock }: Pick<Io, "clock">): string | undefined {
-  const left = (token.expiresAt.getTime() - clock.now().getTime()) / 60_000;
+export function endingText({ expiresAt }: Session, { clock }: Pick<Io, "clock">): string | undefined {
+  const left = (expiresAt.getTime() - clock.now().getTime()) / 60_000;
   if (left > lastMinutes) return undefined;
   return left <= 1 ? "signed out in a minute: svc login" : `signed out in ${Math.ceil(left)}m: svc login`;
 }

@@ -19,23 +19,29 @@ export default defineCommand({
     force: { type: "boolean", description: "Sign in again, even if the stored token is valid" },
     keychain: {
       type: "boolean",
-      description: "Store the token in the system's keychain instead of the file",
+      description: "Store the token, and the key of a certificate, in the system's keychain instead of files",
+    },
+    certificate: {
+      type: "boolean",
+      description: "Also get a client certificate for mutual TLS, for svc --certificate and other programs",
     },
   },
   examples: [
     "svc login alice@example.com",
     "svc login --server https://svc.example.com",
     "svc login --no-browser          (to open the address on another machine)",
+    "svc login --certificate",
   ],
   notes: [
     "Stores the token in $XDG_CONFIG_HOME/svc/credentials.json (default: ~/.config/svc), which only you can read.",
+    "--certificate stores key.pem and certificate.pem in the folder mtls/ next to it. Every command with --certificate renews the certificate in time, until its sign-in ends.",
     "BROWSER sets the command that opens the address. HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE have their usual meaning.",
   ],
   async run({ json, ...options }, io) {
     const { login } = await import("../client/login.ts");
-    const { server, user, expiresAt, storage, reused } = await login(options, io);
+    const { server, user, expiresAt, storage, reused, certificate } = await login(options, io);
     if (json) {
-      const data = { server, user, expires_at: expiresAt.toISOString(), storage, reused };
+      const data = { server, user, expires_at: expiresAt.toISOString(), storage, reused, certificate };
       io.stdout.write(`${JSON.stringify(data)}\n`);
       return;
     }
@@ -44,6 +50,13 @@ export default defineCommand({
       reused
         ? `Already signed in to ${server} ${until}; use --force to sign in again\n`
         : `Signed in to ${server} ${until}\n`,
+    );
+    if (certificate === undefined) return;
+    const valid = (text: string) => localTime(new Date(text));
+    io.stdout.write(
+      `Certificate: ${certificate.certificate}\n` +
+        `Key:         ${certificate.key ?? "in the keychain"}\n` +
+        `For ${certificate.url} until ${valid(certificate.expires_at)}, renewed until ${valid(certificate.sign_in_expires_at)}\n`,
     );
   },
 });

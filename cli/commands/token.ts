@@ -1,5 +1,6 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
+import { UsageError } from "../errors.ts";
 
 export default defineCommand({
   summary: "Print the access token, for scripts",
@@ -9,6 +10,7 @@ export default defineCommand({
   async run({ server: option, json }, io) {
     const { currentSession } = await import("../client/session.ts");
     const { server, token, user } = await currentSession(io, option);
+    if (token === undefined) throw new UsageError("a client certificate has no token");
     if (!json) {
       io.stdout.write(`${token.token}\n`);
       return;

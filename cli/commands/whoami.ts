@@ -3,9 +3,9 @@ import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({
-  summary: "Show the signed-in user and when the token expires",
+  summary: "Show the signed-in user and when the sign-in expires",
   args: clientArgs,
-  examples: ["svc whoami", "svc whoami --json"],
+  examples: ["svc whoami", "svc whoami --json", "svc --certificate whoami"],
   notes: [
     "Asks the server, so it detects a revoked token. SVC_TOKEN takes precedence over the stored token.",
   ],
@@ -14,8 +14,9 @@ export default defineCommand({
       import("../client/api.ts"),
       import("../client/session.ts"),
     ]);
-    const { server, token } = await currentSession(io, option);
-    const answer = await io.interruptible((signal) => whoami(io, server, token, signal));
+    const session = await currentSession(io, option);
+    const { server } = session;
+    const answer = await io.interruptible((signal) => whoami(io, session, signal));
     if (json) {
       io.stdout.write(`${JSON.stringify({ server: server.base, ...answer })}\n`);
       return;

@@ -1,50 +1,32 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
-import { chooseFreePort } from "../../cli/up/ports.ts";
 import { rotateAuthority } from "../../core/authority/authority.ts";
 import type { Context } from "../../core/context.ts";
 import { createLog } from "../../platform/log.ts";
 import {
-  CertificateFolder,
+  type CertificateFolder,
   type Issued,
   thumbprintOf,
   tlsWith,
 } from "../../tests/support/http/client_certificates.ts";
+import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { personOf } from "../../tests/support/http/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
-import { listenMtls, type MtlsListener } from "../process/mtls.ts";
+import type { TestServer } from "../../tests/support/http/server.ts";
 
 // Certificates of our own authority, without any other authority in the settings.
 
-const certificates = new CertificateFolder();
+let mtls: MtlsServer;
 let server: TestServer;
-let mtls: MtlsListener;
-let port: number;
+let certificates: CertificateFolder;
 beforeAll(async () => {
-  port = await chooseFreePort("127.0.0.1");
-  server = await startTestServer({ mtlsUrl: `https://127.0.0.1:${port}` });
-  const own = certificates.server();
-  mtls = await listenMtls(
-    {
-      ...{ app: "", host: "127.0.0.1", port: 0, mtlsPort: port, mtlsKeyfile: own.key, header: [] },
-      ...{ mtlsCertfile: own.certificate, proxyHeaders: false, accessLog: true, timeoutKeepAlive: 60 },
-      ...{ timeoutDrain: 0, timeoutGracefulShutdown: 1, supervised: false, takesOver: false },
-      ...{ whenReady: false, watchdog: false },
-    },
-    {},
-    (request) => server.app.fetch(request),
-    () => {},
-  );
+  mtls = await startMtlsServer();
+  ({ server, certificates } = mtls);
 });
-afterAll(async () => {
-  await mtls?.stop(true);
-  await server?.[Symbol.asyncDispose]();
-  certificates[Symbol.dispose]();
-});
+afterAll(() => mtls[Symbol.asyncDispose]());
 
 const ask = (client: Issued, path = "/whoami", init: BunFetchRequestInit = {}) =>
-  fetch(`https://127.0.0.1:${port}${path}`, { tls: tlsWith(client), keepalive: false, ...init });
+  fetch(`${mtls.url}${path}`, { tls: tlsWith(client), keepalive: false, ...init });
 
 let made = 0;
 /** A certificate as `svc login --certificate` gets one. */

@@ -1,11 +1,11 @@
-import { clientArgs } from "../../client/args.ts";
+import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
   summary: "Delete an access role that was never used",
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
-    server: clientArgs.server,
+    ...serverArgs,
   },
   examples: ["svc access delete orders-db"],
   notes: ["For admins. Disable a role that was used: its requests and leases stay on record."],

@@ -1,5 +1,5 @@
 import { wantedArgs } from "../../client/access.ts";
-import { clientArgs } from "../../client/args.ts";
+import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
@@ -15,7 +15,7 @@ export default defineCommand({
         "json, env for a shell, token for the token alone, aws for credential_process, ssh or x509 for a key and a certificate in files, kube for kubectl (default: json)",
     },
     ...wantedArgs,
-    server: clientArgs.server,
+    ...serverArgs,
   },
   examples: [
     "svc access get orders-db",
@@ -42,7 +42,7 @@ export default defineCommand({
       return await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
     };
     const margin = cachedFormats[format];
-    const account = margin && accountOf(io.env, server);
+    const account = margin && accountOf(io, server);
     const { incident, duration } = wanted;
     const issued = account
       ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)

@@ -1,5 +1,5 @@
 import { wantedArgs } from "../../client/access.ts";
-import { clientArgs } from "../../client/args.ts";
+import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
@@ -7,7 +7,7 @@ export default defineCommand({
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     ...wantedArgs,
-    server: clientArgs.server,
+    ...serverArgs,
   },
   rest: "COMMAND...",
   examples: [

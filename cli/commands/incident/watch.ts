@@ -1,4 +1,4 @@
-import { clientArgs } from "../../client/incident_args.ts";
+import { serverArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
@@ -18,7 +18,7 @@ export default defineCommand({
       ...{ type: "enum", choices: ["stable", "closed"], metavar: "STATUS" },
       description: "End when the incident is",
     },
-    server: clientArgs.server,
+    ...serverArgs,
     json: { type: "boolean", description: "Print a line of JSON for each event" },
   },
   examples: [

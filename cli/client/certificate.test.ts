@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { chmodSync, existsSync, linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
+import { decide, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+import { credentialsPath } from "./credentials_file.ts";
+
+// `svc login --certificate` and what uses the certificate, against a real server with a port for client certificates.
+
+let mtls: MtlsServer;
+let server: TestServer;
+let ca: string;
+/** The addresses that were asked. */
+let asked: string[] = [];
+beforeAll(async () => {
+  mtls = await startMtlsServer();
+  ({ server } = mtls);
+  ca = readFileSync(mtls.authorityFile, "utf8");
+});
+afterAll(() => mtls[Symbol.asyncDispose]());
+beforeEach(() => {
+  asked = [];
+});
+
+/** A person who has not signed in yet. */
+async function somebody(of = server): Promise<CliUser> {
+  const user = await cliUser(of, "alice@example.com", ["oncall"]);
+  delete user.env.SVC_TOKEN;
+  return user.with({
+    fetch: (url, init) => {
+      asked.push(`${init.method ?? "GET"} ${url}`);
+      return fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init);
+    },
+    openBrowser: (challengeUrl) => {
+      void decide({ challengeUrl } as never, "approve");
+      return { failed: new Promise(() => {}) };
+    },
+    sleep: () => Bun.sleep(20),
+  });
+}
+
+const login = (user: CliUser, ...more: string[]) =>
+  user.svc("login", "alice@example.com", "--browser", "--certificate", "--json", ...more);
+async function certified(...more: string[]) {
+  const user = await somebody();
+  const { code, stdout, stderr } = await login(user, ...more);
+  expect([code, code === 0 ? "" : stderr]).toEqual([0, ""]);
+  return { ...user, files: JSON.parse(stdout).certificate as { certificate: string; key: string } };
+}
+const serialIn = (path: string) => new X509Certificate(readFileSync(path)).serialNumber.toLowerCase();
+const whoami = async (user: CliUser) => {
+  const { code, stdout, stderr } = await user.svc("--certificate", "whoami", "--json");
+  return code === 0 ? JSON.parse(stdout).user : [code, stderr];
+};
+
+test("a certificate authenticates every command, also without a token, and other programs", async () => {
+  const user = await certified();
+  expect(statSync(user.files.key).mode & 0o777).toBe(0o600);
+  user.env.SVC_TOKEN = "not.a.token";
+  expect(await whoami(user)).toBe("alice@example.com");
+  expect(asked.at(-1)).toBe(`GET ${mtls.url}/whoami`);
+  for (const words of [
+    ["incident", "list"],
+    ["access", "list"],
+    ["certificates", "list"],
+  ])
+    expect([words, (await user.svc(...words, "--certificate")).code]).toEqual([words, 0]);
+  expect(asked.filter((one) => one.startsWith(`GET ${server.url}`) && !one.includes("/noauth/"))).toEqual([]);
+  const curl = Bun.spawn([
+    ...["curl", "-sS", "--cacert", mtls.authorityFile, "--cert", user.files.certificate],
+    ...["--key", user.files.key, `${mtls.url}/whoami`],
+  ]);
+  expect(await new Response(curl.stdout).json()).toMatchObject({ user: "alice@example.com", groups: ["oncall"] });
+});
+
+test("signing in again reuses a valid certificate; --force replaces and revokes it, with the same key", async () => {
+  const user = await certified();
+  const [key, serial] = [readFileSync(user.files.key, "utf8"), serialIn(user.files.certificate)];
+  expect(JSON.parse((await login(user)).stdout)).toMatchObject({ reused: true });
+  expect(serialIn(user.files.certificate)).toBe(serial);
+  const link = `${user.files.certificate}.link`;
+  linkSync(user.files.certificate, link);
+  expect(JSON.parse((await login(user, "--force")).stdout)).toMatchObject({ reused: false });
+  expect(serialIn(user.files.certificate)).not.toBe(serial);
+  expect(serialIn(link)).toBe(serialIn(user.files.certificate));
+  expect(readFileSync(user.files.key, "utf8")).toBe(key);
+  const valid = (await user.svc("certificates", "list", "--json")).stdout;
+  expect(valid).toContain(serialIn(user.files.certificate));
+  expect(valid).not.toContain(serial);
+});
+
+test("a command renews it after two thirds of its lifetime, in place, once, until the sign-in ends", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  linkSync(file, `${file}.link`);
+  const [serial, key] = [serialIn(file), readFileSync(user.files.key, "utf8")];
+  server.clock.advance(15 * 3600);
+  await whoami(user);
+  expect(serialIn(file)).toBe(serial);
+  server.clock.advance(4 * 3600);
+  asked = [];
+  const alice = "alice@example.com";
+  expect(await Promise.all([whoami(user), whoami(user), whoami(user)])).toEqual([alice, alice, alice]);
+  expect(asked.filter((one) => one.startsWith("POST"))).toEqual([`POST ${mtls.url}/certificates/`]);
+  expect(serialIn(file)).not.toBe(serial);
+  expect([serialIn(`${file}.link`), readFileSync(user.files.key, "utf8")]).toEqual([serialIn(file), key]);
+  // Six more days, and a bit of the last one.
+  for (let hours = 19; hours < 7 * 24 - 18; hours += 18) {
+    server.clock.advance(18 * 3600);
+    expect([hours, await whoami(user)]).toEqual([hours, "alice@example.com"]);
+  }
+  server.clock.advance(30 * 3600);
+  expect(await whoami(user)).toEqual([
+    4,
+    expect.stringContaining("has expired; run svc login --certificate"),
+  ]);
+});
+
+test("a renewal that fails does not fail the command, and is tried again later", async () => {
+  const user = await certified();
+  server.clock.advance(19 * 3600);
+  let posts = 0;
+  const offline = user.with({
+    fetch: (url, init) => {
+      if (init.method !== "POST") return fetch(url, { ...init, tls: { ...init.tls, ca } });
+      posts += 1;
+      return Promise.reject(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
+    },
+  });
+  for (let time = 0; time < 3; time += 1) expect(await whoami(offline)).toBe("alice@example.com");
+  expect(posts).toBe(1);
+  server.clock.advance(31);
+  const serial = serialIn(user.files.certificate);
+  expect(await whoami(user)).toBe("alice@example.com");
+  expect(serialIn(user.files.certificate)).not.toBe(serial);
+});
+
+test("a renewal does not bring back a certificate that a sign-out deleted meanwhile", async () => {
+  const user = await certified();
+  server.clock.advance(19 * 3600);
+  const slow = user.with({
+    fetch: async (url, init) => {
+      const answer = await fetch(url, { ...init, tls: { ...init.tls, ca } });
+      if (init.method === "POST") expect((await user.svc("logout")).code).toBe(0);
+      return answer;
+    },
+  });
+  await whoami(slow);
+  expect(existsSync(user.files.certificate)).toBe(false);
+  expect(await whoami(user)).toEqual([4, expect.stringContaining("no client certificate of")]);
+});
+
+test("signing out revokes and deletes it, by the token where its address cannot be reached", async () => {
+  for (const isReachable of [true, false]) {
+    const user = await certified();
+    const [certificate, key] = [readFileSync(user.files.certificate), readFileSync(user.files.key)];
+    const leaving = isReachable
+      ? user
+      : user.with({
+          fetch: (url, init) =>
+            url.startsWith(mtls.url)
+              ? Promise.reject(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }))
+              : fetch(url, init),
+        });
+    expect(await leaving.svc("logout")).toMatchObject({ code: 0, stderr: "" });
+    expect([existsSync(user.files.certificate), existsSync(user.files.key)]).toEqual([false, false]);
+    const tls = { cert: certificate, key, ca };
+    expect((await fetch(`${mtls.url}/whoami`, { tls, keepalive: false })).status).toBe(401);
+    expect(await whoami(user)).toEqual([4, expect.stringContaining("no client certificate of")]);
+  }
+});
+
+test("signing out offline deletes it, and says until when it is valid", async () => {
+  const user = await certified();
+  const offline = user.with({
+    fetch: () => Promise.reject(Object.assign(new Error("refused"), { code: "ECONNREFUSED" })),
+  });
+  const { code, stderr } = await offline.svc("logout");
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/deleted here, but the certificate is valid until 2/),
+  ]);
+  expect(existsSync(user.files.key)).toBe(false);
+});
+
+test("another user's sign-in ends the certificate", async () => {
+  const user = await certified();
+  const tls = { cert: readFileSync(user.files.certificate), key: readFileSync(user.files.key), ca };
+  server.issuer.user = "bob@example.com";
+  expect((await user.svc("login", "bob@example.com", "--browser")).code).toBe(0);
+  expect(await whoami(user)).toEqual([4, expect.stringContaining("no client certificate of")]);
+  expect((await fetch(`${mtls.url}/whoami`, { tls, keepalive: false })).status).toBe(401);
+});
+
+test("the key can be in the keychain", async () => {
+  const secrets = new Map<string, string>();
+  const user = (await somebody()).with({
+    keychain: {
+      get: async (name) => secrets.get(name) ?? null,
+      set: async (name, value) => void secrets.set(name, value),
+      delete: async (name) => void secrets.delete(name),
+    },
+    openBrowser: (challengeUrl) => {
+      void decide({ challengeUrl } as never, "approve");
+      return { failed: new Promise(() => {}) };
+    },
+    fetch: (url, init) => fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init),
+    sleep: () => Bun.sleep(20),
+  });
+  const { stdout } = await login(user, "--keychain");
+  const { certificate } = JSON.parse(stdout);
+  expect(certificate.key).toBeNull();
+  expect(existsSync(join(certificate.certificate, "../key.pem"))).toBe(false);
+  expect(await whoami(user)).toBe("alice@example.com");
+  expect(readFileSync(credentialsPath(user.env), "utf8")).not.toContain("PRIVATE");
+  expect((await user.svc("logout")).code).toBe(0);
+  expect([...secrets.keys()]).toEqual([]);
+});
+
+test("damaged files are refused with what to do, and replaced by signing in", async () => {
+  const user = await certified();
+  const other = await certified();
+  for (const [damage, fault] of [
+    [() => chmodSync(user.files.key, 0o644), "key.pem can be read by others"],
+    [() => writeFileSync(user.files.certificate, "x"), "certificate.pem is damaged"],
+    [() => writeFileSync(user.files.key, "x"), "certificate.pem is not for the key"],
+    [
+      () => writeFileSync(user.files.key, readFileSync(other.files.key)),
+      "certificate.pem is not for the key",
+    ],
+  ] as const) {
+    damage();
+    expect(await whoami(user)).toEqual([1, expect.stringContaining(fault)]);
+    expect((await login(user)).code).toBe(0);
+    expect(await whoami(user)).toBe("alice@example.com");
+  }
+});
+
+test("a server without mutual TLS keeps the sign-in, and says so", async () => {
+  await using plain = await startTestServer();
+  const user = await somebody(plain);
+  const { code, stderr } = await login(user);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      "signed in, but without a certificate: This server does not accept client certificates",
+    ),
+  ]);
+  expect((await user.svc("whoami")).code).toBe(0);
+});
+
+test("users list and revoke their certificates, and admins those of others", async () => {
+  const user = await certified();
+  const serial = serialIn(user.files.certificate);
+  const bob = await cliUser(server, "bob@example.com");
+  expect((await bob.svc("certificates", "list")).stdout).not.toContain(serial);
+  expect(await bob.svc("certificates", "revoke", serial)).toMatchObject({ code: 1, stdout: "" });
+  expect((await user.svc("certificates", "list")).stdout).toMatch(
+    new RegExp(`^${serial} +alice@example.com +Valid`, "m"),
+  );
+  const root = await cliUser(server, "root@example.com", ["admin"]);
+  expect((await root.svc("certificates", "list")).stdout).toContain(serial);
+  expect((await root.svc("certificates", "revoke", "--user", "alice@example.com")).stdout).toMatch(
+    /^Revoked \d+\n$/,
+  );
+  expect(await whoami(user)).toEqual([
+    4,
+    expect.stringContaining("does not accept this certificate; run svc login --certificate"),
+  ]);
+  expect((await root.svc("certificates", "list", "--all")).stdout).toMatch(new RegExp(`${serial} .*Revoked`));
+  for (const [words, code] of [
+    [["revoke"], 2],
+    [["revoke", "xyz"], 2],
+    [["revoke", "ff"], 1],
+    [["revoke", serial, "--user", "alice@example.com"], 2],
+  ] as const)
+    expect([words, (await root.svc("certificates", ...words)).code]).toEqual([words, code]);
+});
+
+test("a command without a server has no --certificate", async () => {
+  const user = await somebody();
+  expect(await user.svc("--certificate", "plugin", "list")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("unknown option: --certificate"),
+  });
+});

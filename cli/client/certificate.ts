@@ -1,0 +1,347 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
+import * as fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Io } from "../io.ts";
+import { revoke } from "./api.ts";
+import { type Entry, isHttps, type StoredCertificate, withCertificate } from "./credentials.ts";
+import { updateCredentials } from "./credentials_file.ts";
+import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "./private_file.ts";
+import { problem, request } from "./request.ts";
+import { parseServer, type Server } from "./server.ts";
+import { authorization, fromKeychain, type Session } from "./session.ts";
+
+// The client certificate of a server. Its key is generated here and never leaves this machine; the certificate is renewed
+// by whichever command comes after two thirds of its lifetime. Other clients (curl, Weep) read the same two files.
+
+const publicKeyAlgorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+/** For which other processes leave the renewal to the one that began it, or that failed. */
+const renewalSeconds = 30;
+const requestSeconds = 10;
+
+/** The certificate's files. The key is not in its file if it is in the keychain. */
+export function certificateFiles(env: Environment, base: string): { key: string; certificate: string } {
+  const directory = privateDirectory(env, base, "mtls");
+  return { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
+}
+
+/** A key and its certificate, as `Server.tls` takes them. */
+type KeyPair = NonNullable<Server["tls"]>;
+type Opened = Pick<Session, "endpoint" | "expiresAt" | "user" | "source"> & { token: undefined };
+
+/**
+ * The stored certificate of a server, renewed if that is due.
+ *
+ * @throws Unauthenticated if there is none, or it has expired
+ * @throws ConfigurationError if a file is missing or damaged
+ */
+export async function openCertificate(io: Io, server: Server, entry: Entry | undefined): Promise<Opened> {
+  const stored = entry?.certificate;
+  if (stored === undefined)
+    throw new Unauthenticated(`no client certificate of ${server.base}; run svc login --certificate`);
+  let pair = await readPair(io, server, stored);
+  if (isDue(pair, stored, io.clock.now())) pair = await renew(io, server, stored, pair);
+  const expiresAt = endOf(pair);
+  if (expiresAt <= io.clock.now())
+    throw new Unauthenticated(
+      `the client certificate of ${server.base} has expired; run svc login --certificate`,
+    );
+  const endpoint = endpointOf(stored.url, pair);
+  return { endpoint, token: undefined, expiresAt, user: stored.user, source: "certificate" };
+}
+
+/** What `svc login --certificate` reports. */
+export interface CertificateInfo {
+  certificate: string;
+  /** Null if it is in the keychain. */
+  key: string | null;
+  url: string;
+  expires_at: string;
+  sign_in_expires_at: string;
+}
+
+export function describeCertificate(
+  env: Environment,
+  base: string,
+  { url, key, sign_in_expires_at }: StoredCertificate,
+): CertificateInfo {
+  const files = certificateFiles(env, base);
+  const expires_at = endOf({ cert: readCertificate(files.certificate) }).toISOString();
+  return {
+    ...{ certificate: files.certificate, key: key === "file" ? files.key : null, url },
+    ...{ expires_at, sign_in_expires_at },
+  };
+}
+
+/**
+ * Asks for a certificate with a new token, and stores it in place of the one before, which is revoked. The key stays the
+ * same for the same user, so that a program that reads both files never sees two that do not belong together.
+ */
+export async function obtainCertificate(
+  io: Io,
+  server: Server,
+  {
+    token,
+    user,
+    storage,
+    before,
+  }: { token: Session["token"]; user: string; storage: "file" | "keychain"; before: Entry | undefined },
+): Promise<StoredCertificate> {
+  const old = before?.certificate;
+  const oldPair = old && (await readPair(io, server, old).catch(() => undefined));
+  const keeps = old?.user === user && old.key === storage;
+  const key = (keeps && oldPair?.key) || newKey();
+  const { cert, ...answer } = await askFor(io, server, token, key);
+  const stored: StoredCertificate = { user, key: storage, ...answer };
+  if (storage === "keychain") await fromKeychain(() => io.keychain.set(keyName(server.base), key));
+  const files = certificateFiles(io.env, server.base);
+  storing(dirname(files.key), () => {
+    makePrivateDirectory(io.env, dirname(files.key));
+    updateCredentials(io.env, (all) => {
+      if (storage === "keychain") fs.rmSync(files.key, { force: true });
+      else if (key !== oldPair?.key || old?.key !== "file") writePrivately(files.key, key);
+      rewrite(files.certificate, cert);
+      return withCertificate(all, server.base, stored);
+    });
+  });
+  if (old?.key === "keychain" && storage === "file")
+    await io.keychain.delete(keyName(server.base)).catch(() => {});
+  if (old && oldPair) {
+    const ended = { endpoint: endpointOf(old.url, oldPair) };
+    await io
+      .interruptible((signal) => revoke(io, ended, signal))
+      .catch((error: unknown) => {
+        if (error instanceof Unauthenticated) return;
+        const until = endOf(oldPair).toISOString();
+        io.stderr.write(
+          `svc: warning: the replaced certificate could not be revoked (${reasonOf(error)}) and is valid until ${until}\n`,
+        );
+      });
+  }
+  return stored;
+}
+
+/**
+ * Revokes the certificate and deletes it here, even if it cannot be revoked.
+ *
+ * @returns why it could not be revoked, if so
+ */
+export async function endCertificate(
+  io: Io,
+  server: Server,
+  { certificate: stored }: Entry,
+  token: Session["token"],
+): Promise<string[]> {
+  if (stored === undefined) return [];
+  const faults: string[] = [];
+  try {
+    const pair = await readPair(io, server, stored);
+    await revokeAnywhere(io, server, { stored, pair, token });
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    faults.push(error.detail);
+  }
+  if (stored.key === "keychain") await io.keychain.delete(keyName(server.base)).catch(() => {});
+  const files = certificateFiles(io.env, server.base);
+  storing(dirname(files.key), () => {
+    for (const path of Object.values(files)) fs.rmSync(path, { force: true });
+  });
+  updateCredentials(io.env, (all) => withCertificate(all, server.base, undefined));
+  return faults;
+}
+
+/** By the certificate itself, or by the token where the certificate's address cannot be reached. @throws Unavailable */
+async function revokeAnywhere(
+  io: Io,
+  server: Server,
+  { stored, pair, token }: { stored: StoredCertificate; pair: KeyPair; token: Session["token"] },
+): Promise<void> {
+  if (endOf(pair) <= io.clock.now()) return;
+  const serial = new X509Certificate(pair.cert).serialNumber.toLowerCase();
+  try {
+    await io.interruptible(async (signal) => {
+      try {
+        await revoke(io, { endpoint: endpointOf(stored.url, pair) }, signal);
+      } catch (error) {
+        if (!(error instanceof Unavailable) || token === undefined) throw error;
+        const options = { method: "DELETE" as const, headers: authorization({ token }), signal };
+        const answer = await request(io, server, `${server.base}/certificates/${serial}`, options);
+        if (answer.status >= 400) throw error;
+      }
+    });
+  } catch (error) {
+    // Then it is not valid any more.
+    if (error instanceof Unauthenticated) return;
+    if (!(error instanceof SvcError)) throw error;
+    const until = endOf(pair).toISOString();
+    throw new Unavailable(`${error.detail}; deleted here, but the certificate is valid until ${until}`);
+  }
+}
+
+/**
+ * Renews a certificate, unless another process does so now. A failure is none of the command's: the certificate is still
+ * valid, and the next command tries again.
+ */
+async function renew(io: Io, server: Server, stored: StoredCertificate, pair: KeyPair): Promise<KeyPair> {
+  const { base } = server;
+  const now = io.clock.now();
+  const renewing_until = new Date(now.getTime() + renewalSeconds * 1000).toISOString();
+  let mine = false;
+  try {
+    updateCredentials(io.env, (all) => {
+      const known = all.servers[base]?.certificate;
+      mine = known !== undefined && !(known.renewing_until && new Date(known.renewing_until) > now);
+      return mine ? withCertificate(all, base, { ...known!, renewing_until }) : all;
+    });
+    if (!mine) return pair;
+    const { cert, ...answer } = await askFor(io, endpointOf(stored.url, pair), undefined, pair.key);
+    const { certificate: file } = certificateFiles(io.env, base);
+    updateCredentials(io.env, (all) => {
+      const known = all.servers[base]?.certificate;
+      // Not over that of another sign-in, nor after a sign-out.
+      if (known?.renewing_until !== renewing_until) return all;
+      rewrite(file, cert);
+      return withCertificate(all, base, { ...known, ...answer, renewing_until: undefined });
+    });
+    return { key: pair.key, cert };
+  } catch (error) {
+    // What the next request meets says more than a renewal would.
+    if (error instanceof SvcError) return pair;
+    throw error;
+  }
+}
+
+/** Whether two thirds of its lifetime are over, and up to a twelfth more, which differs between certificates. */
+function isDue({ cert }: KeyPair, stored: StoredCertificate, now: Date): boolean {
+  const { validFrom, validTo, fingerprint256 } = new X509Certificate(cert);
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
+  const jitter = Number.parseInt(fingerprint256.slice(0, 2), 16) / 256 / 12;
+  const canBeLonger = to < Date.parse(stored.sign_in_expires_at) - 1000;
+  return canBeLonger && now.getTime() < to && now.getTime() >= from + (to - from) * (2 / 3 + jitter);
+}
+
+/** Has a key certified, by a token or by the certificate of `server`. @throws SvcError */
+async function askFor(io: Io, server: Server, token: Session["token"], key: string) {
+  const csr = await requestFor(key);
+  const answer = await io.interruptible((signal) =>
+    request(io, server, `${server.base}/certificates/`, {
+      ...{ method: "POST", headers: authorization({ token }), body: { csr } },
+      ...{ signal, timeout: requestSeconds },
+    }),
+  );
+  if (answer.status !== 201) throw problem(answer, server);
+  const { certificate, mtls_url: url, sign_in_expires_at } = answer.body;
+  const cert = typeof certificate === "string" ? firstCertificate(certificate) : undefined;
+  const isValid =
+    cert !== undefined &&
+    new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)) &&
+    typeof url === "string" &&
+    isHttps(url) &&
+    typeof sign_in_expires_at === "string" &&
+    !Number.isNaN(Date.parse(sign_in_expires_at));
+  if (!isValid) throw new Unavailable(`${server.base} answered with an invalid certificate`);
+  return { cert, url: String(url), sign_in_expires_at };
+}
+
+/** A certificate signing request (PKCS #10, PEM) for the key. The server reads only the key from it. */
+async function requestFor(key: string): Promise<string> {
+  await import("reflect-metadata");
+  const { Pkcs10CertificateRequestGenerator } = await import("@peculiar/x509");
+  const privateKey = createPrivateKey(key);
+  const encoded = {
+    private: privateKey.export({ type: "pkcs8", format: "der" }),
+    public: createPublicKey(privateKey).export({ type: "spki", format: "der" }),
+  };
+  const keys = {
+    privateKey: await crypto.subtle.importKey("pkcs8", encoded.private, publicKeyAlgorithm, true, ["sign"]),
+    publicKey: await crypto.subtle.importKey("spki", encoded.public, publicKeyAlgorithm, true, ["verify"]),
+  };
+  const made = await Pkcs10CertificateRequestGenerator.create({ keys, signingAlgorithm: publicKeyAlgorithm });
+  return made.toString("pem");
+}
+
+function newKey(): string {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+}
+
+const keyName = (base: string) => `${base} (certificate)`;
+
+async function readPair(io: Io, { base }: Server, stored: StoredCertificate): Promise<KeyPair> {
+  const files = certificateFiles(io.env, base);
+  const cert = readCertificate(files.certificate);
+  const key =
+    stored.key === "keychain"
+      ? await fromKeychain(() => io.keychain.get(keyName(base)))
+      : readKeyFile(files.key);
+  if (key === null) throw unusable("the key of the client certificate is not in the keychain");
+  const parsed = parseKey(key);
+  if (parsed === undefined || !new X509Certificate(cert).checkPrivateKey(parsed))
+    throw unusable(
+      `${files.certificate} is not for the key ${stored.key === "file" ? files.key : "in the keychain"}`,
+    );
+  return { key, cert };
+}
+
+function readKeyFile(path: string): string {
+  const text = readFile(path);
+  if (process.platform !== "win32" && (fs.statSync(path).mode & 0o077) !== 0)
+    throw unusable(`${path} can be read by others`);
+  return text;
+}
+
+function parseKey(key: string): ReturnType<typeof createPrivateKey> | undefined {
+  try {
+    return createPrivateKey(key);
+  } catch {
+    return undefined;
+  }
+}
+
+function readCertificate(path: string): string {
+  const cert = firstCertificate(readFile(path));
+  if (cert === undefined) throw unusable(`${path} is damaged`);
+  return cert;
+}
+
+function readFile(path: string): string {
+  try {
+    return fs.readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code = "failed" } = cause as NodeJS.ErrnoException;
+    throw unusable(`${path} cannot be read (${code})`, cause);
+  }
+}
+
+const unusable = (fault: string, cause?: unknown) =>
+  new ConfigurationError([`${fault}; to fix it: svc login --certificate`], { cause });
+
+/** The first certificate of a text: after a crash, the end of a longer one may follow. */
+function firstCertificate(text: string): string | undefined {
+  const [pem] = /-----BEGIN CERTIFICATE-----[\w+/=\s]+-----END CERTIFICATE-----/.exec(text) ?? [];
+  try {
+    return pem && new X509Certificate(pem) && `${pem}\n`;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps the file, because other programs watch it. The text fits into a block of the disk. */
+function rewrite(path: string, text: string): void {
+  const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
+  try {
+    fs.writeSync(file, text, 0);
+    fs.ftruncateSync(file, Buffer.byteLength(text));
+    fs.fsyncSync(file);
+  } finally {
+    fs.closeSync(file);
+  }
+}
+
+function endpointOf(url: string, tls: KeyPair): Server {
+  return { ...parseServer(url, (fault) => new Unavailable(fault)), tls };
+}
+
+const endOf = ({ cert }: Pick<KeyPair, "cert">) => new Date(new X509Certificate(cert).validTo);
+const reasonOf = (error: unknown) => (error instanceof SvcError ? error.detail : (error as Error).message);

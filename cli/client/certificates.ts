@@ -1,0 +1,56 @@
+import { NotFound } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { ApiClient, type Query } from "./api_client.ts";
+
+/** In the API's names (server/certificate/routes.ts). */
+export interface Certificate {
+  serial: string;
+  user: string;
+  sha256: string;
+  created_at: string;
+  expires_at: string;
+  sign_in_expires_at: string;
+  revoked_at: string | null;
+}
+
+export async function listCertificates(
+  io: Io,
+  server: string | undefined,
+  query: Query,
+): Promise<Certificate[]> {
+  return ApiClient.within(io, server, (client) => client.list<Certificate>("/certificates/", query));
+}
+
+/**
+ * @returns the serial numbers of those that were revoked
+ * @throws NotFound for one that does not exist, after the others were revoked
+ */
+export async function revokeCertificates(
+  io: Io,
+  server: string | undefined,
+  { serials, user }: { serials: readonly string[]; user?: string },
+): Promise<string[]> {
+  const wanted = serials.map((serial) => serial.toLowerCase().replaceAll(":", ""));
+  for (const serial of wanted)
+    if (!/^[0-9a-f]{1,40}$/.test(serial)) throw new UsageError(`"${serial}" is not a serial number`);
+  return ApiClient.within(io, server, async (client) => {
+    if (user !== undefined) {
+      const valid = await client.list<Certificate>("/certificates/", { user, valid: "true" });
+      wanted.push(...valid.map(({ serial }) => serial));
+    }
+    const missing: string[] = [];
+    const revoked: string[] = [];
+    for (const serial of new Set(wanted)) {
+      await client.call("DELETE", `/certificates/${serial}`).then(
+        () => revoked.push(serial),
+        (error: unknown) => {
+          if (!(error instanceof NotFound)) throw error;
+          missing.push(serial);
+        },
+      );
+    }
+    if (missing.length > 0) throw new NotFound(`There is no certificate ${missing.join(", ")}`);
+    return revoked;
+  });
+}

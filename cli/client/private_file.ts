@@ -1,0 +1,44 @@
+import * as fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigurationError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { credentialsPath } from "./credentials_file.ts";
+
+// Keys and certificates, next to the credentials.
+
+/** A separate directory for each server. */
+export function privateDirectory(env: Environment, base: string, kind: "ssh" | "x509" | "mtls"): string {
+  const { host, pathname } = new URL(base);
+  const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
+  return join(dirname(credentialsPath(env)), kind, name);
+}
+
+/** Creates a directory for its owner, with those above it up to that of the credentials. */
+export function makePrivateDirectory(env: Environment, directory: string): void {
+  const top = dirname(credentialsPath(env));
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (let at = directory; at.length > top.length; at = dirname(at)) fs.chmodSync(at, 0o700);
+}
+
+/** Replaces a file that only its owner can read. */
+export function writePrivately(path: string, text: string): void {
+  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  try {
+    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
+    fs.renameSync(temporary, path);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** @throws ConfigurationError if the file system refuses */
+export function storing<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const { code = "failed" } = error as NodeJS.ErrnoException;
+    throw new ConfigurationError([`${path}: cannot be written (${code})`], { cause: error });
+  }
+}

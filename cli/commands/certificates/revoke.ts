@@ -1,0 +1,29 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Revoke client certificates",
+  args: {
+    serials: {
+      ...{ type: "positional", required: false, multiple: true, metavar: "SERIAL" },
+      description: "The serial numbers that svc certificates list shows",
+    },
+    user: { type: "string", metavar: "USER", description: "All valid ones of this user" },
+    ...clientArgs,
+  },
+  examples: ["svc certificates revoke 4f2a91c07be3d815", "svc certificates revoke --user dana@example.com"],
+  notes: [
+    "Ends all certificates of the same sign-in, and the access that was obtained with them. Only admins revoke those of others.",
+    "svc logout revokes the certificate of this machine.",
+  ],
+  async run({ serials = [], user, server, json }, io) {
+    if ((serials.length === 0) === (user === undefined))
+      throw new UsageError("name certificates, or a user by --user");
+    const { revokeCertificates } = await import("../../client/certificates.ts");
+    const revoked = await revokeCertificates(io, server, { serials, user });
+    if (json) io.stdout.write(`${JSON.stringify({ revoked })}\n`);
+    else if (user !== undefined) io.stdout.write(`Revoked ${revoked.length}\n`);
+    else for (const serial of revoked) io.stdout.write(`Revoked ${serial}\n`);
+  },
+});

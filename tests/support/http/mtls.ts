@@ -1,0 +1,42 @@
+import { chooseFreePort } from "../../../cli/up/ports.ts";
+import type { Config } from "../../../core/config.ts";
+import { listenMtls } from "../../../server/process/mtls.ts";
+import { CertificateFolder } from "./client_certificates.ts";
+import { startTestServer, type TestServer } from "./server.ts";
+
+export interface MtlsServer extends AsyncDisposable {
+  server: TestServer;
+  /** The address for client certificates. */
+  url: string;
+  /** The server's certificate there, which clients have to trust (PEM file). */
+  authorityFile: string;
+  certificates: CertificateFolder;
+}
+
+/** A test server that also listens for client certificates. */
+export async function startMtlsServer(overrides: Partial<Config> = {}): Promise<MtlsServer> {
+  const certificates = new CertificateFolder();
+  const port = await chooseFreePort("127.0.0.1");
+  const url = `https://127.0.0.1:${port}`;
+  const server = await startTestServer({ mtlsUrl: url, ...overrides });
+  const own = certificates.server();
+  const mtls = await listenMtls(
+    {
+      ...{ app: "", host: "127.0.0.1", port: 0, mtlsPort: port, mtlsKeyfile: own.key, header: [] },
+      ...{ mtlsCertfile: own.certificate, proxyHeaders: false, accessLog: true, timeoutKeepAlive: 60 },
+      ...{ timeoutDrain: 0, timeoutGracefulShutdown: 1, supervised: false, takesOver: false },
+      ...{ whenReady: false, watchdog: false },
+    },
+    {},
+    (request) => server.app.fetch(request),
+    () => {},
+  );
+  return {
+    ...{ server, url, certificates, authorityFile: own.certificate },
+    [Symbol.asyncDispose]: async () => {
+      await mtls.stop(true);
+      await server[Symbol.asyncDispose]();
+      certificates[Symbol.dispose]();
+    },
+  };
+}
