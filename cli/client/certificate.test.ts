@@ -72,7 +72,10 @@ test("a certificate authenticates every command, also without a token, and other
     ...["curl", "-sS", "--cacert", mtls.authorityFile, "--cert", user.files.certificate],
     ...["--key", user.files.key, `${mtls.url}/whoami`],
   ]);
-  expect(await new Response(curl.stdout).json()).toMatchObject({ user: "alice@example.com", groups: ["oncall"] });
+  expect(await new Response(curl.stdout).json()).toMatchObject({
+    user: "alice@example.com",
+    groups: ["oncall"],
+  });
 });
 
 test("signing in again reuses a valid certificate; --force replaces and revokes it, with the same key", async () => {
