@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chooseFreePort } from "../../cli/up/ports.ts";
+import { noteStatements } from "../../tests/support/database/statements.ts";
 import {
   asAuthority,
   asClient,
@@ -69,6 +70,15 @@ test("a certificate stands for its user, with the groups of the settings", async
   const answer = await ask(good);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toMatchObject({ user: "alice@example.com", groups: ["staff"] });
+});
+
+test("its next requests cost one statement each", async () => {
+  const client = certificates.issue({ extensions: email("frugal@example.com"), by: middle });
+  expect((await ask(client)).status).toBe(200);
+  const statements = noteStatements(server.db);
+  for (let request = 0; request < 3; request += 1) expect((await ask(client)).status).toBe(200);
+  expect(statements.filter((text) => text.includes("token"))).toHaveLength(3);
+  expect(statements.filter((text) => text.includes("client_certificate"))).toEqual([]);
 });
 
 const opensslTime = (date: Date) => date.toISOString().replace(/[-:T]|\.\d+/g, "");
