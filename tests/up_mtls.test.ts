@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnSvc } from "../cli/testing/process.ts";
-import { newCertificateRequest, newP256Key } from "./support/domain/certificate_request.ts";
-import { issueTrialToken } from "./support/process/trial_token.ts";
+import { TestBrowser } from "./support/browser/browser.ts";
 import { environmentOf, npmStart, startUp } from "./support/process/up.ts";
 
 // docs/mutual-tls.md, "Try it".
@@ -27,51 +26,80 @@ const urlIn = (output: string) => /Mutual TLS +(https:\/\/localhost:\d+)$/m.exec
 const curl = (...args: string[]) =>
   Bun.spawnSync(["curl", "-s", "-w", " %{http_code}", ...args]).stdout.toString();
 
-test("npm start -- --mtls accepts certificates of svc, and a restart keeps authority and certificate", async () => {
-  const [certificate, key] = [join(directory, "alice.pem"), join(directory, "alice.key")];
-  let trusted: string[];
+test("svc login --certificate, svc --certificate and curl work, also after a restart", async () => {
+  const home = join(directory, "home");
+  const env = { XDG_CONFIG_HOME: home, BROWSER: "true" };
+  let client: string[];
+  let url: string;
   {
     await using up = startUp(data, mtls, {}, npmStart);
     const address = await up.ready;
-    const url = urlIn(up.output());
+    url = urlIn(up.output());
     // As a shell reads it.
     const [line] = /^ {2}export NODE_EXTRA_CA_CERTS=.+$/m.exec(up.output()) ?? [""];
-    const named = Bun.spawnSync(["sh", "-c", `${line}; printf %s "$NODE_EXTRA_CA_CERTS"`]).stdout.toString();
-    expect(named).toBe(join(data, "mtls/ca.pem"));
-    trusted = ["--cacert", named];
-
-    const token = await issueTrialToken(environmentOf(up.pid, "server start"), "alice@example.com", [
-      "admin",
-    ]);
-    const ownKey = newP256Key();
-    const answer = await fetch(`${address}/certificates/`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify({ csr: newCertificateRequest(ownKey) }),
+    const trusted = Bun.spawnSync([
+      "sh",
+      "-c",
+      `${line}; printf %s "$NODE_EXTRA_CA_CERTS"`,
+    ]).stdout.toString();
+    expect(trusted).toBe(join(data, "mtls/ca.pem"));
+    expect(up.output()).toContain(`  npx svc login alice@example.com --server ${address} --certificate\n`);
+    const login = spawnSvc(["login", "alice@example.com", "--server", address, "--certificate", "--json"], {
+      ...env,
+      NODE_EXTRA_CA_CERTS: trusted,
     });
-    const made = (await answer.json()) as { certificate: string; mtls_url: string };
-    expect([answer.status, made.mtls_url]).toEqual([201, url]);
-    writeFileSync(certificate, made.certificate);
-    writeFileSync(key, ownKey.export({ type: "pkcs8", format: "pem" }));
+    await approve(await challengeUrl(login), "alice@example.com");
+    const { code, stdout, stderr } = await login.finished;
+    expect(code, stderr).toBe(0);
+    const { certificate } = JSON.parse(stdout);
+    expect(certificate.url).toBe(url);
+    expect(statSync(certificate.key).mode & 0o777).toBe(0o600);
 
-    const client = [...trusted, "--cert", certificate, "--key", key];
-    expect(curl(...client, `${url}/whoami`)).toMatch(/"user":"alice@example\.com".* 200$/);
-    expect(curl(...trusted, `${url}/whoami`)).toEndWith(" 401");
-    expect(curl(`${url}/whoami`)).toBe(" 000");
-    // The command line, with the authority that the trial names.
-    const env = { SVC_SERVER: url, SVC_TOKEN: token, HOME: directory };
-    expect(await spawnSvc(["whoami"], { ...env, NODE_EXTRA_CA_CERTS: named }).finished).toMatchObject({
+    const svc = (...args: string[]) => spawnSvc(args, { ...env, NODE_EXTRA_CA_CERTS: trusted }).finished;
+    expect(await svc("--certificate", "whoami", "--json")).toMatchObject({
       code: 0,
+      stdout: expect.stringContaining('"alice@example.com"'),
     });
-    expect((await spawnSvc(["whoami"], env).finished).stderr).toContain("set NODE_EXTRA_CA_CERTS");
+    // With nothing but the certificate.
+    expect(
+      JSON.parse((await svc("certificates", "list", "--certificate", "--json")).stdout).items,
+    ).toHaveLength(1);
+    const stranger = await spawnSvc(["--certificate", "whoami"], env).finished;
+    expect([stranger.code === 0, stranger.stderr]).toEqual([
+      false,
+      expect.stringContaining("set NODE_EXTRA_CA_CERTS to its PEM file"),
+    ]);
+
+    client = ["--cacert", trusted, "--cert", certificate.certificate, "--key", certificate.key];
+    expect(curl(...client, `${url}/whoami`)).toMatch(/"user":"alice@example\.com".* 200$/);
+    expect(curl("--cacert", trusted, `${url}/whoami`)).toEndWith(" 401");
+    expect(curl(`${url}/whoami`)).toBe(" 000");
   }
   const before = authority();
-  await using up = startUp(data, mtls);
+  await using up = startUp(data, [...mtls.slice(0, -1), new URL(url).port]);
   await up.ready;
   expect(authority()).toBe(before);
-  const client = [...trusted, "--cert", certificate, "--key", key];
-  expect(curl(...client, `${urlIn(up.output())}/whoami`)).toMatch(/"user":"alice@example\.com".* 200$/);
+  expect(urlIn(up.output())).toBe(url);
+  expect(curl(...client, `${url}/whoami`)).toMatch(/"user":"alice@example\.com".* 200$/);
 });
+
+/** The address that `svc login` prints for the browser. */
+async function challengeUrl(login: ReturnType<typeof spawnSvc>): Promise<string> {
+  await login.says("/challenge_validator/");
+  return /http\S+\/challenge_validator\/[\w-]+/.exec(login.said())![0];
+}
+
+/** What a person does in the browser. */
+async function approve(url: string, user: string): Promise<void> {
+  const browser = new TestBrowser();
+  const signIn = await browser.open(url);
+  const { origin } = new URL(signIn.url);
+  const person = { user, password: "trial-password" };
+  const answer = await browser.submit(signIn.url, signIn.text, person, { origin });
+  const page = await browser.open(new URL(answer.headers.get("location")!, signIn.url).href);
+  const approved = await browser.submit(page.url, page.text, { decision: "approve" });
+  expect(approved.status, page.text).toBeLessThan(400);
+}
 
 test("SVC_MTLS_URL takes precedence, and the certificate has its name", async () => {
   await using up = startUp(join(directory, "named"), mtls, { SVC_MTLS_URL: "https://svc.test:8443" });

@@ -48,7 +48,7 @@ export function summary(settings: Settings, seconds: number): string {
     "In another terminal, type:",
     "",
     ...(mtls ? [`  export NODE_EXTRA_CA_CERTS=${quoted(authority)}`] : []),
-    `  npx svc login ${startsIdp ? trialUsers[0]!.email : "<your user name>"}${server}`,
+    `  npx svc login ${startsIdp ? trialUsers[0]!.email : "<your user name>"}${server}${mtls ? " --certificate" : ""}`,
     "",
     "Ctrl-C here stops everything.",
     "",
