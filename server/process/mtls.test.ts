@@ -178,14 +178,18 @@ test("beyond 1000 half-open handshakes, the oldest are closed at once", async ()
   for (const socket of sockets) socket.destroy();
 }, 30_000);
 
-test.each(["--uds", "--fd"])("with %s, the port is on the address of --host", async (place) => {
+test.each(["--uds", "--fd", "LISTEN_FDS"])("with %s, the port is on the address of --host", async (place) => {
   const mtls = await chooseFreePort("127.0.0.3");
   const args = ["--host", "127.0.0.3", "--mtls-port", String(mtls), ...files()];
   const socket = join(folder.path, "mtls.sock");
-  await using _started =
-    place === "--fd"
-      ? await startOnDescriptor(folder.path, ["--fd", "3", ...args])
-      : await startServing(folder.path, [place, socket, ...args], { port: false });
+  await using started =
+    place === "--uds"
+      ? await startServing(folder.path, [place, socket, ...args], { port: false })
+      : place === "--fd"
+        ? await startOnDescriptor(folder.path, [place, "3", ...args])
+        : await startOnDescriptor(folder.path, args, { variables: "LISTEN_FDS=1 LISTEN_PID=$$" });
+  if ("said" in started && typeof started.said === "string")
+    expect(messagesIn(started.said)[0]).toBe("listening on descriptor 3");
   const tls = tlsWith(client);
   let answer: Response | undefined;
   // The descriptor's server has only said its first word.
