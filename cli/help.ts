@@ -50,7 +50,11 @@ export function argumentRows({
 /** The help of a group, or of `svc` itself when `path` is empty. */
 export async function groupHelp(path: readonly string[], group: Group): Promise<string> {
   const options: [string, string][] = [HELP_OPTION];
-  if (path.length === 0) options.push(["-V, --version", "Show the version"]);
+  if (path.length === 0)
+    options.push(
+      ["--certificate", "Before a command: authenticate with the certificate of svc login --certificate"],
+      ["-V, --version", "Show the version"],
+    );
   return sections(
     group.summary,
     `Usage: ${usageLine(path)}`,

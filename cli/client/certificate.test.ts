@@ -1,9 +1,19 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { chmodSync, existsSync, linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { decide, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import type { Fetch, Io, Keychain } from "../io.ts";
 import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
@@ -25,20 +35,28 @@ beforeEach(() => {
 });
 
 /** A person who has not signed in yet. */
-async function somebody(of = server): Promise<CliUser> {
+async function somebody(of = server): Promise<CliUser & Pick<Io, "fetch" | "keychain" | "openBrowser">> {
   const user = await cliUser(of, "alice@example.com", ["oncall"]);
   delete user.env.SVC_TOKEN;
-  return user.with({
-    fetch: (url, init) => {
-      asked.push(`${init.method ?? "GET"} ${url}`);
-      return fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init);
-    },
-    openBrowser: (challengeUrl) => {
-      void decide({ challengeUrl } as never, "approve");
-      return { failed: new Promise(() => {}) };
-    },
-    sleep: () => Bun.sleep(20),
+  const recorded: Fetch = (url, init) => {
+    asked.push(`${init.method ?? "GET"} ${url}`);
+    return fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init);
+  };
+  const secrets = new Map<string, string>();
+  const keychain: Keychain = {
+    get: async (name) => secrets.get(name) ?? null,
+    set: async (name, value) => void secrets.set(name, value),
+    delete: async (name) => void secrets.delete(name),
+  };
+  const openBrowser: Io["openBrowser"] = (challengeUrl) => {
+    void decide({ challengeUrl } as never, "approve");
+    return { failed: new Promise(() => {}) };
+  };
+  const person = user.with({
+    ...{ fetch: recorded, keychain },
+    ...{ openBrowser, sleep: () => Bun.sleep(20) },
   });
+  return { ...person, fetch: recorded, keychain, openBrowser };
 }
 
 const login = (user: CliUser, ...more: string[]) =>
@@ -241,6 +259,67 @@ test("damaged files are refused with what to do, and replaced by signing in", as
   }
 });
 
+test("a command that read the certificate before another renewed it does not renew it again", async () => {
+  const user = await certified("--keychain");
+  server.clock.advance(19 * 3600);
+  asked = [];
+  const key = await user.keychain.get(`${server.url} (certificate)`);
+  // The keychain is read after the certificate: the other command renews it in between.
+  const late = user.with({
+    fetch: user.fetch,
+    keychain: {
+      ...user.keychain,
+      get: async () => {
+        expect(await whoami(user)).toBe("alice@example.com");
+        return key;
+      },
+    },
+  });
+  expect(await whoami(late)).toBe("alice@example.com");
+  expect(asked.filter((one) => one.startsWith("POST"))).toHaveLength(1);
+});
+
+test("a certificate whose write was interrupted is completed by the next command", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  const [text, { ino }] = [readFileSync(file, "utf8"), statSync(file)];
+  writeFileSync(`${file}.next`, text);
+  // Longer than the certificate, so that the end of it must go.
+  writeFileSync(file, `${text.slice(0, 400)}${"A".repeat(2000)}`);
+  expect(await whoami(user)).toBe("alice@example.com");
+  expect([readFileSync(file, "utf8"), statSync(file).ino]).toEqual([text, ino]);
+  expect(existsSync(`${file}.next`)).toBe(false);
+  // Not even written completely.
+  writeFileSync(`${file}.next`, text.slice(0, 300));
+  expect(await whoami(user)).toBe("alice@example.com");
+  expect(readFileSync(file, "utf8")).toBe(text);
+});
+
+test("a certificate that cannot be stored is revoked", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  const [text, serial] = [readFileSync(file, "utf8"), serialIn(file)];
+  const failing = user.with({
+    fetch: async (url, init) => {
+      const answer = await user.fetch(url, init);
+      // As good as a full disk: nothing can be written there.
+      if (url === `${server.url}/certificates/`) mkdirSync(`${file}.next`);
+      return answer;
+    },
+    keychain: user.keychain,
+    ...{ openBrowser: user.openBrowser, sleep: () => Bun.sleep(20) },
+  });
+  const { code, stderr } = await login(failing, "--force");
+  expect([code, stderr]).toEqual([1, expect.stringContaining("the certificate was revoked")]);
+  rmSync(`${file}.next`, { recursive: true });
+  expect(readFileSync(file, "utf8")).toBe(text);
+  expect(await whoami(user)).toBe("alice@example.com");
+  const { items } = JSON.parse((await user.svc("certificates", "list", "--all", "--json")).stdout);
+  const valid = items.filter((one: { revoked_at: unknown }) => one.revoked_at === null);
+  expect(valid.map((one: { serial: string }) => one.serial)).toContain(serial);
+  expect(items[0].revoked_at).not.toBeNull();
+});
+
 test("a server without mutual TLS keeps the sign-in, and says so", async () => {
   await using plain = await startTestServer();
   const user = await somebody(plain);
@@ -270,7 +349,9 @@ test("users list and revoke their certificates, and admins those of others", asy
   );
   expect(await whoami(user)).toEqual([
     4,
-    expect.stringContaining("does not accept this certificate; run svc login --certificate"),
+    expect.stringContaining(
+      "does not accept this certificate (the certificate has been revoked); run svc login --certificate",
+    ),
   ]);
   expect((await root.svc("certificates", "list", "--all")).stdout).toMatch(new RegExp(`${serial} .*Revoked`));
   for (const [words, code] of [

@@ -6,7 +6,7 @@ import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { revoke } from "./api.ts";
 import { type Entry, isHttps, type StoredCertificate, withCertificate } from "./credentials.ts";
-import { updateCredentials } from "./credentials_file.ts";
+import { lockCredentials, updateCredentials } from "./credentials_file.ts";
 import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "./private_file.ts";
 import { problem, request } from "./request.ts";
 import { parseServer, type Server } from "./server.ts";
@@ -67,7 +67,7 @@ export function describeCertificate(
   { url, key, sign_in_expires_at }: StoredCertificate,
 ): CertificateInfo {
   const files = certificateFiles(env, base);
-  const expires_at = endOf({ cert: readCertificate(files.certificate) }).toISOString();
+  const expires_at = endOf({ cert: readCertificate(env, files.certificate) }).toISOString();
   return {
     ...{ certificate: files.certificate, key: key === "file" ? files.key : null, url },
     ...{ expires_at, sign_in_expires_at },
@@ -94,17 +94,27 @@ export async function obtainCertificate(
   const key = (keeps && oldPair?.key) || newKey();
   const { cert, ...answer } = await askFor(io, server, token, key);
   const stored: StoredCertificate = { user, key: storage, ...answer };
-  if (storage === "keychain") await fromKeychain(() => io.keychain.set(keyName(server.base), key));
   const files = certificateFiles(io.env, server.base);
-  storing(dirname(files.key), () => {
-    makePrivateDirectory(io.env, dirname(files.key));
-    updateCredentials(io.env, (all) => {
-      if (storage === "keychain") fs.rmSync(files.key, { force: true });
-      else if (key !== oldPair?.key || old?.key !== "file") writePrivately(files.key, key);
-      rewrite(files.certificate, cert);
-      return withCertificate(all, server.base, stored);
+  try {
+    if (storage === "keychain") await fromKeychain(() => io.keychain.set(keyName(server.base), key));
+    storing(dirname(files.key), () => {
+      makePrivateDirectory(io.env, dirname(files.key));
+      updateCredentials(io.env, (all) => {
+        if (storage === "keychain") fs.rmSync(files.key, { force: true });
+        else if (key !== oldPair?.key || old?.key !== "file") writePrivately(files.key, key);
+        rewrite(files.certificate, cert);
+        return withCertificate(all, server.base, stored);
+      });
     });
-  });
+  } catch (error) {
+    // Nobody would ever use or end it.
+    const fault = await revokeAnywhere(io, server, { stored, pair: { key, cert }, token }).then(
+      () => "the certificate was revoked",
+      (cause: unknown) => `the certificate could not be revoked (${reasonOf(cause)})`,
+    );
+    if (!(error instanceof SvcError)) throw error;
+    throw new SvcError(error.code, `${error.detail}; ${fault}`, { cause: error });
+  }
   if (old?.key === "keychain" && storage === "file")
     await io.keychain.delete(keyName(server.base)).catch(() => {});
   if (old && oldPair) {
@@ -144,10 +154,12 @@ export async function endCertificate(
   }
   if (stored.key === "keychain") await io.keychain.delete(keyName(server.base)).catch(() => {});
   const files = certificateFiles(io.env, server.base);
-  storing(dirname(files.key), () => {
-    for (const path of Object.values(files)) fs.rmSync(path, { force: true });
+  // Together, or a renewal would write its certificate in between.
+  updateCredentials(io.env, (all) => {
+    for (const path of [files.key, files.certificate, journalOf(files.certificate)])
+      fs.rmSync(path, { force: true });
+    return withCertificate(all, server.base, undefined);
   });
-  updateCredentials(io.env, (all) => withCertificate(all, server.base, undefined));
   return faults;
 }
 
@@ -187,16 +199,21 @@ async function renew(io: Io, server: Server, stored: StoredCertificate, pair: Ke
   const { base } = server;
   const now = io.clock.now();
   const renewing_until = new Date(now.getTime() + renewalSeconds * 1000).toISOString();
+  const { certificate: file } = certificateFiles(io.env, base);
   let mine = false;
+  let current = pair;
   try {
     updateCredentials(io.env, (all) => {
       const known = all.servers[base]?.certificate;
-      mine = known !== undefined && !(known.renewing_until && new Date(known.renewing_until) > now);
-      return mine ? withCertificate(all, base, { ...known!, renewing_until }) : all;
+      if (known === undefined || (known.renewing_until && new Date(known.renewing_until) > now)) return all;
+      // Another process may have renewed it since this one read it.
+      const cert = firstCertificate(readFile(file));
+      if (cert && isOfKey(cert, pair.key)) current = { key: pair.key, cert };
+      mine = isDue(current, known, now);
+      return mine ? withCertificate(all, base, { ...known, renewing_until }) : all;
     });
-    if (!mine) return pair;
+    if (!mine) return current;
     const { cert, ...answer } = await askFor(io, endpointOf(stored.url, pair), undefined, pair.key);
-    const { certificate: file } = certificateFiles(io.env, base);
     updateCredentials(io.env, (all) => {
       const known = all.servers[base]?.certificate;
       // Not over that of another sign-in, nor after a sign-out.
@@ -270,18 +287,22 @@ const keyName = (base: string) => `${base} (certificate)`;
 
 async function readPair(io: Io, { base }: Server, stored: StoredCertificate): Promise<KeyPair> {
   const files = certificateFiles(io.env, base);
-  const cert = readCertificate(files.certificate);
+  const cert = readCertificate(io.env, files.certificate);
   const key =
     stored.key === "keychain"
       ? await fromKeychain(() => io.keychain.get(keyName(base)))
       : readKeyFile(files.key);
   if (key === null) throw unusable("the key of the client certificate is not in the keychain");
-  const parsed = parseKey(key);
-  if (parsed === undefined || !new X509Certificate(cert).checkPrivateKey(parsed))
+  if (!isOfKey(cert, key))
     throw unusable(
       `${files.certificate} is not for the key ${stored.key === "file" ? files.key : "in the keychain"}`,
     );
   return { key, cert };
+}
+
+function isOfKey(cert: string, key: string): boolean {
+  const parsed = parseKey(key);
+  return parsed !== undefined && new X509Certificate(cert).checkPrivateKey(parsed);
 }
 
 function readKeyFile(path: string): string {
@@ -299,7 +320,9 @@ function parseKey(key: string): ReturnType<typeof createPrivateKey> | undefined 
   }
 }
 
-function readCertificate(path: string): string {
+function readCertificate(env: Environment, path: string): string {
+  // Another process is writing it, or did not finish.
+  if (fs.existsSync(journalOf(path))) lockCredentials(env, () => finishRewrite(path));
   const cert = firstCertificate(readFile(path));
   if (cert === undefined) throw unusable(`${path} is damaged`);
   return cert;
@@ -327,8 +350,26 @@ function firstCertificate(text: string): string | undefined {
   }
 }
 
-/** Keeps the file, because other programs watch it. The text fits into a block of the disk. */
+/** What `rewrite` is about to write, so that a crash or a full disk in the middle loses nothing. */
+const journalOf = (path: string) => `${path}.next`;
+
+/** Keeps the file, because other programs watch it. Only under the lock of the credentials. */
 function rewrite(path: string, text: string): void {
+  fs.rmSync(journalOf(path), { force: true });
+  writePrivately(journalOf(path), text);
+  writeInPlace(path, text);
+  fs.rmSync(journalOf(path), { force: true });
+}
+
+/** Completes a `rewrite` whose process ended. Only under the lock of the credentials. */
+function finishRewrite(path: string): void {
+  if (!fs.existsSync(journalOf(path))) return;
+  const text = readFile(journalOf(path));
+  if (firstCertificate(text)) storing(path, () => writeInPlace(path, text));
+  storing(path, () => fs.rmSync(journalOf(path), { force: true }));
+}
+
+function writeInPlace(path: string, text: string): void {
   const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
   try {
     fs.writeSync(file, text, 0);

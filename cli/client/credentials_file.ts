@@ -41,6 +41,11 @@ export function updateCredentials(env: Environment, change: (credentials: Creden
   });
 }
 
+/** Runs `work` under the lock of the credentials, which stay as they are. */
+export function lockCredentials(env: Environment, work: () => void): void {
+  inLockedDirectory(credentialsPath(env), work);
+}
+
 /** Characters of the largest token, with a margin for its entry. */
 const LARGEST_ENTRY = 32_768;
 

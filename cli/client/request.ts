@@ -194,12 +194,7 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
  * that a caller who repeats a request does not repeat one that is refused for good.
  */
 export function problem({ status, headers, body }: Answer, server: Server): SvcError {
-  if (status === 401)
-    return new Unauthenticated(
-      server.tls === undefined
-        ? `${server.base} does not accept this token; run svc login`
-        : `${server.base} does not accept this certificate; run svc login --certificate`,
-    );
+  if (status === 401) return unauthenticated(body, server);
   if (status === 429) return new TooManyRequests(retryAfter(headers) ?? 60);
   const detail =
     typeof body.detail === "string" ? printable(body.detail, 300) : `${server.base} answered HTTP ${status}`;
@@ -212,6 +207,15 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
   if (status === 404) return new NotFound(message);
   if (status === 409 || status === 412) return new Conflict(message);
   return new InvalidInput(typeof body.field === "string" ? printable(body.field, 80) : "request", message);
+}
+
+function unauthenticated({ detail }: Answer["body"], { base, tls }: Server): Unauthenticated {
+  if (tls === undefined) return new Unauthenticated(`${base} does not accept this token; run svc login`);
+  // The server gives no other reasons (core/auth/certificate/refusal.ts).
+  const [why] = /certificate has (expired|been revoked)/.exec(String(detail)) ?? [];
+  return new Unauthenticated(
+    `${base} does not accept this certificate${why ? ` (the ${why})` : ""}; run svc login --certificate`,
+  );
 }
 
 /** The seconds in `Retry-After` (RFC 9110 10.2.3); dates are not supported. */

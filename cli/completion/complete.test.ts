@@ -16,7 +16,9 @@ describe("candidates", () => {
   });
 
   test("options, except given ones that cannot be repeated", async () => {
-    expect(await after("--")).toEqual(["--help", "--version"]);
+    expect(await after("--")).toEqual(["--help", "--version", "--certificate"]);
+    expect(await after("--certificate", "whoa")).toEqual(["whoami"]);
+    expect(await after("--certificate", "certificates", "")).toEqual(["list", "revoke"]);
     expect(await after("database", "--")).toEqual(["--help"]);
     const start = ["server", "start", "server/main:app"];
     expect(await after(...start, "--ssl-")).toEqual(["--ssl-keyfile", "--ssl-certfile", "--ssl-ca-certs"]);

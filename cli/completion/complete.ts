@@ -12,7 +12,11 @@ export interface Completion {
 
 const none: Completion = { candidates: [] };
 const helpOptions: Candidate[] = [{ word: "--help", about: "Show this help" }];
-const rootOptions: Candidate[] = [...helpOptions, { word: "--version", about: "Show the version" }];
+const rootOptions: Candidate[] = [
+  ...helpOptions,
+  { word: "--version", about: "Show the version" },
+  { word: "--certificate", about: "Authenticate with the client certificate" },
+];
 
 /**
  * Completes the last of `words`, which are those after `svc` up to the cursor; the last may be empty or incomplete.
@@ -20,7 +24,8 @@ const rootOptions: Candidate[] = [...helpOptions, { word: "--version", about: "S
  */
 export async function complete(words: readonly string[], tree: Group): Promise<Completion> {
   const last = words.at(-1) ?? "";
-  const { candidates, places } = await allFor(words.slice(0, -1), last, tree);
+  const all = words.slice(0, -1);
+  const { candidates, places } = await allFor(all[0] === "--certificate" ? all.slice(1) : all, last, tree);
   return { candidates: candidates.filter(({ word }) => word.startsWith(last)), places };
 }
 
