@@ -11,6 +11,7 @@ import { ensureEngine, NoEngineError } from "./engine.ts";
 import { leftoversOf, nameOfRun } from "./engine_leftovers.ts";
 import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
 import { type Counts, readReport } from "./junit.ts";
+import { ensureFaketime } from "./faketime.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
 import { ensureSshServer } from "./ssh_server.ts";
 
@@ -83,6 +84,7 @@ function ensureWhatIsNeeded(files: string[]): void {
   if (anyNames(files, /WebView|support\/browser\/chromium/)) ensureChromium();
   if (anyNames(files, /support\/database\/debian_postgres/)) ensureDebianPostgres();
   if (anyNames(files, /support\/database\/pgbouncer/)) ensurePgbouncer();
+  if (anyNames(files, /wrongBy/)) ensureFaketime();
   if (anyNames(files, /support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
   if (anyNames(files, /support\/http\/sockets/))
     ensurePrograms("The tests of sockets need ss", "iproute2", "ss");

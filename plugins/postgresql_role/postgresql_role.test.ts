@@ -385,6 +385,32 @@ for (const [version, start] of [
     });
   });
 
+test.each(["+10m", "-10m"])("a lease lasts as long at a target whose clock is %s wrong", async (wrongBy) => {
+  const debian = await startDebianPostgres(wrongBy);
+  {
+    await using target = await startAccessTarget(debian.url);
+    const [clock] = await target.sql<[{ ahead: number }]>`
+      select extract(epoch from now() - ${new Date()}::timestamptz)::int as ahead`;
+    expect(Math.abs(clock.ahead)).toBeWithin(590, 610);
+    const lease = factsFor(target);
+    const { fields } = await plugin.issue(lease);
+    const left = async () => {
+      const [row] = await target.sql<[{ left: number }]>`
+        select extract(epoch from rolvaliduntil - now())::int as left from pg_roles where rolname = ${lease.name}`;
+      return row.left;
+    };
+    expect(await left()).toBeWithin(3590, 3601);
+    const client = target.open(fields);
+    expect(await client`select count(*)::int as n from shop`).toMatchObject([{ n: 2 }]);
+    await plugin.renew!({ ...lease, seconds: 7200 });
+    expect(await left()).toBeWithin(7190, 7201);
+    await plugin.revoke(lease);
+    expect(await plugin.list!(lease)).toEqual([]);
+    await client.end();
+  }
+  await debian.stop();
+});
+
 test("a target that refuses connections says so", async () => {
   const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = closed;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
 import { findDebianPostgres, missingDebianPostgres } from "../../../scripts/debian_postgres.ts";
+import { findFaketime } from "../../../scripts/faketime.ts";
 
 export interface DebianServer extends EmbeddedPostgres {
   major: number;
@@ -16,9 +17,10 @@ export interface DebianServer extends EmbeddedPostgres {
  * A throw-away server of Debian's PostgreSQL, older than the embedded one and with client tools. It has nothing to do
  * with a cluster that the machine may have, and ends and removes itself with this process, also when that is killed.
  *
+ * @param wrongBy how far its clock is from ours, as libfaketime reads it: `-10m`
  * @throws Error with what to type, where it is not installed
  */
-export async function startDebianPostgres(): Promise<DebianServer> {
+export async function startDebianPostgres(wrongBy?: string): Promise<DebianServer> {
   const found = findDebianPostgres();
   if (!found) throw new Error(missingDebianPostgres);
   const { directory: tools, major } = found;
@@ -27,7 +29,9 @@ export async function startDebianPostgres(): Promise<DebianServer> {
     await initialise(directory, tools);
     const binaries = {
       initdb: join(tools, "initdb"),
-      postgres: join(tools, "postgres"),
+      postgres: wrongBy
+        ? await withClock(join(directory, "postgres"), join(tools, "postgres"), wrongBy)
+        : join(tools, "postgres"),
       pgCtl: join(tools, "pg_ctl"),
     };
     const server = await startEmbeddedPostgres({ directory, binaries, durable: false, temporary: true });
@@ -36,6 +40,15 @@ export async function startDebianPostgres(): Promise<DebianServer> {
     await rm(directory, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** Writes a program that runs another one with a wrong clock. */
+async function withClock(path: string, program: string, wrongBy: string): Promise<string> {
+  const library = findFaketime();
+  if (library === undefined) throw new Error("libfaketime is not installed: apt-get install libfaketime");
+  const environment = `LD_PRELOAD=${library} FAKETIME=${wrongBy} FAKETIME_DONT_FAKE_MONOTONIC=1`;
+  await writeFile(path, `#!/bin/sh\nexec env ${environment} ${program} "$@"\n`, { mode: 0o755 });
+  return path;
 }
 
 /** As drizzle/embedded.ts does, without the settings that this version does not know. */
