@@ -33,16 +33,16 @@ export interface AccessWorld extends AsyncDisposable {
   startWorker(): AsyncDisposable;
 }
 
-/** @param plugins instead of `postgresql-role` */
-export async function startAccessWorld(plugins?: Plugins, telemetry?: Telemetry): Promise<AccessWorld> {
+/** @param plugins instead of `pluginCredential` */
+export async function startAccessWorld(
+  plugins?: Plugins,
+  telemetry?: Telemetry,
+  pluginCredential = "postgresql-role",
+): Promise<AccessWorld> {
   // An installation of its own: other files have leases in the same PostgreSQL.
   const keySecret = randomBytes(24).toString("hex");
   const [server, target] = await Promise.all([
-    startTestServer(
-      { keySecret, ...(plugins ? {} : { pluginCredential: "postgresql-role" }) },
-      plugins,
-      telemetry,
-    ),
+    startTestServer({ keySecret, ...(plugins ? {} : { pluginCredential }) }, plugins, telemetry),
     startAccessTarget(),
   ]);
   const { db, config, clock } = server;
