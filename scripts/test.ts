@@ -10,8 +10,8 @@ import { ensureDebianPostgres } from "./debian_postgres.ts";
 import { ensureEngine, NoEngineError } from "./engine.ts";
 import { leftoversOf, nameOfRun } from "./engine_leftovers.ts";
 import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
-import { type Counts, readReport } from "./junit.ts";
 import { ensureFaketime } from "./faketime.ts";
+import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
 import { ensureSshServer } from "./ssh_server.ts";
 
