@@ -385,6 +385,26 @@ for (const [version, start] of [
     });
   });
 
+test("a session whose process hangs fails the attempt, which says so; it ends once that goes on", async () => {
+  await using target = await startAccessTarget();
+  const lease = factsFor(target);
+  const { fields } = await plugin.issue(lease);
+  const client = target.open(fields);
+  const [{ pid }] = await client<[{ pid: number }]>`select pg_backend_pid() as pid`;
+  process.kill(pid, "SIGSTOP");
+  try {
+    expect(await messageOf(plugin.revoke(lease))).toBe(
+      `1 sessions of ${lease.name} do not end at the target`,
+    );
+    expect(await messageOf(target.open(fields)`select 1`)).toContain("not permitted to log in");
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await plugin.revoke(lease);
+  expect(await plugin.list!(lease)).toEqual([]);
+  await client.end();
+});
+
 test.each(["+10m", "-10m"])("a lease lasts as long at a target whose clock is %s wrong", async (wrongBy) => {
   const debian = await startDebianPostgres(wrongBy);
   {
