@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chooseFreePort } from "../../cli/up/ports.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
 import {
   asAuthority,
@@ -10,15 +9,8 @@ import {
   thumbprintOf,
   tlsWith,
 } from "../../tests/support/http/client_certificates.ts";
-import {
-  decide,
-  newChallenge,
-  poll,
-  signInToken,
-  startTestServer,
-  type TestServer,
-} from "../../tests/support/http/server.ts";
-import { listenMtls, type MtlsListener } from "../process/mtls.ts";
+import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
+import { decide, newChallenge, poll, signInToken, type TestServer } from "../../tests/support/http/server.ts";
 
 const certificates = new CertificateFolder();
 const root = certificates.issue({ subject: "/CN=Root", extensions: asAuthority });
@@ -28,32 +20,17 @@ const email = (name: string) => [...asClient, `subjectAltName=email:${name}`];
 const good = certificates.issue({ extensions: email("Alice@Example.com"), by: middle });
 
 let server: TestServer;
-let mtls: MtlsListener;
+let mtls: MtlsServer;
 let port: number;
 const failures: string[] = [];
 beforeAll(async () => {
-  server = await startTestServer({
-    ...{ mtlsCaCerts: root.certificate, mtlsGroups: "ou:Platform=oncall, user:alice@example.com=staff" },
-  });
-  port = await chooseFreePort("127.0.0.1");
-  const own = certificates.server();
-  mtls = await listenMtls(
-    {
-      ...{ app: "", host: "127.0.0.1", port: 0, mtlsPort: port, mtlsKeyfile: own.key, header: [] },
-      ...{ mtlsCertfile: own.certificate, proxyHeaders: false, accessLog: true, timeoutKeepAlive: 60 },
-      ...{ timeoutDrain: 0, timeoutGracefulShutdown: 1, supervised: false, takesOver: false },
-      ...{ whenReady: false, watchdog: false },
-    },
-    {},
-    (request) => server.app.fetch(request),
-    (reason) => failures.push(reason),
+  mtls = await startMtlsServer(
+    { mtlsCaCerts: root.certificate, mtlsGroups: "ou:Platform=oncall, user:alice@example.com=staff" },
+    { certificates, onFailedHandshake: (reason) => failures.push(reason) },
   );
+  ({ server, port } = mtls);
 });
-afterAll(async () => {
-  await mtls?.stop(true);
-  await server?.[Symbol.asyncDispose]();
-  certificates[Symbol.dispose]();
-});
+afterAll(() => mtls[Symbol.asyncDispose]());
 
 const ask = (client: Issued | undefined, path = "/whoami", init: BunFetchRequestInit = {}) =>
   fetch(`https://127.0.0.1:${port}${path}`, { tls: tlsWith(client), keepalive: false, ...init });

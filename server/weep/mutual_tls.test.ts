@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
-import { chooseFreePort } from "../../cli/up/ports.ts";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
 import { asAuthority, asClient, CertificateFolder } from "../../tests/support/http/client_certificates.ts";
+import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { personOf } from "../../tests/support/http/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import type { TestServer } from "../../tests/support/http/server.ts";
 import {
   decodeCredentials,
   decodeRoleArns,
@@ -19,7 +19,6 @@ import {
   decodeWeepError,
   weepHeaders,
 } from "../../tests/support/process/weep.ts";
-import { listenMtls, type MtlsListener } from "../process/mtls.ts";
 
 // Weep with `authentication_method: mtls`: HTTP/1.1 on connections that stay open, a client certificate, no cookie.
 
@@ -29,24 +28,11 @@ const end = "2030-01-01T00:00:00.000Z";
 const reader = "arn:aws:iam::123456789012:role/reader";
 const fake = fakeCredential();
 let server: TestServer;
-let mtls: MtlsListener;
+let mtls: MtlsServer;
 let port: number;
 beforeAll(async () => {
-  port = await chooseFreePort("127.0.0.1");
-  const url = `https://127.0.0.1:${port}`;
-  server = await startTestServer({ mtlsUrl: url, mtlsCaCerts: root.certificate }, pluginsOf(fake));
-  const own = certificates.server();
-  mtls = await listenMtls(
-    {
-      ...{ app: "", host: "127.0.0.1", port: 0, mtlsPort: port, mtlsKeyfile: own.key, header: [] },
-      ...{ mtlsCertfile: own.certificate, proxyHeaders: false, accessLog: true, timeoutKeepAlive: 60 },
-      ...{ timeoutDrain: 0, timeoutGracefulShutdown: 1, supervised: false, takesOver: false },
-      ...{ whenReady: false, watchdog: false },
-    },
-    {},
-    (incoming) => server.app.fetch(incoming),
-    () => {},
-  );
+  mtls = await startMtlsServer({ mtlsCaCerts: root.certificate }, { certificates, plugins: pluginsOf(fake) });
+  ({ server, port } = mtls);
   const at = new Date();
   const common = {
     ...{ description: "", pluginSlug: fake.plugin.slug, groups: ["oncall"], approval: "none" as const },
@@ -67,11 +53,7 @@ beforeAll(async () => {
     }),
   });
 });
-afterAll(async () => {
-  await mtls?.stop(true);
-  await server?.[Symbol.asyncDispose]();
-  certificates[Symbol.dispose]();
-});
+afterAll(() => mtls[Symbol.asyncDispose]());
 
 class Weep implements Disposable {
   readonly #agent: Agent;

@@ -1,5 +1,6 @@
 import { chooseFreePort } from "../../../cli/up/ports.ts";
 import type { Config } from "../../../core/config.ts";
+import type { Plugins } from "../../../core/plugin/choose.ts";
 import { listenMtls } from "../../../server/process/mtls.ts";
 import { CertificateFolder } from "./client_certificates.ts";
 import { startTestServer, type TestServer } from "./server.ts";
@@ -8,17 +9,28 @@ export interface MtlsServer extends AsyncDisposable {
   server: TestServer;
   /** The address for client certificates. */
   url: string;
+  port: number;
   /** The server's certificate there, which clients have to trust (PEM file). */
   authorityFile: string;
   certificates: CertificateFolder;
 }
 
+interface MtlsOptions {
+  /** Instead of those that the configuration chooses. */
+  plugins?: Plugins;
+  /** A folder with certificates that the configuration names. */
+  certificates?: CertificateFolder;
+  onFailedHandshake?: (reason: string) => void;
+}
+
 /** A test server that also listens for client certificates. */
-export async function startMtlsServer(overrides: Partial<Config> = {}): Promise<MtlsServer> {
-  const certificates = new CertificateFolder();
+export async function startMtlsServer(
+  overrides: Partial<Config> = {},
+  { plugins, certificates = new CertificateFolder(), onFailedHandshake = () => {} }: MtlsOptions = {},
+): Promise<MtlsServer> {
   const port = await chooseFreePort("127.0.0.1");
   const url = `https://127.0.0.1:${port}`;
-  const server = await startTestServer({ mtlsUrl: url, ...overrides });
+  const server = await startTestServer({ mtlsUrl: url, ...overrides }, plugins);
   const own = certificates.server();
   const mtls = await listenMtls(
     {
@@ -29,10 +41,10 @@ export async function startMtlsServer(overrides: Partial<Config> = {}): Promise<
     },
     {},
     (request) => server.app.fetch(request),
-    () => {},
+    onFailedHandshake,
   );
   return {
-    ...{ server, url, certificates, authorityFile: own.certificate },
+    ...{ server, url, port, certificates, authorityFile: own.certificate },
     [Symbol.asyncDispose]: async () => {
       await mtls.stop(true);
       await server[Symbol.asyncDispose]();
