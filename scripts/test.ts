@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -14,11 +14,9 @@ import { ensureFaketime } from "./faketime.ts";
 import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
 import { ensureSshServer } from "./ssh_server.ts";
+import { type Lane, lanesOf } from "./test_lanes.ts";
 
 const root = join(import.meta.dir, "..");
-/** Processes that run test files concurrently. With more of them than processors, time limits become unreliable. */
-const workers = 2;
-
 /** For one test. Bun's limit of 5 s fails on busy machines. */
 const patienceMilliseconds = 60_000;
 
@@ -129,7 +127,6 @@ function readText(path: string): string {
 
 async function runTests(files: string[], changed?: string): Promise<Counts> {
   const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
-  const report = join(directory, "report.xml");
   const program = join(directory, "svc");
   await buildForTests(program);
   const database = await startEmbeddedPostgres({
@@ -138,33 +135,66 @@ async function runTests(files: string[], changed?: string): Promise<Counts> {
     temporary: true,
   });
   try {
-    const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
-    const limits = [`--parallel=${workers}`, `--timeout=${patienceMilliseconds}`];
-    const ignored = files.length === 0 ? [`--path-ignore-patterns=${containers}**`] : [];
     const chosen = changed === undefined ? files : [changed, ...files];
-    const child = Bun.spawn([process.execPath, "test", ...limits, ...ignored, ...reporter, ...chosen], {
-      cwd: root,
-      env: {
-        ...process.env,
-        SVC_TEST_DATABASE_URL: database.url,
-        SVC_TEST_PROGRAM: program,
-        SVC_TEST_RUN: runName,
-      },
-      stdio: ["ignore", "inherit", "inherit"],
-    });
-    const forward = (signal: NodeJS.Signals) => child.kill(signal);
-    // Repeated signals are ignored, because the started processes must be cleaned up.
-    process.on("SIGINT", forward).on("SIGTERM", forward);
-    const exitCode = await child.exited;
-    process.removeListener("SIGINT", forward).removeListener("SIGTERM", forward);
-    const counts = await readReport(report);
-    // A file that cannot be loaded has no test cases, but counts as a failure.
-    if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
-    return counts;
+    const lanes = lanesOf(chosen, { leftOut: containers });
+    const results = await Promise.all(
+      lanes.map((lane, at) =>
+        runLane(lane, {
+          directory,
+          name: `lane${at}`,
+          // The output of the others is printed when they have ended, so that every file's lines stay together.
+          immediate: at === 0,
+          env: {
+            ...process.env,
+            SVC_TEST_DATABASE_URL: database.url,
+            SVC_TEST_PROGRAM: program,
+            SVC_TEST_RUN: runName,
+          },
+        }),
+      ),
+    );
+    return {
+      passed: results.reduce((sum, { passed }) => sum + passed, 0),
+      failed: results.reduce((sum, { failed }) => sum + failed, 0),
+    };
   } finally {
     await database.stop();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+interface LaneRun {
+  directory: string;
+  /** Of its report, and of the file with its output. */
+  name: string;
+  immediate: boolean;
+  env: Record<string, string | undefined>;
+}
+
+async function runLane(lane: Lane, { directory, name, immediate, env }: LaneRun): Promise<Counts> {
+  const report = join(directory, `${name}.xml`);
+  const log = join(directory, `${name}.log`);
+  const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
+  const limits = [`--parallel=${lane.workers}`, `--timeout=${patienceMilliseconds}`];
+  const output = immediate ? ("inherit" as const) : openSync(log, "a");
+  const child = Bun.spawn([process.execPath, "test", ...limits, ...reporter, ...lane.args], {
+    cwd: root,
+    env,
+    stdio: ["ignore", output, output],
+  });
+  const forward = (signal: NodeJS.Signals) => child.kill(signal);
+  // Repeated signals are ignored, because the started processes must be cleaned up.
+  process.on("SIGINT", forward).on("SIGTERM", forward);
+  const exitCode = await child.exited;
+  process.removeListener("SIGINT", forward).removeListener("SIGTERM", forward);
+  if (typeof output === "number") {
+    closeSync(output);
+    process.stdout.write(readFileSync(log, "utf8"));
+  }
+  const counts = await readReport(report);
+  // A file that cannot be loaded has no test cases, but counts as a failure.
+  if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
+  return counts;
 }
 
 process.exit(await main(process.argv.slice(2)));

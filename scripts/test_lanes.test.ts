@@ -1,0 +1,35 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { lanesOf } from "./test_lanes.ts";
+import { waitingTests } from "./waiting_tests.ts";
+
+const root = join(import.meta.dir, "..");
+
+test("every file that mostly waits exists, and is listed once", () => {
+  expect(waitingTests.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  expect(new Set(waitingTests).size).toBe(waitingTests.length);
+});
+
+describe("the runs of npm test", () => {
+  test("together run each file once: what one runs by name, the other leaves out", async () => {
+    const [rest, waiting] = lanesOf([], { leftOut: "tests/containers/" });
+    const searched = async (...args: string[]) => {
+      const command = [process.execPath, "test", "--test-name-pattern", "^no test has this name$", ...args];
+      const child = Bun.spawn(command, { cwd: root, stdout: "ignore", stderr: "pipe" });
+      return Number((await new Response(child.stderr).text()).match(/Searched (\d+) files?/)?.[1]);
+    };
+    expect(await searched(...waiting!.args)).toBe(waitingTests.length);
+    const inPlatform = waitingTests.filter((path) => path.startsWith("platform/"));
+    expect(inPlatform.length).toBeGreaterThan(0);
+    expect(await searched(...rest!.args, "platform/")).toBe(
+      (await searched("platform/")) - inPlatform.length,
+    );
+  });
+
+  test("with chosen files, are one", () => {
+    expect(lanesOf(["--changed", "cli"], { leftOut: "x/" })).toEqual([
+      { workers: 2, args: ["--changed", "cli"] },
+    ]);
+  });
+});

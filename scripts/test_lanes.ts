@@ -1,0 +1,26 @@
+import { waitingTests } from "./waiting_tests.ts";
+
+/** Processes that run test files concurrently. With more busy ones than processors, time limits become unreliable. */
+const busyWorkers = 2;
+
+/** One run of `bun test`. */
+export interface Lane {
+  /** Processes that run files concurrently. */
+  workers: number;
+  /** The files, and patterns of files that it leaves out. */
+  args: string[];
+}
+
+/**
+ * The concurrent runs that together run each file once. Files that mostly wait have a run of their own if all files run;
+ * chosen ones are one run, in whose output they are next to each other.
+ */
+export function lanesOf(chosen: string[], options: { leftOut: string; waiting?: string[] }): Lane[] {
+  if (chosen.length > 0) return [{ workers: busyWorkers, args: chosen }];
+  const waiting = options.waiting ?? waitingTests;
+  const ignored = [`${options.leftOut}**`, ...waiting].map((path) => `--path-ignore-patterns=${path}`);
+  return [
+    { workers: busyWorkers, args: ignored },
+    { workers: 1, args: waiting.map((path) => `./${path}`) },
+  ];
+}
