@@ -23,6 +23,8 @@ const mostHandshakes = 1000;
 const mostCertificates = 10;
 /** How long a client may take to read an answer after our server has closed the connection. */
 const lingerMilliseconds = 30_000;
+/** How long a client may go on sending after it was sent the answer. */
+const unreadMilliseconds = 1000;
 /** As in serve.ts: how long connections that were about to be accepted may take. */
 const quietMilliseconds = 100;
 /** How long a process that stops waits for the first requests of its connections. */
@@ -111,11 +113,20 @@ export async function listenMtls(
       open.delete(client);
       end();
     });
-    to.on("error", end).on("close", () => {
-      // Sends pending data first, within a limit; it does not wait for a client that keeps its side open.
-      client.destroySoon();
+    let isFinishing = false;
+    const finish = () => {
+      if (isFinishing) return;
+      isFinishing = true;
+      // A client that is still sending has been refused early, as with 413. With unread bytes, closing would reset the
+      // connection, and the client might never see the answer.
+      client
+        .removeAllListeners("data")
+        .on("data", () => {})
+        .resume();
+      client.end(() => setTimeout(end, unreadMilliseconds).unref());
       setTimeout(end, lingerMilliseconds).unref();
-    });
+    };
+    to.on("error", finish).on("close", finish);
   }
 
   async function listen(): Promise<{ server: TlsServer; sockets: number[] }> {

@@ -121,11 +121,23 @@ test("with workers, each of them knows certificates, and SIGHUP replaces them", 
   expect(faults).toEqual([]);
 }, 60_000);
 
+/** Only announces its body: the server refuses that before it is sent, and closes the connection. */
+function statusOfLarge(port: number): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const headers = { "content-type": "application/json", "content-length": 2 * 1024 * 1024 };
+  const options = { method: "POST", headers, agent: false, ...tlsWith(alice) };
+  const sent = request(`https://127.0.0.1:${port}/incidents/`, options, ({ statusCode }) => {
+    resolve(statusCode);
+    sent.destroy();
+  }).on("error", reject);
+  sent.flushHeaders();
+  return promise;
+}
+
 test("limits and logs are those of the other port", async () => {
   await using started = await start(root.certificate);
-  const statusOf = async (port: number, path: string, body?: string) => {
-    const forged = { "content-type": "application/json", "x-forwarded-for": "192.0.2.1" };
-    const init = { headers: forged, ...(body ? { method: "POST", body } : {}) };
+  const statusOf = async (port: number, path: string) => {
+    const init = { headers: { "x-forwarded-for": "192.0.2.1" } };
     const sent = port === started.mtls ? ask(port, alice, path, init) : started.fetch(path, init);
     return (await sent).status;
   };
@@ -138,8 +150,7 @@ test("limits and logs are those of the other port", async () => {
   expect(asked).toBeGreaterThan(1);
   expect(await statusOf(started.port, challenge())).toBe(429);
 
-  const large = JSON.stringify({ title: "x".repeat(2 * 1024 * 1024) });
-  expect(await statusOf(started.mtls, "/incidents/", large)).toBe(413);
+  expect(await statusOfLarge(started.mtls)).toBe(413);
   expect(await statusOf(started.mtls, "/whoami")).toBe(200);
   await started.says('"route":"/whoami"');
   const line = started
