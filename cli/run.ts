@@ -50,7 +50,10 @@ function asksForJson(argv: readonly string[]): boolean {
 async function answerShell(words: readonly string[], io: Io, tree: Group): Promise<number> {
   const { complete } = await import("./completion/complete.ts");
   try {
-    const { candidates, places = "words" } = await complete(words, tree);
+    const { candidates, places = "words" } = await complete(words, tree, async (asked) => {
+      const { namesFor } = await import("./completion/names.ts");
+      return namesFor(asked, words[0] === "--certificate" ? { ...io, certificate: true } : io);
+    });
     const lines = candidates.map(({ word, about }) => (about ? `${word}\t${about}` : word));
     io.stdout.write([places, ...lines, ""].join("\n"));
     return OK;

@@ -88,7 +88,7 @@ export const roleUserArg = {
     type: "positional",
     required: false,
     multiple: true,
-    metavar: "USER",
+    metavar: "USER ROLE",
     description: `Who, and then the role: ${roleNames}. A first word such as INC-7 names the incident`,
   },
 } as const;

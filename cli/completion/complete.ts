@@ -10,6 +10,24 @@ export interface Completion {
   places?: Places;
 }
 
+/** A value that only the server knows. */
+export interface Asked {
+  /** The command, without the name of its first group. */
+  path: readonly string[];
+  /** The placeholder of the value in the help. */
+  metavar: string;
+  /** Whether the value may be one of several words. */
+  multiple: boolean;
+  /** The words before it, without options. */
+  words: readonly string[];
+  /** The values of the options before it. */
+  options: ReadonlyMap<string, string>;
+  /** What is there of it. */
+  last: string;
+}
+
+export type LookUp = (asked: Asked) => Promise<Candidate[]>;
+
 const none: Completion = { candidates: [] };
 const helpOptions: Candidate[] = [{ word: "--help", about: "Show this help" }];
 const rootOptions: Candidate[] = [
@@ -21,22 +39,38 @@ const rootOptions: Candidate[] = [
 /**
  * Completes the last of `words`, which are those after `svc` up to the cursor; the last may be empty or incomplete.
  * Offers nothing if the words before it are not a valid command line.
+ *
+ * @param lookUp asks the server for what `svc incident` takes
  */
-export async function complete(words: readonly string[], tree: Group): Promise<Completion> {
+export async function complete(words: readonly string[], tree: Group, lookUp?: LookUp): Promise<Completion> {
   const last = words.at(-1) ?? "";
   const all = words.slice(0, -1);
-  const { candidates, places } = await allFor(all[0] === "--certificate" ? all.slice(1) : all, last, tree);
+  const { candidates, places } = await allFor(
+    all[0] === "--certificate" ? all.slice(1) : all,
+    last,
+    tree,
+    lookUp,
+  );
   return { candidates: candidates.filter(({ word }) => word.startsWith(last)), places };
 }
 
-async function allFor(before: readonly string[], last: string, tree: Group): Promise<Completion> {
+async function allFor(
+  before: readonly string[],
+  last: string,
+  tree: Group,
+  lookUp: LookUp | undefined,
+): Promise<Completion> {
   let node: Group = tree;
   for (const [at, name] of before.entries()) {
     const child = find([name], node);
     if (child === undefined) return none;
     if (!isGroup(child)) {
       const { default: command } = await child();
-      return await ofCommand(command.args, before.slice(at + 1), last);
+      const path = before.slice(1, at + 1);
+      const isOfIncident = find(before.slice(0, 1), tree) === find(["incident"], tree);
+      return await new CommandLine(command.args, path, isOfIncident ? lookUp : undefined).complete(
+        ...([before.slice(at + 1), last] as const),
+      );
     }
     node = child;
   }
@@ -44,46 +78,80 @@ async function allFor(before: readonly string[], last: string, tree: Group): Pro
   return { candidates: (await summaries(node)).map(([word, about]) => ({ word, about })) };
 }
 
-async function ofCommand(args: Args, before: readonly string[], last: string): Promise<Completion> {
-  const given = new Set<string>();
-  let positionals = 0;
-  let wanted: string | undefined;
-  let onlyPositionals = false;
-  for (const word of before) {
-    if (wanted !== undefined) wanted = undefined;
-    else if (onlyPositionals || !word.startsWith("-") || word === "-") positionals += 1;
-    else if (word === "--") onlyPositionals = true;
-    else {
-      const [option = ""] = word.split("=");
-      const name = named(option, args);
-      if (name === undefined) continue;
-      given.add(name);
-      if (args[name]?.type !== "boolean" && option === word) wanted = name;
-    }
-  }
-  if (wanted !== undefined) return await valuesOf(wanted, args[wanted]!);
-  if (!onlyPositionals && last.startsWith("-")) return await ofOption(args, given, last);
-  const schemas = Object.entries(args).filter(([, { type }]) => type === "positional");
-  const positional = schemas[positionals] ?? schemas.find(([, { multiple }]) => multiple);
-  // The values of the second word of several depend on the first.
-  if (positional?.[1].multiple && positionals > 0) return none;
-  return positional ? await valuesOf(...positional) : none;
-}
+/** The words after a command. */
+class CommandLine {
+  readonly #options = new Map<string, string>();
+  readonly #given = new Set<string>();
+  readonly #words: string[] = [];
 
-/** `--na` is completed to an option, and `--name=va` to its value. */
-async function ofOption(args: Args, given: ReadonlySet<string>, last: string): Promise<Completion> {
-  const option = last.match(/^(--[^=]*)=/)?.[1];
-  if (option === undefined) {
-    const left = Object.entries(args).filter(
-      ([name, { type, hidden, multiple }]) =>
-        type !== "positional" && !hidden && (multiple || !given.has(name)),
-    );
-    return { candidates: [...left.flatMap(([name, schema]) => spellings(name, schema)), ...helpOptions] };
+  constructor(
+    readonly args: Args,
+    readonly path: readonly string[],
+    readonly lookUp: LookUp | undefined,
+  ) {}
+
+  async complete(before: readonly string[], last: string): Promise<Completion> {
+    const { args } = this;
+    let wanted: string | undefined;
+    let onlyPositionals = false;
+    for (const word of before) {
+      if (wanted !== undefined) {
+        this.#options.set(wanted, word);
+        wanted = undefined;
+      } else if (onlyPositionals || !word.startsWith("-") || word === "-") this.#words.push(word);
+      else if (word === "--") onlyPositionals = true;
+      else {
+        const [option = "", ...value] = word.split("=");
+        const name = named(option, args);
+        if (name === undefined) continue;
+        this.#given.add(name);
+        if (option !== word) this.#options.set(name, value.join("="));
+        else if (args[name]?.type !== "boolean") wanted = name;
+      }
+    }
+    if (wanted !== undefined) return await this.#valuesOf(wanted, args[wanted]!, last);
+    if (!onlyPositionals && last.startsWith("-")) return await this.#ofOption(last);
+    const schemas = Object.entries(args).filter(([, { type }]) => type === "positional");
+    const positional = schemas[this.#words.length] ?? schemas.find(([, { multiple }]) => multiple);
+    return positional ? await this.#valuesOf(...positional, last) : none;
   }
-  const name = named(option, args);
-  if (name === undefined || args[name]?.type === "boolean") return none;
-  const { candidates, places } = await valuesOf(name, args[name]!);
-  return { candidates: candidates.map(({ word, about }) => ({ word: `${option}=${word}`, about })), places };
+
+  async #valuesOf(name: string, schema: ArgSchema, last: string): Promise<Completion> {
+    const isPositional = schema.type === "positional";
+    if (this.lookUp && !schema.choices) {
+      const { path } = this;
+      const multiple = isPositional && schema.multiple === true;
+      const words = isPositional ? this.#words : [];
+      const asked = { path, metavar: metavar(name, schema), multiple, words, options: this.#options, last };
+      const candidates = await this.lookUp(asked);
+      if (candidates.length > 0) return { candidates };
+      // Here TASK is not a scheduled one.
+      return { candidates, places: (await valuesOf(name, schema)).places };
+    }
+    // The values of the second word of several depend on the first.
+    if (isPositional && schema.multiple && this.#words.length > 0) return none;
+    return await valuesOf(name, schema);
+  }
+
+  /** `--na` is completed to an option, and `--name=va` to its value. */
+  async #ofOption(last: string): Promise<Completion> {
+    const { args } = this;
+    const option = last.match(/^(--[^=]*)=/)?.[1];
+    if (option === undefined) {
+      const left = Object.entries(args).filter(
+        ([name, { type, hidden, multiple }]) =>
+          type !== "positional" && !hidden && (multiple || !this.#given.has(name)),
+      );
+      return { candidates: [...left.flatMap(([name, schema]) => spellings(name, schema)), ...helpOptions] };
+    }
+    const name = named(option, args);
+    if (name === undefined || args[name]?.type === "boolean") return none;
+    const { candidates, places } = await this.#valuesOf(name, args[name]!, last.slice(option.length + 1));
+    return {
+      candidates: candidates.map(({ word, about }) => ({ word: `${option}=${word}`, about })),
+      places,
+    };
+  }
 }
 
 function named(option: string, args: Args): string | undefined {

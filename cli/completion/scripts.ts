@@ -14,17 +14,17 @@ export const askingWord = "__complete";
 const bash = `# Completion of svc for bash.
 _svc() {
   local words=() current="" raw="\${COMP_WORDS[COMP_CWORD]}" word joined=0 kind line
-  # Bash splits "--name=value" and "a:b" into several words; join them again.
+  # Bash splits "--name=value", "a:b" and "a@b" into several words; join them again.
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
-    if [[ \${#words[@]} -gt 0 && ( $word == [=:] || $joined == 1 ) ]]; then
+    if [[ \${#words[@]} -gt 0 && ( $word == [=:@] || $joined == 1 ) ]]; then
       words[\${#words[@]} - 1]+=$word
-      [[ $word == [=:] ]] && joined=1 || joined=0
+      [[ $word == [=:@] ]] && joined=1 || joined=0
     else
       words+=("$word")
     fi
   done
   current=\${words[\${#words[@]} - 1]}
-  [[ $raw == [=:] ]] && raw=""
+  [[ $raw == [=:@] ]] && raw=""
   COMPREPLY=()
   {
     read -r kind

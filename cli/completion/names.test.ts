@@ -1,0 +1,129 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { individual } from "../../drizzle/schema/index.ts";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+import { svc } from "../testing/process.ts";
+
+let { server, member, ids } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, member, ids } = given);
+});
+
+let carol: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(server, "carol@example.com");
+  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
+  const report = (title: string, more: object = {}) =>
+    member.call("POST", "/incidents/", { title, ...kind, commander: "carol@example.com", ...more });
+  await report("Second");
+  const people = [
+    ["Dana", "dana@example.com"],
+    ["Dan", "dan@example.com"],
+    ["Dan", "dan@other.example.com"],
+    ["Bobby", "$(ls)@example.com"],
+    ["Ann\u0007\tWalls", "ann@example.com"],
+  ];
+  const now = server.clock.now();
+  await server.db.insert(individual).values(
+    people.map(([name, email]) => ({
+      name: name!,
+      email: email!,
+      listed: true,
+      createdAt: now,
+      updatedAt: now,
+    })),
+  );
+});
+
+/** The candidates, with the last word being typed. */
+async function after(person: CliUser, ...words: string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await person.svc("__complete", ...words);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout
+    .split("\n")
+    .slice(1, -1)
+    .map((line) => line.split("\t")[0]!)
+    .sort();
+}
+
+describe("the server completes", () => {
+  test("incidents by name, in the case that is typed, and by number", async () => {
+    expect(await after(carol, "inc", "view", "INC-")).toEqual(["INC-1", "INC-2"]);
+    expect(await after(carol, "incident", "view", "inc-2")).toEqual(["inc-2"]);
+    expect(await after(carol, "inc", "close", "2")).toEqual(["2"]);
+    expect(await after(carol, "inc", "note", "IN")).toEqual(["INC-1", "INC-2"]);
+    expect(await after(carol, "inc", "note", "--incident=INC-1")).toEqual(["--incident=INC-1"]);
+    expect(await after(carol, "inc", "link", "INC-1", "INC-2")).toEqual(["INC-2"]);
+    expect((await carol.svc("__complete", "inc", "view", "INC-2")).stdout).toBe(
+      "words\nINC-2\tSecond (Active)\n",
+    );
+  });
+
+  test("people by the part before the @, by their address if several have it", async () => {
+    expect(await after(carol, "inc", "add", "dan")).toEqual([
+      ...["dan@example.com", "dan@other.example.com", "dana"],
+    ]);
+    expect(await after(carol, "inc", "add", "INC-1", "dana", "ali")).toEqual(["alice"]);
+    expect(await after(carol, "inc", "list", "--commander", "dana@")).toEqual(["dana@example.com"]);
+    expect(await after(carol, "inc", "say", "--to=DANA")).toEqual(["--to=DANA"]);
+    expect(await after(carol, "inc", "role", "give", "dana", "s")).toEqual(["scribe"]);
+    expect(await after(carol, "inc", "role", "give", "INC-1", "dana", "s")).toEqual(["scribe"]);
+    expect(await after(carol, "inc", "role", "give", "dana", "scribe", "")).toEqual([]);
+  });
+
+  test("tasks and documents of the incident, types and priorities", async () => {
+    expect(await after(carol, "inc", "task", "done", "")).toEqual([]);
+    const env = { ...carol.env, SVC_INCIDENT: "INC-1" };
+    Object.assign(carol.env, env);
+    expect(await after(carol, "inc", "task", "done", "")).toEqual(["1"]);
+    expect(await after(carol, "inc", "task", "assign", "1", "dana")).toEqual(["dana"]);
+    delete carol.env.SVC_INCIDENT;
+    expect(await after(carol, "inc", "report", "X", "-t", "O")).toEqual(["Outage"]);
+    expect(await after(carol, "inc", "list", "--priority=U")).toEqual(["--priority=Urgent"]);
+    expect(await after(carol, "inc", "list", "--status", "cl")).toEqual(["closed"]);
+  });
+
+  test("nothing that a shell would not take as a word", async () => {
+    expect(await after(carol, "inc", "add", "$")).toEqual([]);
+    const { stdout } = await carol.svc("__complete", "inc", "add", "an");
+    expect(stdout).toMatch(/^words\nann\tAnn[^\p{Cc}]*Walls\n$/u);
+  });
+});
+
+describe("there is no candidate, and no message,", () => {
+  const nothing = { code: 0, stdout: "words\n", stderr: "" };
+  const completion = ["__complete", "inc", "view", "INC-"];
+
+  test("without a sign-in, with an expired one, and with one that the server refuses", async () => {
+    const { SVC_TOKEN: _, ...env } = carol.env;
+    for (const more of [
+      {},
+      { SVC_TOKEN: fakeToken({ seconds: -1 }) },
+      { SVC_TOKEN: fakeToken() },
+      { SVC_TOKEN: "x" },
+    ])
+      expect(await svc(completion, { ...env, ...more } as Record<string, string>)).toEqual(nothing);
+  });
+
+  test("without a server, or with a wrong one", async () => {
+    for (const url of ["http://127.0.0.1:1", "http://svc.invalid", "nonsense"])
+      expect(await svc(completion, { ...carol.env, SVC_SERVER: url })).toEqual(nothing);
+  });
+
+  test("from a server that is slow, or that answers with nonsense", async () => {
+    const late = Promise.withResolvers<Response>();
+    using slow = Bun.serve({ port: 0, fetch: () => late.promise });
+    using wrong = Bun.serve({ port: 0, fetch: () => Response.json({ items: [{}, null] }) });
+    using endless = Bun.serve({ port: 0, fetch: () => Response.json({ items: [], next_cursor: "x" }) });
+    for (const { url } of [slow, wrong, endless]) {
+      carol.env.SVC_SERVER = url.origin;
+      const begun = performance.now();
+      expect(await carol.svc(...completion)).toEqual(nothing);
+      // Without the limit of its own, a request may take ten seconds.
+      expect(performance.now() - begun).toBeLessThan(5000);
+    }
+    carol.env.SVC_SERVER = server.url;
+    late.resolve(new Response());
+  });
+});

@@ -1,0 +1,139 @@
+import { queryText } from "../client/api_client.ts";
+import { type Incident, IncidentClient, type Named, type Person, type Task } from "../client/incident.ts";
+import { isIncidentId } from "../client/incident_id.ts";
+import { roles } from "../client/incident_participants.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
+import type { Asked } from "./complete.ts";
+import type { Candidate } from "./values.ts";
+
+/** With the start of svc, this is less than 300 ms. Later, the user has already typed on. */
+const patienceMilliseconds = 200;
+/** People are read page by page, as far as the time allows. */
+const peopleAtOnce = 200;
+const mostPeople = 2000;
+
+/**
+ * Candidates that only the server knows, for the arguments of `svc incident`: incidents, people, tasks, documents. Whatever
+ * goes wrong (no sign-in, no server, a slow one), there are none, and nothing is printed.
+ */
+export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
+  const kinds = kindsOf(asked);
+  if (kinds.length === 0) return [];
+  const quiet: Io = { ...io, stderr: { write: () => true }, canAsk: () => false };
+  const found: Found[] = [];
+  const late = Promise.withResolvers<void>();
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort();
+    late.resolve();
+  }, patienceMilliseconds);
+  const server = asked.options.get("server");
+  const work = IncidentClient.within(
+    { ...quiet, interruptible: (run) => run(controller.signal) },
+    server,
+    async (client) => {
+      const add = (more: Found[]) => found.push(...more);
+      await Promise.all(kinds.map((kind) => lookUps[kind](client, asked, add).catch(() => {})));
+    },
+  ).catch(() => {});
+  await Promise.race([work, late.promise]);
+  clearTimeout(timer);
+  return spelled(found, asked.last);
+}
+
+type Kind = "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles";
+
+/** What may stand here, by the placeholder of the help: `USER ROLE` is a user first, and then a role. */
+function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
+  const one: Record<string, Kind> = {
+    ID: "incidents",
+    OTHER: "incidents",
+    USER: "people",
+    DOCUMENT: "documents",
+  };
+  if (path[0] !== "doc") Object.assign(one, { TYPE: "types", PRIORITY: "priorities" });
+  if (!multiple) return Object.hasOwn(one, metavar) ? [one[metavar]!] : [];
+  const mayNameIncident = words.length === 0 && metavar !== "TASK" && metavar !== "TASK USER...";
+  const [first] = words;
+  const position = words.length - (first !== undefined && isIncidentId(first) ? 1 : 0);
+  const parts = metavar.replace("...", "").split(" ");
+  const part = parts[Math.min(position, parts.length - 1)]!;
+  const isLast = position >= parts.length && parts.length > 1 && !metavar.endsWith("...");
+  const many: Record<string, Kind> = { ...one, ROLE: "roles", TASK: "tasks" };
+  const kinds: Kind[] = Object.hasOwn(many, part) && !isLast ? [many[part]!] : [];
+  // A first word may name the incident. Without a letter of it, the list would be too long.
+  const isIncident = mayNameIncident && (last !== "" || kinds.length === 0);
+  return isIncident && kinds[0] !== "incidents" ? [...kinds, "incidents"] : kinds;
+}
+
+interface Found extends Candidate {
+  /** Unambiguous: the address of a person whose name others may have. */
+  long?: string;
+}
+
+type LookUp = (client: IncidentClient, asked: Asked, add: (found: Found[]) => unknown) => Promise<unknown>;
+
+const lookUps: Record<Kind, LookUp> = {
+  incidents: async (client, { last }, add) => {
+    const [open, newest] = await Promise.all([
+      client.list<Incident>("/incidents/", { status: "Active,Stable" }, 50),
+      client.list<Incident>("/incidents/", {}, 50),
+    ]);
+    const all = new Map([...open, ...newest].map((one) => [one.id, one]));
+    const isNumber = /^\d+$/.test(last);
+    for (const { id, name, title, status } of all.values())
+      add([{ word: isNumber ? String(id) : name, about: about(`${title} (${status})`) }]);
+  },
+  people: async (client, _asked, add) => {
+    let cursor: string | null | undefined;
+    for (let read = 0; read < mostPeople && cursor !== null; read += peopleAtOnce) {
+      const query = queryText({ sort: "name", limit: String(peopleAtOnce), cursor });
+      const page: { items: Person[]; next_cursor: string | null } = await client.call(
+        ...(["GET", `/individuals/${query}`] as const),
+      );
+      cursor = page.next_cursor;
+      add(
+        page.items.map(({ name, email }) => ({
+          word: email.split("@")[0]!,
+          long: email,
+          about: about(name),
+        })),
+      );
+    }
+  },
+  tasks: async (client, { options }, add) => {
+    const { id } = await client.resolve(options.get("incident"));
+    const tasks = await client.list<Task>("/tasks/", { incident_id: String(id), status: "Open" }, 50);
+    add(tasks.map((task) => ({ word: String(task.id), about: about(task.description) })));
+  },
+  documents: async (client, { options }, add) => {
+    const { id } = await client.resolve(options.get("incident"));
+    const documents = await client.list<Named>("/documents/", { incident_id: String(id) }, 50);
+    add(documents.map((one) => ({ word: String(one.id), about: about(one.name) })));
+  },
+  types: async (client, _asked, add) => add(named(await client.list<Named>("/incident_types/"))),
+  priorities: async (client, _asked, add) => add(named(await client.list<Named>("/incident_priorities/"))),
+  roles: async (_client, _asked, add) => add(roles.map((word) => ({ word }))),
+};
+
+const named = (items: readonly Named[]): Found[] => items.map(({ name }) => ({ word: name }));
+const about = (text: string): string => printable(text, 60).replaceAll("\t", " ");
+
+/** Words that mean the same to every shell: no name may become part of a command. */
+const plainWord = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}@._+-]*$/u;
+
+/** As the user began to write them: in lower case, or as an address. */
+function spelled(found: readonly Found[], last: string): Candidate[] {
+  const counts = new Map<string, number>();
+  for (const { word } of found) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const candidates = found.map(({ word, long = word, about }): Candidate => {
+    const isLong = last.includes("@") || counts.get(word) !== 1;
+    return { word: isLong ? long : word, about };
+  });
+  const begin = last.toLowerCase();
+  const fitting = candidates.filter(
+    ({ word }) => plainWord.test(word) && word.toLowerCase().startsWith(begin),
+  );
+  return fitting.map(({ word, about }) => ({ word: last + word.slice(last.length), about }));
+}
