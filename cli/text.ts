@@ -18,3 +18,8 @@ export function printableLines(text: string): string[] {
     .split("\n")
     .map((line) => printable(line.replaceAll("\t", "    "), 20_000));
 }
+
+/** A word as a shell reads it, for a command line that people copy. */
+export function shellWord(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,7 +1,8 @@
-import { Unauthenticated } from "../../platform/errors.ts";
+import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { problem, type Request, request } from "./request.ts";
 import { authorization, currentSession, renewSession, type Session } from "./session.ts";
+import { WaitingLine } from "./waiting_line.ts";
 
 /** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
 const largestAnswer = 33_554_432;
@@ -18,11 +19,17 @@ export interface CallOptions {
 
 /** The API, as the signed-in user. */
 export class ApiClient {
+  /** Something else is drawn on the terminal. */
+  isDrawing = false;
+  readonly #waiting: WaitingLine;
+
   constructor(
     protected readonly io: Io,
     readonly session: Session,
     readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.#waiting = new WaitingLine(io, session.server.base, signal);
+  }
 
   /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */
   static async within<C, T>(
@@ -62,10 +69,11 @@ export class ApiClient {
       ...authorization(this.session),
       ...(key === undefined ? {} : { "idempotency-key": key }),
     };
+    const stopWaiting = this.isDrawing ? () => {} : this.#waiting.start();
     const answer = await request(io, endpoint, `${endpoint.base}${path}`, {
       ...{ method, headers, body, signal, largest: largestAnswer },
       ...(timeout === undefined ? {} : { timeout }),
-    });
+    }).finally(stopWaiting);
     if (answer.status >= 400) throw problem(answer, endpoint);
     return answer.body as T;
   }
@@ -78,8 +86,10 @@ export class ApiClient {
       const limit = String(Math.min(pageSize, most - items.length));
       const text = queryText({ ...query, cursor: cursor ?? undefined, limit });
       const answer: { items: T[]; next_cursor: string | null } = await this.call("GET", `${path}${text}`);
+      if (!Array.isArray(answer.items))
+        throw new Unavailable(`${this.session.server.base} answered without a list; is it an svc server?`);
       items.push(...answer.items);
-      cursor = answer.next_cursor;
+      cursor = answer.next_cursor ?? null;
       if (cursor === null) break;
     }
     return items;

@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { homedir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
@@ -19,7 +19,12 @@ export interface Draft {
   key: string;
 }
 
-/** Writes a new draft. `kind` says what it is (`note`, `report`) and begins the name of the file. */
+/**
+ * Writes a new draft, or all of an old one. `kind` says what it is (`note`, `report`) and begins the name of the file. If
+ * the home directory is full or read-only, the draft goes to a temporary directory.
+ *
+ * @throws ConfigurationError if that is not possible either
+ */
 export function writeDraft(
   env: Environment,
   kind: string,
@@ -28,30 +33,70 @@ export function writeDraft(
   key: string = crypto.randomUUID(),
 ): Draft {
   const directory = draftDirectory(env);
-  const path = join(directory, `${kind}-${key}.${extension}`);
+  const name = `${kind}-${key}.${extension}`;
   try {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const descriptor = fs.openSync(path, "w", 0o600);
+    return { path: writeWhole(join(directory, name), text), key };
+  } catch (error) {
+    const path = writeTemporary(env, name, text);
+    if (path !== undefined) return { path, key };
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigurationError([`cannot write ${join(directory, name)} (${code})`], { cause: error });
+  }
+}
+
+const temporaryName = "svc-draft-";
+
+function writeTemporary(env: Environment, name: string, text: string): string | undefined {
+  let directory: string | undefined;
+  try {
+    directory = fs.mkdtempSync(join(temporaryRoot(env), temporaryName));
+    return writeWhole(join(directory, name), text);
+  } catch {
+    if (directory !== undefined) fs.rmSync(directory, { recursive: true, force: true });
+    return undefined;
+  }
+}
+
+function temporaryRoot(env: Environment): string {
+  return resolve(env.TMPDIR || tmpdir());
+}
+
+/** A draft that is written again is the old one or the new one, also on a full disk. */
+function writeWhole(path: string, text: string): string {
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    const descriptor = fs.openSync(temporary, "w", 0o600);
     try {
       fs.writeFileSync(descriptor, text);
       fs.fsyncSync(descriptor);
     } finally {
       fs.closeSync(descriptor);
     }
+    fs.renameSync(temporary, path);
+    return path;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigurationError([`cannot write ${path} (${code})`], { cause: error });
+    try {
+      fs.rmSync(temporary, { force: true });
+    } catch {}
+    throw error;
   }
-  return { path, key };
 }
 
 /** The key in the name of a draft; undefined for other files. */
 export function draftKey(env: Environment, path: string): string | undefined {
-  if (dirname(resolve(path)) !== draftDirectory(env)) return undefined;
+  const directory = dirname(resolve(path));
+  if (directory !== draftDirectory(env) && !isTemporary(env, directory)) return undefined;
   return /^[a-z]+-([0-9a-f-]{36})\.(?:md|json)$/.exec(basename(path))?.[1];
+}
+
+function isTemporary(env: Environment, directory: string): boolean {
+  return dirname(directory) === temporaryRoot(env) && basename(directory).startsWith(temporaryName);
 }
 
 /** Removes a draft that has been sent; leaves other files alone. */
 export function removeDraft(env: Environment, path: string): void {
-  if (draftKey(env, path) !== undefined) fs.rmSync(path, { force: true });
+  if (draftKey(env, path) === undefined) return;
+  const directory = dirname(resolve(path));
+  fs.rmSync(isTemporary(env, directory) ? directory : path, { recursive: true, force: true });
 }

@@ -3,7 +3,7 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
-import { type Draft, writeDraft } from "./drafts.ts";
+import { type Draft, removeDraft, writeDraft } from "./drafts.ts";
 import { decodeText } from "./written_text.ts";
 
 /** The user's editor: VISUAL (not on a dumb terminal), else EDITOR, else vi. */
@@ -33,15 +33,8 @@ export async function editDraft(io: Io, kind: string, text: string): Promise<{ t
     }
   }
   if (changed) io.stderr.write(`${keptAt(draft)}\n`);
-  else fs.rmSync(draft.path, { force: true });
+  else removeDraft(io.env, draft.path);
   throw new Unavailable(`${printable(editor, 100)} ${howItEnded(exit)}; nothing was sent`);
-}
-
-/** The text alone; the draft is removed. */
-export async function edited(io: Io, kind: string, text: string): Promise<string> {
-  const result = await editDraft(io, kind, text);
-  fs.rmSync(result.draft.path, { force: true });
-  return result.text;
 }
 
 export function keptAt({ path }: Draft): string {

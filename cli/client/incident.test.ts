@@ -354,11 +354,60 @@ describe("svc incident report", () => {
     expect(body.items).toHaveLength(1);
   });
 
+  test("is there, and its name printed, also if --use cannot be stored", async () => {
+    const person = await cliUser(server, "grace@example.com");
+    writeFileSync(join(person.home, "file"), "");
+    person.env.XDG_CONFIG_HOME = join(person.home, "file");
+    expect(await person.svc("incident", "report", "Used", "--use")).toMatchObject({
+      ...{ code: 1, stdout: expect.stringMatching(/^INC-\d+\n$/) },
+      stderr: expect.stringMatching(/^INC-\d+: Used\nsvc: cannot write .*incident\.json \(\w+\)\n$/),
+    });
+    expect(drafts(person.home)).toEqual([]);
+  });
+
   test("recovers nothing from another file", async () => {
     const path = join(carol.home, "other");
     writeFileSync(path, '{"title": 1}');
     const { code, stderr } = await carol.svc("incident", "report", "--recover", path);
     expect([code, stderr]).toEqual([1, `svc: ${path} is not a report that svc kept\n`]);
     expect(readFileSync(path, "utf8")).toBe('{"title": 1}');
+  });
+});
+
+describe("answers of another kind", () => {
+  const answering = (answers: Record<string, unknown>) =>
+    carol.with({
+      fetch: async (url, init) => {
+        const { pathname } = new URL(url);
+        const answer = answers[pathname];
+        if (answer instanceof Response) return answer;
+        return answer === undefined ? fetch(url, init) : Response.json(answer);
+      },
+    });
+
+  test("have an error that says so", async () => {
+    const page = new Response("<html>Bad Gateway</html>", { status: 502 });
+    expect((await answering({ "/incidents/": page }).svc("inc", "list")).stderr).toBe(
+      `svc: ${server.url} is not available (HTTP 502)\n`,
+    );
+    for (const [command, path] of [
+      ["list", "/incidents/"],
+      ["view", "/incidents/INC-1"],
+    ] as const) {
+      const words = command === "view" ? [command, "INC-1"] : [command];
+      const { code, stderr } = await answering({ [path]: { hello: 1 } }).svc("inc", ...words);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("; is it an svc server?\n")]);
+    }
+  });
+
+  test("such as those of an older server leave out what it does not know", async () => {
+    const unknown = () => Response.json({ code: "not_found", detail: "Not found" }, { status: 404 });
+    const older = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
+    expect(await older.svc("inc", "view", "1")).toMatchObject({ code: 0, stderr: "" });
+    const again = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
+    expect(await again.svc("inc", "export", "1")).toMatchObject({ code: 0, stderr: "" });
+    const { commander: _, ...incident } = (await member.call("GET", "/incidents/1")).body;
+    const items = { items: [incident], next_cursor: null };
+    expect((await answering({ "/incidents/": items }).svc("inc", "list")).code).toBe(0);
   });
 });

@@ -121,7 +121,12 @@ export class IncidentClient extends ApiClient {
   /** @throws NotFound with similar names, for an incident that does not exist or that the user may not see */
   async get(ref: IncidentRef, source?: string): Promise<IncidentDetail> {
     try {
-      return await this.call<IncidentDetail>("GET", `/incidents/${ref}`);
+      const incident = await this.call<IncidentDetail>("GET", `/incidents/${ref}`);
+      if (!isIncident(incident))
+        throw new Unavailable(
+          `${this.session.server.base} answered without an incident; is it an svc server?`,
+        );
+      return incident;
     } catch (error) {
       if (!(error instanceof NotFound)) throw error;
       const from = source === undefined ? "" : `${source}: `;
@@ -185,6 +190,10 @@ export class IncidentClient extends ApiClient {
     const names = found.map(({ name, title }) => `${name} (${printable(title, 60)})`);
     return names.length === 0 ? "" : `. Did you mean ${names.join(" or ")}?`;
   }
+}
+
+function isIncident({ id, name, title, status }: Partial<IncidentDetail>): boolean {
+  return Number.isSafeInteger(id) && [name, title, status].every((text) => typeof text === "string");
 }
 
 /** On stderr, which incident a change was about. */

@@ -54,12 +54,21 @@ export function writeDefaultIncident(env: Environment, { server, id, name }: Def
     fs.writeFileSync(temporary, `${JSON.stringify({ server, id, name })}\n`, { mode: 0o600 });
     fs.renameSync(temporary, path);
   } catch (error) {
-    fs.rmSync(temporary, { force: true });
+    try {
+      fs.rmSync(temporary, { force: true });
+    } catch {}
     const { code } = error as NodeJS.ErrnoException;
     throw new ConfigurationError([`cannot write ${path} (${code})`], { cause: error });
   }
 }
 
 export function clearDefaultIncident(env: Environment): void {
-  fs.rmSync(defaultIncidentPath(env), { force: true });
+  const path = defaultIncidentPath(env);
+  try {
+    fs.unlinkSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return;
+    throw new ConfigurationError([`cannot remove ${path} (${code})`], { cause: error });
+  }
 }

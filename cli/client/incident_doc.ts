@@ -1,4 +1,3 @@
-import * as fs from "node:fs";
 import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -8,7 +7,7 @@ import { draftKey, removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { linkText, widthOf } from "./incident_text.ts";
-import { done, incidentOf, sending, splitWords, type Written } from "./incident_write.ts";
+import { againLine, checked, done, incidentOf, sending, splitWords, type Written } from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 export interface Document {
@@ -80,7 +79,10 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
   if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
   const incident = await incidentOf(io, server, typed);
   const text = await newText(io, file, editor);
-  const again = `svc incident doc new -i ${incident.name} ${quoted(name)} --type ${quoted(type)}`;
+  const again = againLine(io, server, [
+    ...["doc", "new", "-i", incident.name, name, "--type", type],
+    ...(link === undefined ? [] : ["--link", link]),
+  ]);
   const work = async () =>
     IncidentClient.within(io, server, async (client) => {
       const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
@@ -113,7 +115,8 @@ async function newText(
     removeDraft(io.env, draft.path);
     return undefined;
   }
-  return { text: checkText(text, "document", longestContent), key: draft.key, path: draft.path };
+  const checkedText = checked(io, text, "document", draft, longestContent);
+  return { ...checkedText, path: draft.path };
 }
 
 /** A document has no text yet. */
@@ -164,7 +167,8 @@ export async function docEditCommand(
     io.stderr.write("Nothing was changed.\n");
     return;
   }
-  const after = await sending(io, "document", written, `svc incident doc edit ${found.id}`, () =>
+  const again = againLine(io, server, ["doc", "edit", String(found.id)]);
+  const after = await sending(io, "document", written, again, () =>
     IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
   );
   if (incident) announce(io, incident);
@@ -179,7 +183,7 @@ async function editedContent(io: Io, file: string | undefined, before: string): 
   }
   const { text, draft } = await editDraft(io, "document", before);
   if (text !== before) return { text, key: draft.key, path: draft.path };
-  fs.rmSync(draft.path, { force: true });
+  removeDraft(io.env, draft.path);
   return undefined;
 }
 
@@ -230,8 +234,4 @@ async function findDocument(
   const names = documents.map(({ id, name }) => `${id} (${printable(name, 60)})`).join(", ");
   const hint = names === "" ? "it has no documents" : `it has ${names}`;
   throw new NotFound(`${resolved.name} has no document "${printable(text, 80)}": ${hint}`);
-}
-
-function quoted(word: string): string {
-  return /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -6,13 +6,15 @@ import {
   announce,
   IncidentClient,
   type IncidentDetail,
-  type Named,
   type Participant,
   type StatusReport,
   type Task,
   type TimelineEvent,
 } from "./incident.ts";
+import { type Affected, affectedBy } from "./incident_affected.ts";
 import type { Document } from "./incident_doc.ts";
+import type { Link } from "./incident_link.ts";
+import { ifUnknown, nothingAffected } from "./incident_view.ts";
 
 export interface ExportOptions {
   id?: string;
@@ -27,8 +29,8 @@ export interface ExportOptions {
 export interface ExportedIncident extends IncidentDetail {
   /** Also those who have left. */
   participants: Participant[];
-  affected: { services: Named[]; applications: Named[] };
-  links: { kind: string; incident: { name: string; title: string } }[];
+  affected: Affected;
+  links: Link[];
   reports: StatusReport[];
   tasks: Task[];
   documents: Document[];
@@ -67,8 +69,8 @@ async function readAll(client: IncidentClient, incident: IncidentDetail): Promis
   const incident_id = String(incident.id);
   const [participants, affected, links, reports, tasks, documents, events] = await Promise.all([
     client.participants(incident, false),
-    client.call<ExportedIncident["affected"]>("GET", `${path}/affected/`),
-    client.list<ExportedIncident["links"][number]>(`${path}/links/`, {}, all),
+    affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
+    client.list<Link>(`${path}/links/`, {}, all).catch(ifUnknown<Link[]>([])),
     client.list<StatusReport>(`${path}/reports/`, {}, all),
     client.list<Task>("/tasks/", { incident_id, sort: "id" }, all),
     client.list<Document>("/documents/", { incident_id, sort: "id" }, all),

@@ -77,7 +77,7 @@ export function linkLines(links: readonly Link[]): string[] {
 }
 
 function wordsOf({ words, incident }: LinkOptions) {
-  const split = splitWords(words, incident);
+  const split = splitWords(words, incident, 1);
   if (split.words.length === 0) throw new UsageError("missing argument: OTHER");
   return split;
 }

@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { IncidentClient, type StatusReport, type TimelineEvent } from "./incident.ts";
 import { emailOf } from "./incident_people.ts";
-import { done, incidentOf, sending, sourceOf, splitWords, writtenText } from "./incident_write.ts";
+import { againLine, done, incidentOf, sending, sourceOf, splitWords, writtenText } from "./incident_write.ts";
 import { parseWhen } from "./when.ts";
 
 export interface NoteOptions {
@@ -23,7 +23,10 @@ export async function noteCommand(options: NoteOptions, io: Io): Promise<void> {
   const source = sourceOf(words, options.file, options.editor);
   const incident = await incidentOf(io, server, typed);
   const note = await writtenText(io, "note", source, incident);
-  const again = `svc incident note -i ${incident.name}${at ? ` --at ${at.toISOString()}` : ""}`;
+  const again = againLine(io, server, [
+    ...["note", "-i", incident.name],
+    ...(at ? ["--at", at.toISOString()] : []),
+  ]);
   const event = await sending(io, "note", note, again, () =>
     IncidentClient.within(io, server, (client) =>
       client.post<TimelineEvent>(
@@ -53,7 +56,7 @@ export async function sayCommand(options: SayOptions, io: Io): Promise<void> {
     };
   });
   const message = await writtenText(io, "message", source, incident);
-  const again = `svc incident say -i ${incident.name}${to ? ` --to ${to}` : ""}`;
+  const again = againLine(io, server, ["say", "-i", incident.name, ...(to ? ["--to", to] : [])]);
   const said = await sending(io, "message", message, again, () =>
     IncidentClient.within(io, server, (client) =>
       client.post<StatusReport>(

@@ -68,8 +68,7 @@ export async function roleCommand(
   io: Io,
 ): Promise<void> {
   const { server, json } = options;
-  const least = verb === "give" ? 1 : 0;
-  const { incident: typed, words } = splitWords(options.words, options.incident, least);
+  const { incident: typed, words } = splitWords(options.words, options.incident);
   const [user, typedRole, ...more] = verb === "give" ? words : [undefined, ...words];
   if (verb === "give" && user === undefined) throw new UsageError("missing argument: USER");
   if (more.length > 0) throw new UsageError(`unexpected argument: ${more[0]}`);

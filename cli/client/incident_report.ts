@@ -1,13 +1,14 @@
-import { InvalidInput } from "../../platform/errors.ts";
+import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printable } from "../text.ts";
+import { printable, printableLines } from "../text.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
-import { edited } from "./editor.ts";
+import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { writeDefaultIncident } from "./incident_default.ts";
 import { emailOf } from "./incident_people.ts";
+import { againLine, checked } from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 export interface ReportOptions {
@@ -44,41 +45,58 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
     throw new UsageError("give only one of --description, --file and --editor");
   const recovered = options.recover === undefined ? undefined : await readDraft(io, options.recover);
   const key = (options.recover && draftKey(io.env, options.recover)) || crypto.randomUUID();
-  const draft = await completed(options, recovered, io);
-  let incident: Incident;
+  const title = await titleOf(options, recovered, io);
+  const written = await descriptionOf(options, recovered, io);
+  const draft = draftOf(options, recovered, title, written.text);
+  let sent: Awaited<ReturnType<typeof send>>;
   try {
-    incident = await send(io, options.server, draft, key, options.title !== undefined);
+    sent = await send(io, options.server, draft, key, options.title !== undefined);
   } catch (error) {
     // A command line that is wrong can be repeated, unless some of it was written elsewhere.
     const isTyped = options.title !== undefined && !options.editor && options.recover === undefined;
-    if (!(error instanceof UsageError && isTyped)) keep(io, draft, key);
+    if (!(error instanceof UsageError && isTyped) && keep(io, options.server, draft, key)) written.remove();
     throw error;
   }
+  written.remove();
   if (options.recover !== undefined) removeDraft(io.env, options.recover);
+  const { incident, base } = sent;
   show(io, incident, options);
+  // After the name is printed: the incident exists, whether the choice can be stored or not.
+  if (draft.use) writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
 }
 
-async function completed(
-  options: ReportOptions,
-  recovered: ReportDraft | undefined,
-  io: Io,
-): Promise<ReportDraft> {
-  const { type, priority, restricted, commander, use } = options;
-  const kind = { type, priority, restricted, commander, use };
-  const chosen = Object.fromEntries(Object.entries(kind).filter(([, value]) => value !== undefined));
-  let title = options.title ?? recovered?.title;
+async function titleOf({ title: typed }: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
+  let title = typed ?? recovered?.title;
   if (title === undefined) {
     if (!io.canAsk()) throw new UsageError("missing argument: TITLE");
     title = await io.askText("What is wrong?", titleFault);
   }
   const wrong = titleFault(title);
   if (wrong !== undefined) throw new UsageError(`TITLE: ${wrong}`);
-  const draft = { ...recovered, ...chosen, title: title.trim(), description: recovered?.description ?? "" };
-  if (options.description !== undefined) draft.description = options.description;
-  if (options.file !== undefined) draft.description = await readText(io, options.file, "description");
-  if (options.editor) draft.description = await edited(io, "report", draft.description);
-  if (draft.description.trim() !== "") draft.description = checkText(draft.description, "description");
-  return draft;
+  return title.trim();
+}
+
+/** The description. `remove` removes what the editor left, once the text is elsewhere. */
+async function descriptionOf(options: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
+  let text = options.description ?? recovered?.description ?? "";
+  if (options.file !== undefined) text = await readText(io, options.file, "description");
+  const isEmpty = () => text.trim() === "";
+  if (!options.editor) return { text: isEmpty() ? "" : checkText(text, "description"), remove: () => {} };
+  const edited = await editDraft(io, "report", text);
+  text = edited.text;
+  const remove = () => removeDraft(io.env, edited.draft.path);
+  return { text: isEmpty() ? "" : checked(io, text, "description", edited.draft).text, remove };
+}
+
+function draftOf(
+  { type, priority, restricted, commander, use }: ReportOptions,
+  recovered: ReportDraft | undefined,
+  title: string,
+  description: string,
+): ReportDraft {
+  const kind = { type, priority, restricted, commander, use };
+  const chosen = Object.fromEntries(Object.entries(kind).filter(([, value]) => value !== undefined));
+  return { ...recovered, ...chosen, title, description };
 }
 
 function titleFault(title: string): string | undefined {
@@ -93,7 +111,7 @@ async function send(
   draft: ReportDraft,
   key: string,
   isTitleTyped: boolean,
-): Promise<Incident> {
+): Promise<{ incident: Incident; base: string }> {
   return IncidentClient.within(io, server, async (client) => {
     const [types, priorities, commander] = await Promise.all([
       client.list<Named>("/incident_types/", { sort: "id" }),
@@ -120,11 +138,7 @@ async function send(
       },
       { key },
     );
-    if (draft.use) {
-      const { id, name } = incident;
-      writeDefaultIncident(io.env, { server: client.session.server.base, id, name });
-    }
-    return incident;
+    return { incident, base: client.session.server.base };
   });
 }
 
@@ -155,10 +169,19 @@ function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void 
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
 }
 
-/** Stores what could not be sent, and prints the command that sends it again. */
-function keep(io: Io, draft: ReportDraft, key: string): void {
-  const { path } = writeDraft(io.env, "report", `${JSON.stringify(draft, undefined, 2)}\n`, "json", key);
-  io.stderr.write(`The report is kept. To send it: svc incident report --recover ${path}\n`);
+/** Stores what could not be sent, and prints the command that sends it again. Whether that was possible. */
+function keep(io: Io, server: string | undefined, draft: ReportDraft, key: string): boolean {
+  try {
+    const { path } = writeDraft(io.env, "report", `${JSON.stringify(draft, undefined, 2)}\n`, "json", key);
+    const again = againLine(io, server, ["report", "--recover", path]);
+    io.stderr.write(`The report is kept. To send it: ${again}\n`);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    io.stderr.write(`The report could not be kept: ${error.detail}. This is its description:\n`);
+    for (const line of printableLines(draft.description)) io.stderr.write(`${line}\n`);
+    return false;
+  }
 }
 
 async function readDraft(io: Io, file: string): Promise<ReportDraft> {

@@ -15,7 +15,15 @@ import {
 } from "./incident.ts";
 import { changeIncident, type IncidentFields } from "./incident_change.ts";
 import { sectionsOf, templateOf } from "./incident_template.ts";
-import { done, incidentOf, sending, sourceOf, type Written, writtenText } from "./incident_write.ts";
+import {
+  againLine,
+  done,
+  incidentOf,
+  sending,
+  sourceOf,
+  type Written,
+  writtenText,
+} from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 export interface StateOptions {
@@ -56,7 +64,8 @@ export async function closeCommand(options: CloseOptions, io: Io): Promise<void>
     return;
   }
   const written = await writtenText(io, "resolution", source, seen);
-  const incident = await sending(io, "resolution", written, `svc incident close ${seen.name}`, () =>
+  const again = againLine(io, server, ["close", seen.name]);
+  const incident = await sending(io, "resolution", written, again, () =>
     IncidentClient.within(io, server, (client) =>
       changeIncident(client, seen, { status: "Closed", resolution: written.text }),
     ),
@@ -113,7 +122,14 @@ export async function editCommand(options: EditOptions, io: Io): Promise<void> {
     return;
   }
   const written = await writtenIncident(io, options, seen);
-  const again = `svc incident edit ${seen.name}`;
+  const again = againLine(io, server, [
+    ...["edit", seen.name],
+    ...(type === undefined ? [] : ["--type", type]),
+    ...(priority === undefined ? [] : ["--priority", priority]),
+    ...(resolution === undefined ? [] : ["--resolution", resolution]),
+    ...(options.restricted ? ["--restricted"] : []),
+    ...(options.open ? ["--open"] : []),
+  ]);
   const incident = await sending(io, "edit", written, again, () =>
     IncidentClient.within(io, server, (client) =>
       save(client, seen, { ...parseEdited(written.text, seen), ...change }, names),

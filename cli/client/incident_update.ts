@@ -7,7 +7,7 @@ import { editDraft } from "./editor.ts";
 import { IncidentClient, type IncidentDetail, type StatusReport } from "./incident.ts";
 import { nameOf } from "./incident_people.ts";
 import { sectionsOf, templateOf } from "./incident_template.ts";
-import { done, sending, type Written } from "./incident_write.ts";
+import { againLine, done, sending, type Written } from "./incident_write.ts";
 import { localTime } from "./when.ts";
 import { checkText, readText } from "./written_text.ts";
 
@@ -42,7 +42,8 @@ export async function updateCommand(options: UpdateOptions, io: Io): Promise<voi
     return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
   });
   const written = await writtenReport(io, options, incident, last);
-  const report = await sending(io, "update", written, `svc incident update ${incident.name}`, async () => {
+  const again = againLine(io, server, ["update", incident.name]);
+  const report = await sending(io, "update", written, again, async () => {
     const body = parseReport(written.text);
     return IncidentClient.within(io, server, (client) =>
       client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),

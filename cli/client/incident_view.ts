@@ -1,3 +1,4 @@
+import { NotFound } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines } from "../text.ts";
 import {
@@ -53,8 +54,8 @@ export async function readView(
   const tasks = { incident_id: String(incident.id), status: "Open" };
   const [participants, affected, links, reports, open_tasks, newest] = await Promise.all([
     client.participants(incident),
-    affectedBy(client, incident),
-    linksOf(client, incident),
+    affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
+    linksOf(client, incident).catch(ifUnknown<Link[]>([])),
     client.list<StatusReport>(`${path}/reports/`, {}, 1),
     client.list<Task>("/tasks/", tasks),
     client.list<TimelineEvent>(`${path}/events/`, {}, events),
@@ -65,6 +66,16 @@ export async function readView(
     events: newest.reverse(),
   };
 }
+
+/** For what an older server does not know. */
+export function ifUnknown<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof NotFound) return instead;
+    throw error;
+  };
+}
+
+export const nothingAffected: Affected = { services: [], applications: [] };
 
 export function viewText(view: IncidentView, io: Io): string {
   const parts = [header(view, io), roles(view), report(view, io), tasks(view, io), timelineText(view, io)];
@@ -87,7 +98,7 @@ function header(view: IncidentView, io: Io): string[] {
     [status, ...kind.map((word) => printable(word, 80))].join(" · "),
     times.join(", "),
   ];
-  const links = view.conversations.filter(({ weblink }) => weblink !== null);
+  const links = (view.conversations ?? []).filter(({ weblink }) => weblink !== null);
   for (const { plugin_slug, weblink } of links)
     lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);
   const affects = affectedLine(view.affected);

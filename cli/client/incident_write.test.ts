@@ -1,5 +1,13 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import type { Io } from "../io.ts";
@@ -30,7 +38,7 @@ const drafts = (home: string): string[] => {
   return existsSync(directory) ? readdirSync(directory).map((file) => join(directory, file)) : [];
 };
 /** A user without drafts. */
-const somebody = async () => cliUser(server, "carol@example.com");
+const somebody = async () => carol.elsewhere();
 
 /** An editor that does this with the text. */
 function editor(
@@ -74,6 +82,17 @@ describe("svc incident note", () => {
     await carol.svc("inc", "note", "-i", name, "-F", file);
     expect(await notesOf(id)).toEqual(["  From a file", "Again", "From\nstdin"]);
     expect(existsSync(file)).toBe(true);
+  });
+
+  test("takes a first word that is an incident for the incident, also alone", async () => {
+    const { id, name } = await reported();
+    const file = join(carol.home, "file.md");
+    writeFileSync(file, "From a file");
+    expect((await carol.svc("inc", "note", name, "-F", file)).code).toBe(0);
+    expect(await carol.svc("inc", "note", name)).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining("missing argument: TEXT") },
+    });
+    expect(await notesOf(id)).toEqual(["From a file"]);
   });
 
   test.each([
@@ -230,6 +249,96 @@ describe("a text that cannot be sent", () => {
     const [, again = ""] = /To send it: svc (.*)\n/.exec(ran.stderr) ?? [];
     expect(await person.svc(...again.split(" "))).toMatchObject({ code: 0 });
     expect(drafts(person.home)).toEqual([]);
+  });
+});
+
+describe("a text whose home directory cannot be written", () => {
+  /** A directory that cannot be made: its parent is a file. */
+  const unwritable = (home: string) => {
+    writeFileSync(join(home, "file"), "");
+    return join(home, "file/state");
+  };
+
+  test("is kept in a temporary directory, also for the editor, and sent again only once", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    person.env.XDG_STATE_HOME = unwritable(person.home);
+    person.env.TMPDIR = join(person.home, "tmp dir");
+    mkdirSync(person.env.TMPDIR);
+    const edit = editor((text) => `${text}Kept`);
+    const ran = await person.with({ ...gone, ...edit }).svc("inc", "note", "-i", name, "-e");
+    const [directory = ""] = readdirSync(person.env.TMPDIR);
+    const [file = ""] = readdirSync(join(person.env.TMPDIR, directory));
+    const path = join(person.env.TMPDIR, directory, file);
+    expect(ran).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`-F '${path}'\nsvc: cannot reach`),
+    });
+    expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700);
+    expect((await person.svc("inc", "note", "-i", name, "-F", path)).code).toBe(0);
+    expect([await notesOf(id), readdirSync(person.env.TMPDIR)]).toEqual([["Kept"], []]);
+  });
+
+  test("is printed if there is no other place either", async () => {
+    const { name } = await reported();
+    const person = await somebody();
+    person.env.TMPDIR = person.env.XDG_STATE_HOME = unwritable(person.home);
+    const stdin = { readStdin: async () => Buffer.from("First\n\x1b[2Jsecond\n") };
+    const noted = await person.with({ ...gone, ...stdin }).svc("inc", "note", "-i", name, "-");
+    expect(noted.stderr).toMatch(
+      /^Your text could not be kept: cannot write .* \(ENOTDIR\)\. This is it:\nFirst\n\ufffd\[2Jsecond\nsvc: cannot reach/,
+    );
+    const report = await person.with({ ...gone, ...stdin }).svc("inc", "report", "Broken", "-F", "-");
+    expect(report.stderr).toMatch(
+      /^The report could not be kept: .*\nFirst\n\ufffd\[2Jsecond\nsvc: cannot reach/,
+    );
+    const edited = await person.svc("inc", "note", "-i", name, "-e");
+    expect(edited).toMatchObject({ code: 1, stderr: expect.stringMatching(/^svc: cannot write .*ENOTDIR/) });
+  });
+});
+
+describe("the command that sends a text again", () => {
+  test.each([
+    [["say", "INC-1", "Hello", "--to", "alice"], "say -i INC-1 --to alice"],
+    [["note", "INC-1", "Hello", "--at", "2026-01-01T00:00Z"], "note -i INC-1 --at 2026-01-01T00:00:00.000Z"],
+    [
+      ["doc", "new", "INC-1", "It's", "new", "--link", "https://a.example/?b&c", "-F", "-"],
+      "doc new -i INC-1 'It'\\''s new' --type reference --link 'https://a.example/?b&c'",
+    ],
+    [
+      ["edit", "INC-1", "-p", "Urgent", "--restricted", "-F", "-"],
+      "edit INC-1 --priority Urgent --restricted",
+    ],
+    [["close", "INC-1", "-r", "Done"], "close INC-1"],
+    [["update", "INC-1", "-c", "Bad"], "update INC-1"],
+  ])("has the options and the server of the first: %p", async (words, line) => {
+    const person = await somebody();
+    const losing = person.with({ ...gone, readStdin: async () => Buffer.from("Text") });
+    const { stderr } = await losing.svc("inc", ...words, "--server", server.url);
+    const [path] = drafts(person.home);
+    expect(stderr).toStartWith(
+      `Your text is kept. To send it: svc incident ${line} --server ${server.url} -F ${path}\n`,
+    );
+  });
+});
+
+describe("a text from the editor that is too long", () => {
+  test.each([
+    ["note", ["note", "INC-1", "-e"]],
+    ["report", ["report", "Long", "-e"]],
+    ["document", ["doc", "new", "INC-1", "Long", "-e"]],
+  ])("is kept: %s", async (_, words) => {
+    const person = await somebody();
+    const long = `Long ${"x".repeat(1_048_576)}`;
+    const { code, stderr } = await person.with(editor(() => long)).svc("inc", ...words);
+    const [path = ""] = drafts(person.home);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^Your text is kept in (.*)\nsvc: the \w+ is too long: it has 1,048,581 characters/,
+      ),
+    ]);
+    expect([stderr, readFileSync(path, "utf8")]).toEqual([expect.stringContaining(path), long]);
   });
 });
 

@@ -1,9 +1,9 @@
-import * as fs from "node:fs";
-import { InvalidInput } from "../../platform/errors.ts";
+import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
+import { printableLines, shellWord } from "../text.ts";
 import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
-import { editDraft } from "./editor.ts";
+import { editDraft, keptAt } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { isIncidentId } from "./incident_id.ts";
 import { commentText, withoutComment } from "./incident_template.ts";
@@ -26,10 +26,10 @@ export interface Written {
 }
 
 /**
- * The words of a command line: the incident, if the first one names it, and the text. At least so many words are text:
- * a single word is not taken for the incident.
+ * The words of a command line: the incident, if the first one names it, and the others, of which there are at least so
+ * many.
  */
-export function splitWords(words: readonly string[] | undefined, incident: string | undefined, least = 1) {
+export function splitWords(words: readonly string[] | undefined, incident: string | undefined, least = 0) {
   const given = words ?? [];
   const [first] = given;
   const isNamed =
@@ -79,20 +79,40 @@ export async function writtenText(
 }
 
 /** Checks what came from the editor: an empty text leaves no draft, any other fault does. */
-export function checked(io: Io, text: string, what: string, draft: Draft): Omit<Written, "path"> {
-  if (text.trim() === "") fs.rmSync(draft.path, { force: true });
+export function checked(
+  io: Io,
+  text: string,
+  what: string,
+  draft: Draft,
+  limit?: number,
+): Omit<Written, "path"> {
+  if (text.trim() === "") removeDraft(io.env, draft.path);
   try {
-    return { text: checkText(text, what), key: draft.key };
+    return { text: checkText(text, what, limit), key: draft.key };
   } catch (error) {
-    if (text.trim() !== "") io.stderr.write(`Your text is kept in ${draft.path}\n`);
+    if (text.trim() !== "") io.stderr.write(`${keptAt(draft)}\n`);
     throw error;
   }
+}
+
+/** The command line that sends a text again, up to the file. */
+export function againLine(
+  io: Io,
+  server: string | undefined,
+  words: readonly (string | undefined)[],
+): string {
+  const all = ["svc", "incident", ...words, ...(server === undefined ? [] : ["--server", server])];
+  if (io.certificate) all.push("--certificate");
+  return all
+    .filter((word) => word !== undefined)
+    .map(shellWord)
+    .join(" ");
 }
 
 /**
  * Sends a text, and removes its draft. If that fails, the text is kept, and what to type is printed.
  *
- * @param again the command line that sends it, up to the file
+ * @param again of `againLine`
  */
 export async function sending<T>(
   io: Io,
@@ -108,10 +128,22 @@ export async function sending<T>(
   } catch (error) {
     const isFault = error instanceof InvalidInput || error instanceof UsageError;
     if (path !== undefined || !isFault) {
-      const kept = path ?? writeDraft(io.env, what, `${text}\n`, "md", key).path;
-      io.stderr.write(`Your text is kept. To send it: ${again} -F ${kept}\n`);
+      const kept = path ?? keep(io, what, text, key);
+      if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
     }
     throw error;
+  }
+}
+
+/** The file that holds the text now. Without one, for instance on a full disk, the text is printed. */
+function keep(io: Io, what: string, text: string, key: string): string | undefined {
+  try {
+    return writeDraft(io.env, what, `${text}\n`, "md", key).path;
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    io.stderr.write(`Your text could not be kept: ${error.detail}. This is it:\n`);
+    for (const line of printableLines(text)) io.stderr.write(`${line}\n`);
+    return undefined;
   }
 }
 

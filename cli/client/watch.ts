@@ -68,6 +68,7 @@ class IncidentWatch {
   ) {
     this.#incident = incident;
     if (options.json || !canDraw(io.stdout, io.env)) return;
+    client.isDrawing = true;
     this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#notice()));
     this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
   }

@@ -64,6 +64,7 @@ class Board {
   ) {
     this.#failed.promise.catch(() => {});
     if (json || !canDraw(io.stdout, io.env)) return;
+    client.isDrawing = true;
     this.#display = fullScreen(
       io,
       (columns, rows) => this.#screen(columns, rows),

@@ -17,20 +17,28 @@ export interface CliUser {
   svc(...args: string[]): Promise<Ran>;
   /** The same with other parts of the outside world. */
   with(overrides: Partial<Io>): CliUser;
+  /** The same person on another machine, where nothing is stored. */
+  elsewhere(): CliUser;
 }
 
 /** Somebody who is signed in to a test server, and types commands. */
 export async function cliUser(server: TestServer, user: string, groups: string[] = []): Promise<CliUser> {
   server.issuer.user = user;
   server.issuer.claims = { email_verified: true, groups };
+  const token = await signInToken(server);
+  return atHome(server, token);
+}
+
+function atHome(server: TestServer, token: string): CliUser {
   const home = configHome();
   const env = {
-    ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
+    ...{ SVC_SERVER: server.url, SVC_TOKEN: token },
     ...{ XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
   };
   const of = (overrides: Partial<Io>): CliUser => ({
     ...{ env, home },
     with: (more) => of({ ...overrides, ...more }),
+    elsewhere: () => atHome(server, token),
     svc: async (...args) => {
       const io: TestIo = testIo({
         ...{ clock: server.clock, fetch: (url, init) => fetch(url, init) },
