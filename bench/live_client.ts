@@ -133,6 +133,8 @@ function serveIncidents() {
     ]),
     "/incidents/7/reports/": page([]),
     "/incidents/7/events/": page(numbers(timelineLength).reverse().map(event)),
+    "/incidents/7/affected/": JSON.stringify({ services: [], applications: [] }),
+    "/incidents/7/links/": page([]),
     "/tasks/": page([]),
   };
   return serveJson({ hostname: "127.0.0.1", port: 0 }, (path) => answers[path]);
