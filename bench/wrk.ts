@@ -74,7 +74,7 @@ export async function prepareLoad(
  * The processor time used by a server and its workers so far: user and system time (proc(5), stat fields 14 and 15, in
  * hundredths of a second).
  */
-function processorMicroseconds(pid: number): number {
+export function processorMicroseconds(pid: number): number {
   const used = [pid, ...descendants(pid).map((one) => one.pid)].map((one) => {
     const stat = readFileSync(`/proc/${one}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
