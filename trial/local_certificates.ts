@@ -3,13 +3,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { loadX509 } from "../core/auth/certificate/authorities.ts";
-import {
-  derElement,
-  newSerial,
-  privateCryptoKey,
-  publicCryptoKey,
-} from "../core/authority/x509/certificate.ts";
 import { after } from "../platform/clock.ts";
+import { derElement, newSerial, privateCryptoKey, publicCryptoKey } from "../platform/x509/certificate.ts";
 
 // The mTLS port of a trial needs a server certificate. It is signed by an authority of this trial, which clients have to
 // trust and which is kept for that reason, while the certificate is replaced before it ends. The key of the authority stays

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
-import { signSshCertificate } from "../../core/authority/ssh/certificate.ts";
-import { parseSshPublicKey, sshEd25519Blob } from "../../core/authority/ssh/public_key.ts";
+import { signSshCertificate } from "../../platform/ssh/certificate.ts";
+import { parseSshPublicKey, sshEd25519Blob } from "../../platform/ssh/public_key.ts";
 import {
   BenchError,
   countFrom,

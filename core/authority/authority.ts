@@ -5,10 +5,10 @@ import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
 import { seal, unseal } from "../../platform/sealed.ts";
+import { sshEd25519Blob, sshFingerprint } from "../../platform/ssh/public_key.ts";
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
-import { sshEd25519Blob, sshFingerprint } from "./ssh/public_key.ts";
 
 // Terminology. An authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
 // overlap. The next key is trusted as soon as it exists, so that servers have fetched it before it signs. The previous key
@@ -254,7 +254,7 @@ const makers: Record<AuthorityKind, (of: NewKey) => Promise<{ public: string; pr
   },
   x509: async ({ name, at, domain }) => {
     // The library is slow to load, and few processes need it.
-    const { createX509Authority } = await import("./x509/certificate.ts");
+    const { createX509Authority } = await import("../../platform/x509/certificate.ts");
     return createX509Authority(name, at, domain);
   },
 };

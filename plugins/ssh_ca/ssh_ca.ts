@@ -7,11 +7,11 @@ import {
   sshBlobOf,
 } from "../../core/authority/authority.ts";
 import { certificateHandle } from "../../core/authority/revoked.ts";
-import { signSshCertificate, sshExtensions } from "../../core/authority/ssh/certificate.ts";
-import { parseSshPublicKey } from "../../core/authority/ssh/public_key.ts";
 import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
+import { signSshCertificate, sshExtensions } from "../../platform/ssh/certificate.ts";
+import { parseSshPublicKey } from "../../platform/ssh/public_key.ts";
 
 // A certificate cannot be recalled. It ends when it expires, or when a host fetches the revocation list, which the server
 // builds from the leases that have ended (core/authority). So `revoke` does nothing, and the handle names the signing key.

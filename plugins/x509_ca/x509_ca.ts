@@ -66,7 +66,7 @@ export default defineBuiltin({
     },
     issue: async ({ user, expiresAt, seconds, publicKey, role }) => {
       const { authority, uri } = targetOf(role);
-      const { permitsEmail, signX509Certificate } = await import("../../core/authority/x509/certificate.ts");
+      const { permitsEmail, signX509Certificate } = await import("../../platform/x509/certificate.ts");
       const key = await keyOf(publicKey);
       const signer = await signingAuthority(context, "x509", authority);
       if (!permitsEmail(signer.public, user))
@@ -100,6 +100,6 @@ async function keyOf(publicKey: string | undefined): Promise<Buffer> {
       "public_key",
       "A public key is needed: use svc access get --format x509, or svc access run",
     );
-  const { parseP256PublicKey } = await import("../../core/authority/x509/certificate.ts");
+  const { parseP256PublicKey } = await import("../../platform/x509/certificate.ts");
   return parseP256PublicKey(publicKey);
 }

@@ -5,8 +5,8 @@ import {
   rotateAuthority,
   trustedKeys,
 } from "../../core/authority/authority.ts";
-import { sshRevocationList } from "../../core/authority/ssh/revocation_list.ts";
-import { x509RevocationLists } from "../../core/authority/x509/revocation_list.ts";
+import { sshRevocationList } from "../../core/authority/ssh_revocation_list.ts";
+import { x509RevocationLists } from "../../core/authority/x509_revocation_list.ts";
 import { NotFound } from "../../platform/errors.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";

@@ -66,7 +66,7 @@ export async function issueClientCertificate(
   if (!config.mtlsUrl)
     throw new Conflict("This server does not accept client certificates (--mtls-port or SVC_MTLS_URL)");
   const { parseCertificateRequest, permitsEmail, signX509Certificate } =
-    await import("../../authority/x509/certificate.ts");
+    await import("../../../platform/x509/certificate.ts");
   const publicKey = await parseCertificateRequest(csr);
   const signer = await signingAuthority(context, "x509", clientAuthority);
   if (!permitsEmail(signer.public, actor.user))
@@ -128,7 +128,7 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
 }
 
 async function sign(
-  signX509Certificate: typeof import("../../authority/x509/certificate.ts").signX509Certificate,
+  signX509Certificate: typeof import("../../../platform/x509/certificate.ts").signX509Certificate,
   facts: {
     signer: SigningAuthority;
     publicKey: Buffer;

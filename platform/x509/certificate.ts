@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import type { JsonName } from "@peculiar/x509";
-import { after } from "../../../platform/clock.ts";
-import { InvalidInput } from "../../../platform/errors.ts";
+import { after } from "../clock.ts";
+import { InvalidInput } from "../errors.ts";
 
 // X.509 certificates (RFC 5280): an authority that can only sign client certificates, and those certificates.
 // All keys are P-256, signed with ECDSA and SHA-256.

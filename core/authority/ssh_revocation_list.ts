@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Context } from "../../context.ts";
-import { allKeys, sshBlobOf } from "../authority.ts";
-import { revokedCertificates } from "../revoked.ts";
-import { encodeKrl } from "./krl.ts";
+import { encodeKrl } from "../../platform/ssh/krl.ts";
+import type { Context } from "../context.ts";
+import { allKeys, sshBlobOf } from "./authority.ts";
+import { revokedCertificates } from "./revoked.ts";
 
 export interface RevocationList {
   bytes: Buffer;

@@ -3,10 +3,10 @@ import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SshReader, sshMpint, sshString } from "../../../platform/ssh/wire.ts";
 import { type SshCertificateFacts, signSshCertificate } from "./certificate.ts";
 import { encodeKrl } from "./krl.ts";
 import { parseSshPublicKey, sshEd25519Blob, sshFingerprint } from "./public_key.ts";
+import { SshReader, sshMpint, sshString } from "./wire.ts";
 
 let directory: string;
 beforeAll(async () => {

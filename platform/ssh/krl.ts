@@ -1,4 +1,4 @@
-import { sshString, sshUint32, sshUint64 } from "../../../platform/ssh/wire.ts";
+import { sshString, sshUint32, sshUint64 } from "./wire.ts";
 
 // Key revocation lists as OpenSSH's PROTOCOL.krl describes them. They are unsigned, because OpenSSH does not
 // verify signatures of KRLs. Hosts fetch them over HTTPS.

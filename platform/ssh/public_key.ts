@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject } from "node:crypto";
-import { InvalidInput } from "../../../platform/errors.ts";
-import { SshReader, sshMpint, sshString } from "../../../platform/ssh/wire.ts";
+import { InvalidInput } from "../errors.ts";
+import { SshReader, sshMpint, sshString } from "./wire.ts";
 
 // Public keys as OpenSSH writes them (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4).
 

@@ -1,6 +1,6 @@
 import { type KeyObject, randomBytes, sign } from "node:crypto";
-import { sshString, sshUint32, sshUint64 } from "../../../platform/ssh/wire.ts";
 import type { SshPublicKey } from "./public_key.ts";
+import { sshString, sshUint32, sshUint64 } from "./wire.ts";
 
 // User certificates as OpenSSH's PROTOCOL.certkeys describes them, signed with Ed25519.
 

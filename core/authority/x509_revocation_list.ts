@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { after } from "../../../platform/clock.ts";
-import type { Context } from "../../context.ts";
-import { databaseNow, trustedAuthorities } from "../authority.ts";
-import { revokedCertificates, revokedClientCertificates } from "../revoked.ts";
+import { after } from "../../platform/clock.ts";
+import type { Context } from "../context.ts";
+import { databaseNow, trustedAuthorities } from "./authority.ts";
+import { revokedCertificates, revokedClientCertificates } from "./revoked.ts";
 
 /** The clocks of servers may be behind. */
 const backdatedSeconds = 300;
@@ -35,7 +35,7 @@ export async function x509RevocationLists(
     revokedCertificates(context),
     revokedClientCertificates(context),
     databaseNow(context.db),
-    import("./certificate.ts"),
+    import("../../platform/x509/certificate.ts"),
   ]);
   const certificates = [...ofLeases, ...ofClients];
   const seconds = Math.floor(now.getTime() / 1000);
