@@ -1,4 +1,4 @@
-import { userInfo } from "node:os";
+import { constants, userInfo } from "node:os";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { Environment } from "../platform/variable.ts";
 import { Interrupted } from "./errors.ts";
@@ -191,6 +191,8 @@ function onExit(listener: () => void): () => void {
     listener();
     // As if nobody had listened.
     process.kill(process.pid, signal);
+    // Unless the signal was ignored when the process began, as after nohup.
+    setTimeout(() => process.exit(128 + constants.signals[signal]), 100);
   };
   const stop = () => {
     process.off("exit", listener);
@@ -238,18 +240,39 @@ async function readStdin(limit: number): Promise<Uint8Array> {
 async function ask(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
   const { createInterface } = await import("node:readline");
-  // On stderr, because stdout is for data.
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
-  lines.question(question, resolve);
-  lines.once("SIGINT", () => {
-    process.stderr.write("\n");
-    reject(new Interrupted());
+  return whileTerminal(async () => {
+    // On stderr, because stdout is for data.
+    const lines = createInterface({ input: process.stdin, output: process.stderr });
+    const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+    lines.question(question, resolve);
+    lines.once("SIGINT", () => {
+      process.stderr.write("\n");
+      reject(new Interrupted());
+    });
+    lines.once("close", () => resolve(undefined));
+    try {
+      return await promise;
+    } finally {
+      lines.close();
+    }
   });
-  lines.once("close", () => resolve(undefined));
+}
+
+/**
+ * Waits for an answer of the user. Ends when the terminal is gone, which stops a prompt without a word (the signal may be
+ * ignored), and would leave the process spinning.
+ *
+ * @throws Interrupted
+ */
+export async function whileTerminal<T>(ask: () => Promise<T>): Promise<T> {
+  const { stdin } = process;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onEnd = () => reject(new Interrupted());
+  // Before those of the prompt, which fail when the terminal is gone.
+  stdin.on("end", onEnd).on("error", onEnd);
   try {
-    return await promise;
+    return await Promise.race([ask(), promise]);
   } finally {
-    lines.close();
+    stdin.off("end", onEnd).off("error", onEnd);
   }
 }

@@ -1,6 +1,6 @@
 import { isCancel, select, text } from "@clack/prompts";
 import { Interrupted } from "./errors.ts";
-import type { Choice } from "./io.ts";
+import { type Choice, whileTerminal } from "./io.ts";
 
 // Loaded only to ask: it costs 26 ms. On stderr, because stdout is for data.
 
@@ -10,7 +10,7 @@ const output = process.stderr;
 export async function choose<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
   if (process.env.TERM === "dumb") return chooseByNumber(question, choices);
   const options = choices.map(({ label, hint }, at) => ({ value: at, label, ...(hint ? { hint } : {}) }));
-  const chosen = await select({ message: question, options, output, maxItems: 10 });
+  const chosen = await whileTerminal(() => select({ message: question, options, output, maxItems: 10 }));
   if (isCancel(chosen)) throw new Interrupted();
   return choices[chosen]!.value;
 }
@@ -20,7 +20,9 @@ export async function askText(
   fault: (text: string) => string | undefined = () => undefined,
 ): Promise<string> {
   if (process.env.TERM === "dumb") return askLine(`${question}: `, fault);
-  const answer = await text({ message: question, output, validate: (value) => fault(value ?? "") });
+  const answer = await whileTerminal(() =>
+    text({ message: question, output, validate: (value) => fault(value ?? "") }),
+  );
   if (isCancel(answer)) throw new Interrupted();
   return answer ?? "";
 }

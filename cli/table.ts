@@ -70,6 +70,24 @@ export function cut(text: string, width: number): string {
   return width < 1 ? "" : `${shown}…`;
 }
 
+/**
+ * A line in lines of at most so many columns, broken at spaces. A longer word stays whole, so that it can be copied: the
+ * terminal wraps it.
+ */
+export function wrapped(line: string, width: number | undefined): string[] {
+  if (width === undefined || Bun.stringWidth(line) <= width) return [line];
+  const [, indent = "", text = ""] = /^(\s*)(.*)$/s.exec(line) ?? [];
+  const lines: string[] = [];
+  let row = indent;
+  for (const word of text.split(/(?<=\S)(?=\s)/)) {
+    if (row.trim() !== "" && Bun.stringWidth(row + word) > width) {
+      lines.push(row);
+      row = indent + word.trimStart();
+    } else row += word;
+  }
+  return [...lines, row];
+}
+
 function padded(text: string, width: number): string {
   return `${text}${" ".repeat(Math.max(0, width - Bun.stringWidth(text)))}`;
 }

@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import { constants } from "node:os";
 import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
@@ -55,6 +56,9 @@ function readBack(path: string): Uint8Array | undefined {
 function howItEnded(exit: Awaited<ReturnType<Io["runOnTerminal"]>>): string {
   if ("failed" in exit) return `did not start (${exit.failed}); set VISUAL or EDITOR`;
   if ("signal" in exit) return `was killed (${exit.signal})`;
+  // As the shell reports it.
+  const [signal] = Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number) ?? [];
+  if (signal !== undefined) return `was killed (${signal})`;
   if (exit.code === 127) return "was not found; set VISUAL or EDITOR";
   return exit.code === 0 ? "deleted the text" : `failed (exit code ${exit.code})`;
 }

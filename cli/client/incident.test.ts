@@ -223,6 +223,22 @@ describe("svc incident view", () => {
       expect(stdout).toMatch(text);
   });
 
+  test("breaks long lines at spaces on a terminal, under their beginning, and lists the commander first", async () => {
+    const { id, name } = await reported("Slow");
+    const words = "Orders fail since the release of 11:40 ".repeat(3);
+    await member.call("POST", `/incidents/${id}/reports`, { conditions: words, actions: "", needs: "" });
+    await member.call("POST", `/incidents/${id}/events`, { description: `${words}\n${words}` });
+    for (const columns of [80, 40]) {
+      const stdout = wideTerminal(columns);
+      expect((await carol.with({ stdout }).svc("inc", "view", name)).code).toBe(0);
+      const lines = Bun.stripANSI(stdout.text).split("\n");
+      expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(columns);
+      const at = lines.findIndex((line) => line.startsWith("  Conditions: Orders fail"));
+      expect(lines[at + 1]).toMatch(/^ {14}\S/);
+      expect(lines[lines.indexOf("Roles") + 1]).toStartWith("  commander ");
+    }
+  });
+
   test("shows the last ten events, oldest first, and all with --timeline", async () => {
     const { id, name } = await reported("Long");
     for (let at = 1; at <= 60; at++) {

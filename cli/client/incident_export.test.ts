@@ -98,5 +98,10 @@ test("status shows what one commands, tasks, overdue reports and access", async 
   await later.with({ stdout: terminal }).svc("inc", "status");
   server.clock.advance(-400 * 24 * 3600);
   expect(terminal.text).toMatch(new RegExp(`Overdue reports[\\s\\S]*${name} +Slow +\\S+ late`));
-  expect(Math.max(...terminal.text.split("\n").map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(60);
+  for (const columns of [60, 40]) {
+    const stdout = wideTerminal(columns);
+    expect((await frank.with({ stdout }).svc("inc", "status")).code).toBe(0);
+    const lines = Bun.stripANSI(stdout.text).split("\n");
+    expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(columns);
+  }
 });

@@ -24,7 +24,9 @@ export async function joinCommand(
   const { id, role, server, json } = options;
   const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(id);
-    return { incident, answer: await invite(client, incident, await client.user(), role) };
+    const user = await client.user();
+    checkNew(await client.participants(incident), incident, user, role, "you");
+    return { incident, answer: await invite(client, incident, user, role) };
   });
   done(io, incident, json, answer);
 }
@@ -34,7 +36,7 @@ export async function leaveCommand(options: { id?: string; server?: string; json
   const { id, server, json } = options;
   const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(id);
-    return { incident, answer: await end(client, incident, await client.user(), "you do") };
+    return { incident, answer: await end(client, incident, await client.user(), "you") };
   });
   done(io, incident, json, answer);
 }
@@ -44,17 +46,22 @@ export async function peopleCommand(verb: "add" | "remove", options: PeopleOptio
   const { role, server, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: USER");
-  const { incident, answers } = await IncidentClient.within(io, server, async (client) => {
+  const answers: Participant[] = [];
+  const incident = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(typed);
     // All are looked up before anyone is added: a typing error changes nothing.
     const emails: string[] = [];
     for (const word of words) emails.push(await emailOf(io, client, word));
-    const answers: Participant[] = [];
+    const participants = await client.participants(incident);
+    for (const email of emails) {
+      if (verb === "add") checkNew(participants, incident, email, role);
+      else foundIn(participants, incident, email);
+    }
     for (const email of new Set(emails)) {
       const work = verb === "add" ? invite(client, incident, email, role) : end(client, incident, email);
       answers.push(await work);
     }
-    return { incident, answers };
+    return incident;
   });
   done(io, incident, json, { items: answers });
 }
@@ -78,10 +85,8 @@ export async function roleCommand(
     const email = user === undefined ? await client.user() : await emailOf(io, client, user);
     const answer =
       verb === "drop"
-        ? await client.post<Participant>(`${await pathOf(client, incident, email, "you do")}/renounce`, {
-            role,
-          })
-        : await assume(client, incident, email, role);
+        ? await renounce(client, incident, email, role)
+        : await assume(client, incident, email, role, user === undefined ? "you" : undefined);
     return { incident, answer };
   });
   done(io, incident, json, answer);
@@ -95,8 +100,15 @@ export function parseRole(text: string): string {
 }
 
 /** Gives a role to somebody, who joins first if necessary. A commander takes over from the present one. */
-async function assume(client: IncidentClient, incident: IncidentDetail, email: string, role: string) {
+async function assume(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  email: string,
+  role: string,
+  who?: "you",
+) {
   const participants = await client.participants(incident);
+  checkNew(participants, incident, email, role, who);
   const found = participants.find((one) => isPerson(one, email));
   const commander = participants.find((one) => has(one, "commander"));
   const isHandover = role === "commander" && commander !== undefined && commander !== found;
@@ -106,7 +118,29 @@ async function assume(client: IncidentClient, incident: IncidentDetail, email: s
   return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/roles`, body);
 }
 
-function has({ roles }: Participant, wanted: string): boolean {
+async function renounce(client: IncidentClient, incident: IncidentDetail, email: string, role: string) {
+  const { id, roles } = await participantOf(client, incident, email, "you");
+  if (!has({ roles }, role)) throw new Conflict(`you are not ${role} of ${incident.name}`);
+  return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/renounce`, { role });
+}
+
+/** @throws Conflict for somebody who takes part already, or who has the role already */
+function checkNew(
+  participants: readonly Participant[],
+  { name }: IncidentDetail,
+  email: string,
+  role?: string,
+  who?: "you",
+): void {
+  const found = participants.find((one) => isPerson(one, email));
+  if (found === undefined) return;
+  const shown = printable(email, 200);
+  if (role === undefined)
+    throw new Conflict(`${who ? "you take" : `${shown} takes`} part in ${name} already`);
+  if (has(found, role)) throw new Conflict(`${who ? "you are" : `${shown} is`} ${role} of ${name} already`);
+}
+
+function has({ roles }: Pick<Participant, "roles">, wanted: string): boolean {
   return roles.some(({ role, renounced_at }) => role === wanted && renounced_at === null);
 }
 
@@ -115,16 +149,37 @@ async function invite(client: IncidentClient, { id }: { id: number }, email: str
   return client.post<Participant>(`/incidents/${id}/participants`, body);
 }
 
-async function end(client: IncidentClient, incident: IncidentDetail, email: string, who?: string) {
-  return client.post<Participant>(`${await pathOf(client, incident, email, who)}/leave`, undefined);
+async function end(client: IncidentClient, incident: IncidentDetail, email: string, who?: "you") {
+  const found = await participantOf(client, incident, email, who);
+  if (has(found, "commander")) {
+    const shown = who ? "you command" : `${printable(email, 200)} commands`;
+    throw new Conflict(
+      `${shown} ${incident.name}: first hand over, with svc incident role give -i ${incident.name} USER`,
+    );
+  }
+  return client.post<Participant>(`/incidents/${incident.id}/participants/${found.id}/leave`, undefined);
 }
 
 /** @throws Conflict if they do not take part */
-async function pathOf(client: IncidentClient, incident: IncidentDetail, email: string, who?: string) {
-  const found = (await client.participants(incident)).find((one) => isPerson(one, email));
-  if (found === undefined)
-    throw new Conflict(`${who ?? `${printable(email, 200)} does`} not take part in ${incident.name}`);
-  return `/incidents/${incident.id}/participants/${found.id}`;
+async function participantOf(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  email: string,
+  who?: "you",
+): Promise<Participant> {
+  return foundIn(await client.participants(incident), incident, email, who);
+}
+
+/** @throws Conflict if they do not take part */
+function foundIn(
+  participants: readonly Participant[],
+  incident: IncidentDetail,
+  email: string,
+  who?: "you",
+): Participant {
+  const found = participants.find((one) => isPerson(one, email));
+  if (found !== undefined) return found;
+  throw new Conflict(`${who ? "you do" : `${printable(email, 200)} does`} not take part in ${incident.name}`);
 }
 
 function isPerson({ individual }: Participant, email: string): boolean {

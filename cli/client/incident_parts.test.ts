@@ -90,6 +90,28 @@ describe("people", () => {
     expect((await peopleOf(id)).erin).toBeUndefined();
   });
 
+  test("are not added, removed or given a role twice", async () => {
+    const { id, name } = await reported();
+    await carol.svc("inc", "add", name, "erin");
+    for (const [words, message] of [
+      [["add", name, "frank@example.com", "erin"], `erin@example.com takes part in ${name} already`],
+      [["add", name, "erin", "--role", "participant"], `erin@example.com is participant of ${name} already`],
+      [["join", name, "--role", "commander"], `you are commander of ${name} already`],
+      [["join", name], `you take part in ${name} already`],
+      [["role", "give", name, "carol"], `carol@example.com is commander of ${name} already`],
+      [["role", "drop", name, "scribe"], `you are not scribe of ${name}`],
+      [["remove", name, "erin", "frank@example.com"], `frank@example.com does not take part in ${name}`],
+      [["leave", name], `you command ${name}: first hand over, with svc incident role give -i ${name} USER`],
+      [
+        ["remove", name, "carol"],
+        `carol@example.com commands ${name}: first hand over, with svc incident role give -i ${name} USER`,
+      ],
+    ] as const)
+      expect(await carol.svc("inc", ...words)).toEqual({ code: 1, stdout: "", stderr: `svc: ${message}\n` });
+    expect(await peopleOf(id)).toMatchObject({ erin: ["participant"] });
+    expect((await peopleOf(id)).frank).toBeUndefined();
+  });
+
   test("must be named", async () => {
     const { name } = await reported();
     expect(await carol.svc("inc", "add", "-i", name)).toMatchObject({
@@ -123,10 +145,7 @@ describe("roles", () => {
     const { name } = await reported();
     await erin.svc("inc", "role", "take", name, "scribe");
     const twice = await erin.svc("inc", "role", "take", name, "scribe");
-    expect([twice.code === 0, twice.stderr]).toEqual([
-      false,
-      expect.stringContaining("already has the role"),
-    ]);
+    expect([twice.code === 0, twice.stderr]).toEqual([false, `svc: you are scribe of ${name} already\n`]);
     expect(await erin.svc("inc", "role", "take", name, "boss")).toMatchObject({
       ...{ code: 2, stderr: expect.stringContaining('"boss" is not a role: it is one of commander, scribe') },
     });

@@ -1,3 +1,4 @@
+import { Conflict } from "../../platform/errors.ts";
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -40,6 +41,8 @@ export async function stateCommand(
 ): Promise<void> {
   const incident = await IncidentClient.within(io, server, async (client) => {
     const seen = await client.resolve(id);
+    if (status === "Stable" && seen.status === "Closed")
+      throw new Conflict(`${seen.name} is Closed; to open it again: svc incident reopen ${seen.name}`);
     return seen.status === status ? seen : changeIncident(client, seen, { status });
   });
   finish(io, incident, json);

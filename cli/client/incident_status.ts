@@ -72,8 +72,12 @@ async function overdueOf(
   return due;
 }
 
+const indent = "  ";
+
 function statusText(status: Status, io: Io): string {
-  const [styled, width, now] = [stylesOf(io), widthOf(io.stdout), io.clock.now()];
+  const [styled, now] = [stylesOf(io), io.clock.now()];
+  const columns = widthOf(io.stdout);
+  const width = columns === undefined ? undefined : columns - indent.length;
   const incidents = status.commanding.map((one) => [
     ...[one.name, one.status, printable(one.incident_priority.name, 40), printable(one.title)],
   ]);
@@ -89,18 +93,19 @@ function statusText(status: Status, io: Io): string {
     ...[String(one.id), one.role, one.incident ?? "", whenText(one.expires_at, io)],
   ]);
   const title = { header: "TITLE", flexible: true };
+  const priority = { header: "PRIORITY", leaveOut: 1 };
   const access = [{ header: "ID" }, { header: "ROLE", flexible: true }, { header: "INCIDENT" }];
   const parts: [string, string][] = [
-    ["You command", incidents.length ? table(["NAME", "STATUS", "PRIORITY", title], incidents, width) : ""],
-    ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io) : ""],
+    ["You command", incidents.length ? table(["NAME", "STATUS", priority, title], incidents, width) : ""],
+    ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io, width) : ""],
     ["Overdue reports", overdue.length ? table(["NAME", title, "DUE"], overdue, width) : ""],
     ["Your requests", requests.length ? table([...access, "UNTIL"], requests, width) : ""],
     ["Your access", leases.length ? table([...access, "UNTIL"], leases, width) : ""],
   ];
   return parts
     .map(([heading, text]) => {
-      const indented = text.replace(/^(?=.)/gm, "  ");
-      return `${styled(heading, "bold")}\n${indented === "" ? "  None\n" : indented}`;
+      const indented = text.replace(/^(?=.)/gm, indent);
+      return `${styled(heading, "bold")}\n${indented === "" ? `${indent}None\n` : indented}`;
     })
     .join("\n");
 }

@@ -1,11 +1,11 @@
-import { NotFound } from "../../platform/errors.ts";
+import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
 import { printable, printableLines } from "../text.ts";
 import { IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
 import { emailOf, nameOf } from "./incident_people.ts";
-import { ageText, widthOf } from "./incident_text.ts";
+import { ageText, inText, widthOf } from "./incident_text.ts";
 import { done, splitWords } from "./incident_write.ts";
 import { putChange } from "./put_change.ts";
 import { parseDue } from "./when.ts";
@@ -50,12 +50,12 @@ export function concerns({ owner, assignees }: Task, user: string): boolean {
   return [owner, ...assignees].some((person) => person?.email === user);
 }
 
-export function taskTable(tasks: readonly Task[], io: Io): string {
+export function taskTable(tasks: readonly Task[], io: Io, width = widthOf(io.stdout)): string {
   const rows = tasks.map((task) => [
     ...[String(task.id), task.status, printableLines(task.description)[0] ?? ""],
     ...[peopleOf(task), dueText(task, io)],
   ]);
-  return table(columns, rows, widthOf(io.stdout));
+  return table(columns, rows, width);
 }
 
 /** Those who do it: the assignees, else the owner. */
@@ -68,7 +68,7 @@ export function dueText({ status, resolve_by, resolved_at }: Task, io: Io): stri
   if (!io.stdout.isTTY) return resolve_by;
   if (status !== "Open") return resolved_at ? `${ageText(new Date(resolved_at), io.clock.now())} ago` : "";
   const [due, now] = [new Date(resolve_by), io.clock.now()];
-  return due < now ? `${ageText(due, now)} late` : `in ${ageText(now, due)}`;
+  return due < now ? `${ageText(due, now)} late` : inText(due, now);
 }
 
 export interface TaskAddOptions extends Common {
@@ -144,19 +144,22 @@ async function changeTasks(
   changeOf: (client: IncidentClient, seen: Task) => Promise<Partial<TaskFields>>,
 ): Promise<void> {
   const ids = [...new Set(words.map(parseTaskId))];
-  const changed = await IncidentClient.within(io, server, async (client) => {
-    const seen: Task[] = [];
-    for (const id of ids) seen.push(await getTask(client, id));
-    const results: { incident: IncidentDetail; task: Task }[] = [];
-    for (const task of seen) {
-      const change = await changeOf(client, task);
-      const incident = await client.get(String(task.incident_id));
-      results.push({ incident, task: await changeTask(client, task, change) });
-    }
-    return results;
-  });
-  const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
-  for (const incident of incidents.values()) done(io, incident, false, undefined);
+  const changed: { incident: IncidentDetail; task: Task }[] = [];
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const seen: Task[] = [];
+      for (const id of ids) seen.push(await getTask(client, id));
+      for (const task of seen) {
+        const change = await changeOf(client, task);
+        const incident = await client.get(String(task.incident_id));
+        changed.push({ incident, task: await changeTask(client, task, change) });
+      }
+    });
+  } finally {
+    // Also what was changed before another task failed.
+    const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
+    for (const incident of incidents.values()) done(io, incident, false, undefined);
+  }
   if (json) io.stdout.write(`${JSON.stringify({ items: changed.map(({ task }) => task) })}\n`);
 }
 
@@ -188,6 +191,9 @@ async function changeTask(client: IncidentClient, seen: Task, change: Partial<Ta
     refetch: () => client.call("GET", `/tasks/${seen.id}`),
     label: (field) => `The field ${field.replace("_", " ")} of task ${seen.id}`,
     shown: (value) => (Array.isArray(value) ? value.join(", ") : String(value ?? "")),
+  }).catch((error: unknown) => {
+    const isPlain = error instanceof Conflict && !error.detail.includes("\n");
+    throw isPlain ? new Conflict(`task ${seen.id}: ${error.detail}`, { cause: error }) : error;
   });
 }
 

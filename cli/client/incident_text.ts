@@ -21,7 +21,12 @@ export function whenText(instant: string, io: Pick<Io, "stdout" | "clock">): str
   if (!io.stdout.isTTY) return instant;
   const at = new Date(instant);
   const now = io.clock.now();
-  return at > now ? `in ${ageText(now, at)}` : `${ageText(at, now)} ago`;
+  return at > now ? inText(at, now) : `${ageText(at, now)} ago`;
+}
+
+/** `in 2h`, also a moment after that was typed: an age is rounded down. */
+export function inText(at: Date, now: Date): string {
+  return `in ${ageText(now, new Date(at.getTime() + (at.getTime() - now.getTime()) / 100))}`;
 }
 
 /** An age for a column: relative on a terminal, RFC 3339 for other programs. */

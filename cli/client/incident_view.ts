@@ -1,5 +1,6 @@
 import { NotFound } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
+import { wrapped } from "../table.ts";
 import { printable, printableLines } from "../text.ts";
 import {
   IncidentClient,
@@ -11,8 +12,9 @@ import {
 } from "./incident.ts";
 import { type Affected, affectedBy, affectedLine } from "./incident_affected.ts";
 import { type Link, linkLines, linksOf } from "./incident_link.ts";
+import { roles as allRoles } from "./incident_participants.ts";
 import { fullNameOf, nameOf } from "./incident_people.ts";
-import { linkText, statusStyle, stylesOf, whenText } from "./incident_text.ts";
+import { linkText, statusStyle, stylesOf, whenText, widthOf } from "./incident_text.ts";
 
 export interface ViewOptions {
   id?: string;
@@ -78,7 +80,13 @@ export function ifUnknown<T>(instead: T): (error: unknown) => T {
 export const nothingAffected: Affected = { services: [], applications: [] };
 
 export function viewText(view: IncidentView, io: Io): string {
-  const parts = [header(view, io), roles(view), report(view, io), tasks(view, io), timelineText(view, io)];
+  const parts = [
+    header(view, io),
+    roles(view, io),
+    report(view, io),
+    tasks(view, io),
+    timelineText(view, io),
+  ];
   return `${parts
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join("\n"))
@@ -104,12 +112,16 @@ function header(view: IncidentView, io: Io): string[] {
   const affects = affectedLine(view.affected);
   if (affects !== undefined) lines.push(affects);
   lines.push(...linkLines(view.links));
-  if (view.description.trim() !== "") lines.push("", ...printableLines(view.description));
-  if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution));
+  if (view.description.trim() !== "")
+    lines.push("", ...printableLines(view.description).flatMap((line) => wrapped(line, widthOf(io.stdout))));
+  if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution, io));
   return lines;
 }
 
-function roles({ participants }: IncidentView): string[] {
+/** Who decides comes first. */
+const inOrder: readonly string[] = allRoles;
+
+function roles({ participants }: IncidentView, io: Io): string[] {
   const holders = new Map<string, string[]>();
   for (const { individual, roles } of participants) {
     for (const { role } of roles.filter(({ renounced_at }) => renounced_at === null))
@@ -117,7 +129,12 @@ function roles({ participants }: IncidentView): string[] {
   }
   if (holders.size === 0) return [];
   const width = Math.max(...[...holders.keys()].map((role) => role.length));
-  return ["Roles", ...[...holders].map(([role, people]) => `  ${role.padEnd(width)}  ${people.join(", ")}`)];
+  const rank = (role: string) => (inOrder.includes(role) ? inOrder.indexOf(role) : inOrder.length);
+  const sorted = [...holders].sort(([a], [b]) => rank(a) - rank(b));
+  return [
+    "Roles",
+    ...sorted.flatMap(([role, people]) => hanging(`  ${role.padEnd(width)}  `, people.join(", "), io)),
+  ];
 }
 
 function report({ last_report }: IncidentView, io: Io): string[] {
@@ -125,27 +142,28 @@ function report({ last_report }: IncidentView, io: Io): string[] {
   const { author, created_at, conditions, actions, needs } = last_report;
   return [
     `Last report (${nameOf(author)}, ${whenText(created_at, io)})`,
-    ...section("Conditions", conditions),
-    ...section("Actions", actions),
-    ...section("Needs", needs),
+    ...section("Conditions", conditions, io),
+    ...section("Actions", actions, io),
+    ...section("Needs", needs, io),
   ];
 }
 
-function section(title: string, text: string): string[] {
+function section(title: string, text: string, io: Io): string[] {
   if (text.trim() === "") return [];
   const [first = "", ...more] = printableLines(text);
   const label = `  ${title}:`.padEnd(14);
-  return [`${label}${first}`, ...more.map((line) => `${" ".repeat(14)}${line}`.trimEnd())];
+  return [...hanging(label, first, io), ...more.flatMap((line) => hanging(" ".repeat(14), line, io))];
 }
 
 function tasks({ open_tasks }: IncidentView, io: Io): string[] {
   if (open_tasks.length === 0) return [];
   const now = io.clock.now();
-  const lines = open_tasks.map(({ id, description, owner, assignees, resolve_by }) => {
+  const lines = open_tasks.flatMap(({ id, description, owner, assignees, resolve_by }) => {
     const people = assignees.length > 0 ? assignees.map(nameOf).join(", ") : nameOf(owner);
     const late = new Date(resolve_by) < now ? "overdue, " : "";
     const [first = ""] = printableLines(description);
-    return `  ${id}  ${first}  (${people ? `${people}, ` : ""}${late}due ${whenText(resolve_by, io)})`;
+    const about = `(${people ? `${people}, ` : ""}${late}due ${whenText(resolve_by, io)})`;
+    return hanging(`  ${id}  `, `${first}  ${about}`, io);
   });
   return [`Open tasks (${open_tasks.length})`, ...lines];
 }
@@ -153,15 +171,31 @@ function tasks({ open_tasks }: IncidentView, io: Io): string[] {
 /** The events, oldest first, a line for each and more for texts of several lines. */
 export function timelineText({ events }: Pick<IncidentView, "events">, io: Io): string[] {
   if (events.length === 0) return [];
-  return ["Timeline", ...events.flatMap((event) => eventLines(event, io).map((line) => `  ${line}`))];
+  return ["Timeline", ...events.flatMap((event) => eventLines(event, io))];
 }
 
-export function eventLines({ at, actor, description }: TimelineEvent, io: Io): string[] {
+function eventLines({ at, actor, description }: TimelineEvent, io: Io): string[] {
   const [first = "", ...more] = printableLines(description);
   const who = printable(actor.split("@")[0]!, 80);
-  return [`${whenText(at, io)}  ${who}  ${first}`, ...more.map((line) => `    ${line}`)];
+  const [begin = "", ...rest] = wrapped(`  ${whenText(at, io)}  ${who}  ${first}`, narrower(io, 4));
+  return [
+    begin,
+    ...[...rest.map((line) => line.trimStart()), ...more].flatMap((line) => hanging("      ", line, io)),
+  ];
 }
 
-function indented(text: string): string[] {
-  return printableLines(text).map((line) => `  ${line}`.trimEnd());
+function indented(text: string, io: Io): string[] {
+  return printableLines(text).flatMap((line) => hanging("  ", line, io));
+}
+
+/** A text after its label; on a terminal, what does not fit continues below its beginning. */
+function hanging(label: string, text: string, io: Io): string[] {
+  const [first = "", ...more] = wrapped(text, narrower(io, Bun.stringWidth(label)));
+  const space = " ".repeat(Bun.stringWidth(label));
+  return [`${label}${first}`.trimEnd(), ...more.map((line) => `${space}${line}`)];
+}
+
+function narrower({ stdout }: Io, columns: number): number | undefined {
+  const width = widthOf(stdout);
+  return width === undefined ? undefined : Math.max(10, width - columns);
 }
