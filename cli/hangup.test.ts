@@ -36,6 +36,9 @@ for (const signal of ["default", "ignored"] as const)
   test.each(cases)(`ends %s (SIGHUP ${signal})`, async (_what, words, shown, term) => {
     let text = "";
     const trap = signal === "ignored" ? "trap '' HUP; " : "";
+    const data = (_: unknown, bytes: Uint8Array) => {
+      text += Buffer.from(bytes);
+    };
     const child = Bun.spawn(["sh", "-c", `${trap}exec "$@"`, "sh", ...testProgram, "incident", ...words], {
       env: {
         ...{
@@ -46,7 +49,7 @@ for (const signal of ["default", "ignored"] as const)
         },
         ...{ SVC_SERVER: server.url, SVC_TOKEN: fakeToken() },
       },
-      terminal: { cols: 80, rows: 24, data: (_terminal, data) => void (text += Buffer.from(data)) },
+      terminal: { cols: 80, rows: 24, data },
     });
     try {
       await until(`${shown}`, () => shown.test(text));

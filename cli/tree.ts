@@ -52,6 +52,18 @@ const report: Leaf = () => import("./commands/incident/report.ts");
 
 const incident: Group = {
   summary: "Report incidents, follow them and work on them",
+  instead: {
+    create: "svc incident report TITLE",
+    new: "svc incident report TITLE",
+    show: "svc incident view",
+    log: "svc incident view --timeline",
+    timeline: "svc incident view --timeline",
+    ack: "svc incident join",
+    acknowledge: "svc incident join",
+    comment: "svc incident note TEXT",
+    resolve: "svc incident close -r TEXT",
+    assign: "svc incident task assign, or svc incident role give",
+  },
   commands: {
     report,
     // What others call it.

@@ -427,3 +427,15 @@ describe("answers of another kind", () => {
     expect((await answering({ "/incidents/": items }).svc("inc", "list")).code).toBe(0);
   });
 });
+
+test.each([
+  ["resolve", "svc incident close -r TEXT"],
+  ["create", "svc incident report TITLE"],
+  ["ack", "svc incident join"],
+])("%s, which people know from other programs, names our command", async (word, instead) => {
+  const { code, stderr } = await carol.svc("incident", word);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(`unknown command: ${word}. Use instead: ${instead}\n`),
+  ]);
+});
