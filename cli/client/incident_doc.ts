@@ -7,7 +7,16 @@ import { draftKey, removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { linkText, widthOf } from "./incident_text.ts";
-import { againLine, checked, done, incidentOf, sending, splitWords, type Written } from "./incident_write.ts";
+import {
+  againLine,
+  checked,
+  done,
+  incidentOf,
+  sending,
+  splitWords,
+  type Written,
+  withStdin,
+} from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 export interface Document {
@@ -77,26 +86,30 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
   const name = words.join(" ").trim();
   if (name === "") throw new UsageError("missing argument: NAME");
   if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
-  const incident = await incidentOf(io, server, typed);
-  const text = await newText(io, file, editor);
-  const again = againLine(io, server, [
-    ...["doc", "new", "-i", incident.name, name, "--type", type],
-    ...(link === undefined ? [] : ["--link", link]),
-  ]);
-  const work = async () =>
-    IncidentClient.within(io, server, async (client) => {
-      const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
-      const created = await client.post<Document>("/documents/", body, { key: text?.key });
-      if (text !== undefined) {
-        const before = await client.call<Content>("GET", `/documents/${created.id}/content`).catch(ifNone);
-        const content = { text: text.text, version: before?.version ?? null };
-        await client.call("PUT", `/documents/${created.id}/content`, content);
-      }
-      return created;
-    });
-  const created = text === undefined ? await work() : await sending(io, "document", text, again, work);
-  done(io, incident, json, created);
-  if (!json) io.stdout.write(`${created.id}\n`);
+  const again = (incident = typed) =>
+    againLine(io, server, [
+      ...["doc", "new", ...(incident === undefined ? [] : ["-i", incident]), name, "--type", type],
+      ...(link === undefined ? [] : ["--link", link]),
+    ]);
+  await withStdin(io, "document", { file }, again(), async (io) => {
+    const incident = await incidentOf(io, server, typed);
+    const text = await newText(io, file, editor);
+    const work = async () =>
+      IncidentClient.within(io, server, async (client) => {
+        const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
+        const created = await client.post<Document>("/documents/", body, { key: text?.key });
+        if (text !== undefined) {
+          const before = await client.call<Content>("GET", `/documents/${created.id}/content`).catch(ifNone);
+          const content = { text: text.text, version: before?.version ?? null };
+          await client.call("PUT", `/documents/${created.id}/content`, content);
+        }
+        return created;
+      });
+    const created =
+      text === undefined ? await work() : await sending(io, "document", text, again(incident.name), work);
+    done(io, incident, json, created);
+    if (!json) io.stdout.write(`${created.id}\n`);
+  });
 }
 
 async function newText(

@@ -2,7 +2,16 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { IncidentClient, type StatusReport, type TimelineEvent } from "./incident.ts";
 import { emailOf } from "./incident_people.ts";
-import { againLine, done, incidentOf, sending, sourceOf, splitWords, writtenText } from "./incident_write.ts";
+import {
+  againLine,
+  done,
+  incidentOf,
+  sending,
+  sourceOf,
+  splitWords,
+  withStdin,
+  writtenText,
+} from "./incident_write.ts";
 import { parseWhen } from "./when.ts";
 
 export interface NoteOptions {
@@ -21,22 +30,25 @@ export async function noteCommand(options: NoteOptions, io: Io): Promise<void> {
   const at = options.at === undefined ? undefined : parseWhen("--at", options.at, io.clock.now());
   const { incident: typed, words } = splitWords(options.words, options.incident);
   const source = sourceOf(words, options.file, options.editor);
-  const incident = await incidentOf(io, server, typed);
-  const note = await writtenText(io, "note", source, incident);
-  const again = againLine(io, server, [
-    ...["note", "-i", incident.name],
-    ...(at ? ["--at", at.toISOString()] : []),
-  ]);
-  const event = await sending(io, "note", note, again, () =>
-    IncidentClient.within(io, server, (client) =>
-      client.post<TimelineEvent>(
-        `/incidents/${incident.id}/events`,
-        { description: note.text, ...(at ? { at: at.toISOString() } : {}) },
-        { key: note.key },
+  const again = (incident = typed) =>
+    againLine(io, server, [
+      ...["note", ...(incident === undefined ? [] : ["-i", incident])],
+      ...(at ? ["--at", at.toISOString()] : []),
+    ]);
+  await withStdin(io, "note", source, again(), async (io) => {
+    const incident = await incidentOf(io, server, typed);
+    const note = await writtenText(io, "note", source, incident);
+    const event = await sending(io, "note", note, again(incident.name), () =>
+      IncidentClient.within(io, server, (client) =>
+        client.post<TimelineEvent>(
+          `/incidents/${incident.id}/events`,
+          { description: note.text, ...(at ? { at: at.toISOString() } : {}) },
+          { key: note.key },
+        ),
       ),
-    ),
-  );
-  done(io, incident, json, event);
+    );
+    done(io, incident, json, event);
+  });
 }
 
 export interface SayOptions extends Omit<NoteOptions, "at"> {
@@ -48,25 +60,31 @@ export async function sayCommand(options: SayOptions, io: Io): Promise<void> {
   const { server, json, to } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   const source = sourceOf(words, options.file, options.editor);
-  const { incident, recipient_id } = await IncidentClient.within(io, server, async (client) => {
-    const incident = await client.resolve(typed);
-    return {
-      incident,
-      recipient_id: to === undefined ? undefined : await participantId(io, client, incident, to),
-    };
-  });
-  const message = await writtenText(io, "message", source, incident);
-  const again = againLine(io, server, ["say", "-i", incident.name, ...(to ? ["--to", to] : [])]);
-  const said = await sending(io, "message", message, again, () =>
-    IncidentClient.within(io, server, (client) =>
-      client.post<StatusReport>(
-        `/incidents/${incident.id}/messages`,
-        { text: message.text, ...(recipient_id ? { recipient_id } : {}) },
-        { key: message.key },
+  const again = (incident = typed) =>
+    againLine(io, server, [
+      ...["say", ...(incident === undefined ? [] : ["-i", incident])],
+      ...(to ? ["--to", to] : []),
+    ]);
+  await withStdin(io, "message", source, again(), async (io) => {
+    const { incident, recipient_id } = await IncidentClient.within(io, server, async (client) => {
+      const incident = await client.resolve(typed);
+      return {
+        incident,
+        recipient_id: to === undefined ? undefined : await participantId(io, client, incident, to),
+      };
+    });
+    const message = await writtenText(io, "message", source, incident);
+    const said = await sending(io, "message", message, again(incident.name), () =>
+      IncidentClient.within(io, server, (client) =>
+        client.post<StatusReport>(
+          `/incidents/${incident.id}/messages`,
+          { text: message.text, ...(recipient_id ? { recipient_id } : {}) },
+          { key: message.key },
+        ),
       ),
-    ),
-  );
-  done(io, incident, json, said);
+    );
+    done(io, incident, json, said);
+  });
 }
 
 async function participantId(

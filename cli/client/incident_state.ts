@@ -23,6 +23,7 @@ import {
   sending,
   sourceOf,
   type Written,
+  withStdin,
   writtenText,
 } from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
@@ -58,21 +59,21 @@ export interface CloseOptions extends StateOptions {
 export async function closeCommand(options: CloseOptions, io: Io): Promise<void> {
   const { id, server, json, resolution, file, editor } = options;
   const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor);
-  const seen = await incidentOf(io, server, id);
-  if (resolution === undefined && file === undefined && !editor) {
-    const incident = await IncidentClient.within(io, server, async (client) =>
-      seen.status === "Closed" ? seen : changeIncident(client, seen, { status: "Closed" }),
+  const again = (incident = id) => againLine(io, server, ["close", incident]);
+  const incident = await withStdin(io, "resolution", source, again(), async (io) => {
+    const seen = await incidentOf(io, server, id);
+    if (resolution === undefined && file === undefined && !editor) {
+      return IncidentClient.within(io, server, async (client): Promise<Incident> =>
+        seen.status === "Closed" ? seen : changeIncident(client, seen, { status: "Closed" }),
+      );
+    }
+    const written = await writtenText(io, "resolution", source, seen);
+    return sending(io, "resolution", written, again(seen.name), () =>
+      IncidentClient.within(io, server, (client) =>
+        changeIncident(client, seen, { status: "Closed", resolution: written.text }),
+      ),
     );
-    finish(io, incident, json);
-    return;
-  }
-  const written = await writtenText(io, "resolution", source, seen);
-  const again = againLine(io, server, ["close", seen.name]);
-  const incident = await sending(io, "resolution", written, again, () =>
-    IncidentClient.within(io, server, (client) =>
-      changeIncident(client, seen, { status: "Closed", resolution: written.text }),
-    ),
-  );
+  });
   finish(io, incident, json);
 }
 

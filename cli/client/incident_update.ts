@@ -7,7 +7,7 @@ import { editDraft } from "./editor.ts";
 import { IncidentClient, type IncidentDetail, type StatusReport } from "./incident.ts";
 import { nameOf } from "./incident_people.ts";
 import { sectionsOf, templateOf } from "./incident_template.ts";
-import { againLine, done, sending, type Written } from "./incident_write.ts";
+import { againLine, done, sending, type Written, withStdin } from "./incident_write.ts";
 import { localTime } from "./when.ts";
 import { checkText, readText } from "./written_text.ts";
 
@@ -36,20 +36,22 @@ export async function updateCommand(options: UpdateOptions, io: Io): Promise<voi
   if (!isTyped && file === undefined && !editor && !io.canAsk())
     throw new UsageError("missing option: --conditions (or --file, or --editor)");
 
-  const { incident, last } = await IncidentClient.within(io, server, async (client) => {
-    const incident = await client.resolve(id);
-    const path = `/incidents/${incident.id}/reports/`;
-    return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
+  const again = (incident = id) => againLine(io, server, ["update", incident]);
+  await withStdin(io, "update", { file }, again(), async (io) => {
+    const { incident, last } = await IncidentClient.within(io, server, async (client) => {
+      const incident = await client.resolve(id);
+      const path = `/incidents/${incident.id}/reports/`;
+      return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
+    });
+    const written = await writtenReport(io, options, incident, last);
+    const report = await sending(io, "update", written, again(incident.name), async () => {
+      const body = parseReport(written.text);
+      return IncidentClient.within(io, server, (client) =>
+        client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),
+      );
+    });
+    done(io, incident, json, report);
   });
-  const written = await writtenReport(io, options, incident, last);
-  const again = againLine(io, server, ["update", incident.name]);
-  const report = await sending(io, "update", written, again, async () => {
-    const body = parseReport(written.text);
-    return IncidentClient.within(io, server, (client) =>
-      client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),
-    );
-  });
-  done(io, incident, json, report);
 }
 
 /** The report in the form of the template, in which it is also kept. */

@@ -297,6 +297,42 @@ describe("a text whose home directory cannot be written", () => {
   });
 });
 
+describe("stdin", () => {
+  test.each([
+    [["note", "-i", "INC-999", "-"], "note -i INC-999"],
+    [["note", "INC-1", "--at", "2026-01-01T00:00Z", "-"], "note -i INC-1 --at 2026-01-01T00:00:00.000Z"],
+    [["say", "--to", "alice", "-"], "say --to alice"],
+    [["update", "INC-1", "-F", "-"], "update INC-1"],
+    [["close", "-F", "-"], "close"],
+    [["doc", "new", "INC-1", "Log", "-F", "-"], "doc new -i INC-1 Log --type reference"],
+  ])("is kept if nothing else of the command can be read: %p", async (words, again) => {
+    const person = await somebody();
+    const fetch = async () => {
+      throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+    };
+    const ran = await person
+      .with({ fetch, readStdin: async () => Buffer.from("Text\n") })
+      .svc("inc", ...words);
+    const [path = ""] = drafts(person.home);
+    expect(ran).toMatchObject({
+      ...{
+        code: 1,
+        stderr: expect.stringContaining(`To send it: svc incident ${again} -F ${path}\nsvc: cannot`),
+      },
+    });
+    expect(readFileSync(path, "utf8")).toBe("Text\n");
+  });
+
+  test("of nothing, or of binary data, leaves no draft", async () => {
+    const person = await somebody();
+    for (const text of [" \n", "a\0b"])
+      await person
+        .with({ readStdin: async () => Buffer.from(text) })
+        .svc("inc", "note", "-i", "INC-999", "-");
+    expect(drafts(person.home)).toEqual([]);
+  });
+});
+
 describe("the command that sends a text again", () => {
   test.each([
     [["say", "INC-1", "Hello", "--to", "alice"], "say -i INC-1 --to alice"],

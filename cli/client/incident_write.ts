@@ -7,7 +7,7 @@ import { editDraft, keptAt } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { isIncidentId } from "./incident_id.ts";
 import { commentText, withoutComment } from "./incident_template.ts";
-import { checkText, readText } from "./written_text.ts";
+import { checkText, decodeText, largestText, readText } from "./written_text.ts";
 
 /** Where the text of a command comes from. */
 export interface TextSource {
@@ -133,6 +133,46 @@ export async function sending<T>(
     }
     throw error;
   }
+}
+
+/**
+ * Runs a command whose text may come from stdin. It is read first, since it cannot be read again: if the command fails
+ * before it takes the text, the text is kept.
+ *
+ * @param again as for `sending`
+ */
+export async function withStdin<T>(
+  io: Io,
+  what: string,
+  source: Pick<TextSource, "file">,
+  again: string,
+  work: (io: Io) => Promise<T>,
+): Promise<T> {
+  if (source.file !== "-") return work(io);
+  const bytes = await io.readStdin(largestText);
+  let isTaken = false;
+  const readStdin = async () => {
+    isTaken = true;
+    return bytes;
+  };
+  try {
+    return await work({ ...io, readStdin });
+  } catch (error) {
+    if (!isTaken) keepStdin(io, what, bytes, again);
+    throw error;
+  }
+}
+
+function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void {
+  let text: string;
+  try {
+    text = checkText(decodeText(bytes, "stdin", what), what, largestText);
+  } catch {
+    // Nothing that could be sent.
+    return;
+  }
+  const path = keep(io, what, text, crypto.randomUUID());
+  if (path) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(path)}\n`);
 }
 
 /** The file that holds the text now. Without one, for instance on a full disk, the text is printed. */

@@ -5,7 +5,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 
 /** Bytes. More is not read at all. */
-const largestText = 1_048_576 * 4;
+export const largestText = 1_048_576 * 4;
 
 /** Reads a text from a file, or from stdin for `-`. @throws InvalidInput for what is no text */
 export async function readText(io: Io, file: string, what: string): Promise<string> {
