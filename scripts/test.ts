@@ -1,6 +1,5 @@
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { buildForTests } from "./build_for_tests.ts";
@@ -13,6 +12,7 @@ import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
 import { ensureFaketime } from "./faketime.ts";
 import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
+import { createRunDirectory } from "./run_directory.ts";
 import { ensureSshServer } from "./ssh_server.ts";
 import { type Lane, lanesOf } from "./test_lanes.ts";
 
@@ -126,8 +126,11 @@ function readText(path: string): string {
 }
 
 async function runTests(files: string[], changed?: string): Promise<Counts> {
-  const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
+  const directory = await createRunDirectory();
   const program = join(directory, "svc");
+  // For the tests and their processes. A short name, because the paths of sockets are limited to 107 bytes.
+  const temporary = join(directory, "t");
+  await mkdir(temporary);
   await buildForTests(program);
   const database = await startEmbeddedPostgres({
     directory: join(directory, "postgres"),
@@ -146,6 +149,7 @@ async function runTests(files: string[], changed?: string): Promise<Counts> {
           immediate: at === 0,
           env: {
             ...process.env,
+            TMPDIR: temporary,
             SVC_TEST_DATABASE_URL: database.url,
             SVC_TEST_PROGRAM: program,
             SVC_TEST_RUN: runName,

@@ -99,6 +99,8 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
     await sql`drop database if exists ${sql(unfinished)} with (force)`;
     await copyDatabase(sql, unfinished, "template1");
     await upgrade({ url: withDatabase(url, unfinished) });
+    // The first connection after a change of the schema writes a cache of it, which every copy then has already.
+    await withSql(withDatabase(url, unfinished), (connected) => connected`select 1`);
     await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;
   });
   return { url, name };
