@@ -4,10 +4,12 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { openSpoiltWay, type SpoiltWay } from "../support/http/half_open.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
+import { descendants, untilGone } from "../support/process/processes.ts";
 import { Program } from "../support/process/program.ts";
 import { freePort, listening } from "../support/process/stack.ts";
 import { within } from "../support/process/until.ts";
@@ -16,6 +18,8 @@ import { within } from "../support/process/until.ts";
 
 setDefaultTimeout(90_000);
 
+/** This file's own, since one test kills it. What it has acknowledged survives that. */
+let postgres: EmbeddedPostgres;
 /** Never stops: others write through it. */
 let writer: TestServer;
 let alice: Person;
@@ -25,7 +29,12 @@ let database: SpoiltWay;
 let path: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "svc-stream-"));
+  postgres = await startPostgres();
+  const shared = process.env.SVC_TEST_DATABASE_URL;
+  process.env.SVC_TEST_DATABASE_URL = postgres.url;
   writer = await startTestServer({ pluginDocument: "markdown" });
+  if (shared === undefined) delete process.env.SVC_TEST_DATABASE_URL;
+  else process.env.SVC_TEST_DATABASE_URL = shared;
   writer.clock.advance((Date.now() - writer.clock.now().getTime()) / 1000);
   await populate(writer.db, writer.clock);
   alice = await personOf(writer, "alice@example.com", ["admin"]);
@@ -35,6 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   database?.close();
   await writer?.[Symbol.asyncDispose]();
+  await postgres?.stop();
   rmSync(home, { recursive: true });
 });
 beforeEach(async () => {
@@ -45,6 +55,9 @@ beforeEach(async () => {
   expect(http).toBe(201);
   path = headers.get("location")!;
 });
+
+const startPostgres = (port?: number) =>
+  startEmbeddedPostgres({ directory: join(home, "postgres"), port, durable: true });
 
 /** A server whose database may be cut off. */
 async function startServer(port: number, ...options: string[]): Promise<Program> {
@@ -111,12 +124,19 @@ class Follower {
 /** Writes notes, and calls `disturb` in the middle. @returns the id of the last one */
 async function write(disturb: () => Promise<unknown>): Promise<number> {
   let last = 0;
+  let isDisturbed = false;
+  /** Again, if PostgreSQL was killed meanwhile. */
   const note = async (n: number) => {
     const { http, body } = await alice.call("POST", `${path}/events/`, { description: `Note ${n}` });
+    if (http === 503 && isDisturbed) {
+      await Bun.sleep(20);
+      return note(n);
+    }
     expect(http).toBe(201);
     last = body.id;
   };
   for (let n = 0; n < 60; n++) await note(n);
+  isDisturbed = true;
   const disturbed = disturb();
   for (let n = 60; n < 160; n++) await note(n);
   await disturbed;
@@ -195,6 +215,20 @@ test("no event is lost or repeated when the server's connections to PostgreSQL a
         database.cut();
         await Bun.sleep(100);
       }
+    },
+  );
+});
+
+test("no event is lost or repeated when PostgreSQL is killed and starts again", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  await loseNothing(
+    () => `http://127.0.0.1:${port}`,
+    async () => {
+      const all = descendants(process.pid).filter(({ command }) => command.includes("postgres"));
+      for (const { pid } of all) process.kill(pid, "SIGKILL");
+      await Promise.all([postgres.exited, untilGone(all)]);
+      postgres = await startPostgres(postgres.port);
     },
   );
 });
