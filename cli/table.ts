@@ -1,7 +1,7 @@
 /** A column of a table for people. */
 export interface Column {
   header: string;
-  /** May be cut, with an ellipsis, down to 10 columns. */
+  /** May be cut, with an ellipsis, down to 10 columns, and further when no column is left to leave out. */
   flexible?: boolean;
   /** Left out of a terminal that is too narrow; 1 first. */
   leaveOut?: number;
@@ -23,11 +23,13 @@ export function table(
   const all = [columns.map((column) => column.header), ...rows];
   let widths = all[0]!.map((_, at) => Math.max(...all.map((row) => Bun.stringWidth(row[at] ?? ""))));
   if (width !== undefined) ({ columns, widths } = fit(columns, widths, width));
-  const line = (row: readonly string[]) =>
-    columns
+  const line = (row: readonly string[]) => {
+    const text = columns
       .map(({ at }) => padded(cut(row[at] ?? "", widths[at]!), widths[at]!))
       .join(" ".repeat(gap))
       .trimEnd();
+    return width === undefined ? text : cut(text, width);
+  };
   return `${all.map(line).join("\n")}\n`;
 }
 
@@ -39,18 +41,19 @@ function fit(given: readonly Placed[], natural: readonly number[], width: number
     const widths = [...natural];
     const total = () => columns.reduce((sum, { at }) => sum + widths[at]! + gap, -gap);
     const flexible = columns.filter((column) => column.flexible);
+    const [next] = columns
+      .filter((column) => column.leaveOut !== undefined)
+      .sort((a, b) => a.leaveOut! - b.leaveOut!);
+    const least = next === undefined ? 1 : narrowest;
     while (total() > width) {
       // The widest first, so that the others keep what they have.
       const { at } = flexible.reduce(
         (widest, column) => (widths[column.at]! > widths[widest.at]! ? column : widest),
         flexible[0] ?? { header: "", at: -1 },
       );
-      if (at < 0 || widths[at]! <= narrowest) break;
+      if (at < 0 || widths[at]! <= least) break;
       widths[at]! -= 1;
     }
-    const [next] = columns
-      .filter((column) => column.leaveOut !== undefined)
-      .sort((a, b) => a.leaveOut! - b.leaveOut!);
     if (total() <= width || next === undefined) return { columns, widths };
     columns = columns.filter((column) => column !== next);
   }

@@ -63,12 +63,16 @@ const perKey = 0.04;
 const beforeTyping = 0.8;
 const answering = 0.4;
 const reading = 2.2;
+/** Of the server's time. */
+const betweenSteps = 97;
 
 /** Runs the session. */
 export async function record(): Promise<Recording> {
   const home = mkdtempSync(join(tmpdir(), "svc-record-"));
   await using server = await startTestServer({ pluginParticipant: "roster" });
-  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  // The server's time passes between the steps, and ends now.
+  const begin = Date.now() / 1000 - steps.length * betweenSteps;
+  server.clock.advance(begin - server.clock.now().getTime() / 1000);
   await loadExample(server.db, server.clock.now());
   await personOf(server, "alice@example.com", ["admin"]);
   const quoted = testProgram.map((word) => `'${word}'`).join(" ");
@@ -81,7 +85,8 @@ export async function record(): Promise<Recording> {
   const upper = terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], env, home, upperRows);
   let lower: ReturnType<typeof terminal> | undefined;
   try {
-    return await walk(upper, () => {
+    const pass = () => server.clock.advance(betweenSteps);
+    return await walk(upper, pass, () => {
       lower = terminal(
         ["sh", "-c", 'svc incident watch "$(svc incident current --short)"'],
         env,
@@ -122,7 +127,7 @@ function textWithPrompt({ text }: TerminalScreen): string {
   return text.endsWith("\n$") || text === "$" ? `${text} ` : text;
 }
 
-async function walk(upper: Terminal, openLower: () => Terminal): Promise<Recording> {
+async function walk(upper: Terminal, pass: () => void, openLower: () => Terminal): Promise<Recording> {
   const frames: Frame[] = [];
   let at = 0;
   let lower: Terminal | undefined;
@@ -150,6 +155,7 @@ async function walk(upper: Terminal, openLower: () => Terminal): Promise<Recordi
       at += perKey;
       add(false);
     }
+    pass();
     upper.child.terminal!.write("\n");
     await upper.shows(step.upper);
     if (step.lower) await lower!.shows(step.lower);

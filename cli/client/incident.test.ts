@@ -158,6 +158,19 @@ describe("svc incident list", () => {
     expect(new Set(ends).size).toBe(1);
   });
 
+  test.each([30, 26, 12])("says that something is cut on a terminal of %i columns", async (columns) => {
+    const stdout = wideTerminal(columns);
+    expect((await carol.with({ stdout }).svc("incident", "list")).code).toBe(0);
+    const ages = (text: string) => text.match(/\S+$/gm);
+    const wide = wideTerminal(200);
+    await carol.with({ stdout: wide }).svc("incident", "list");
+    if (columns >= 26) expect(ages(stdout.text)).toEqual(ages(wide.text));
+    for (const line of stdout.text.trimEnd().split("\n").slice(1)) {
+      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(line).toMatch(columns < 26 ? /…$/ : / \d+[smhd]$/);
+    }
+  });
+
   test("never writes a title raw", async () => {
     // The API refuses control characters; a compromised server would not.
     const title = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe";
@@ -438,4 +451,55 @@ test.each([
     2,
     expect.stringContaining(`unknown command: ${word}. Use instead: ${instead}\n`),
   ]);
+});
+
+test("a hidden incident is one that does not exist, however it is named, searched for or completed", async () => {
+  const { name, id } = await reported("Zebrafish tank leaks", { visibility: "Restricted" });
+  const number = Number(name.split("-")[1]);
+  const [known, unknown] = [name, `INC-${number + 70}`];
+  const erin = await cliUser(server, "erin@example.com");
+  const ran = async (incident: string, ...args: string[]) => {
+    const words = args.map((word) => word.replace("NAME", incident));
+    const answer = await erin.svc("incident", ...words);
+    // The similar one that it suggests may be another.
+    return JSON.stringify(answer)
+      .replaceAll(incident, "NAME")
+      .replace(/ Did you mean [^?]*\?/, "");
+  };
+  for (const args of [
+    ["view", "NAME"],
+    ["view", `${server.url}/incidents/NAME`],
+    ["export", "NAME"],
+    ["use", "NAME"],
+    ["join", "NAME"],
+    ["add", "NAME", "erin"],
+    ["note", "NAME", "Hello"],
+    ["close", "NAME"],
+    ["link", "INC-1", "NAME"],
+    ["watch", "NAME", "--until", "closed"],
+  ]) {
+    const seen = await ran(known, ...args);
+    expect(seen).toBe(await ran(unknown, ...args));
+    expect(seen).toContain("there is no incident NAME that you may see");
+  }
+  erin.env.SVC_INCIDENT = name;
+  const chosen = await erin.svc("incident", "view");
+  expect(chosen.stderr).toStartWith(`svc: SVC_INCIDENT: there is no incident ${name} that you may see`);
+  delete erin.env.SVC_INCIDENT;
+  const everything = await Promise.all(
+    [
+      ["view", "Zebrafish"],
+      ["view", `${name}0`],
+      ["view", String(id)],
+      ["list", "-s", "all"],
+      ["list", "-s", "all", "-S", "Zebrafish"],
+      ["list", "--commander", "carol@example.com"],
+    ].map((args) => erin.svc("incident", ...args)),
+  );
+  expect(JSON.stringify(everything)).not.toContain("Zebrafish tank");
+  for (const word of ["", "INC-", name, "z"])
+    expect((await erin.svc("__complete", "incident", "view", word)).stdout).not.toMatch(
+      new RegExp(`Zebrafish|^${name}\\b`, "m"),
+    );
+  expect((await carol.svc("__complete", "incident", "view", "INC-")).stdout).toContain("Zebrafish");
 });
