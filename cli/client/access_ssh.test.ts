@@ -242,6 +242,6 @@ test("svc access authority lists the keys and creates the next one", async () =>
   const asked = await spawnSvc(["access", "authority", "list"], env).finished;
   expect(asked).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("Only an admin manages authorities"),
+    stderr: expect.stringContaining("Only admins can manage authorities"),
   });
 });

@@ -3,29 +3,29 @@ import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
 import { mayRequest } from "./role.ts";
 
-// AWS clients name a role by its ARN or by part of it, and know nothing of access roles. Any access role whose settings
-// have a `roleArn` counts as one for AWS, whichever plugin serves it.
+// AWS clients name a role by its ARN or part of it, and do not know about access roles. Any access role with the setting
+// `roleArn` counts as an AWS role, whichever plugin serves it.
 
-/** An AWS role that somebody may request. Two access roles may lead to the same ARN, with different conditions. */
+/** An AWS role that a user may request. Several access roles may have the same ARN, with different conditions. */
 export interface AwsRole {
   slug: string;
   arn: string;
   accountId: string;
-  /** The account's name, or its id without one. */
+  /** The account's name, or its id if it has none. */
   accountName: string;
-  /** With the path, as in the ARN after `role/`. */
+  /** Includes the path: everything after `role/` in the ARN. */
   name: string;
-  /** Whether a lease needs an approved request, or one that names its incident. */
+  /** Whether a lease needs an approved request or a request that names an incident. */
   needsRequest: boolean;
-  /** An approved request of the actor that can be used now. */
+  /** The actor's approved request, if it can be used now. */
   requestId?: number;
 }
 
 const arnPattern = /^arn:aws[a-z-]*:iam::(\d{12}):role\/([\w+=,.@/-]{1,576})$/;
-/** An installation with more should answer pages, which Weep cannot ask for. */
+/** More would need pagination, which Weep does not support. */
 const mostRoles = 5000;
 
-/** The AWS roles that the actor may request, by slug. */
+/** The AWS roles that the actor may request, ordered by slug. */
 export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): Promise<AwsRole[]> {
   const arn = sql<string>`${accessRole.settings} ->> 'roleArn'`;
   const rows = await db
@@ -67,8 +67,8 @@ export type AwsRoleMatch =
   { role: AwsRole } | { none: "invalid_arn" | "unknown_account" | "no_match" } | { several: string[] };
 
 /**
- * The role that somebody means: its ARN; or its slug or name, whole or in part and in any case, if that leaves one ARN.
- * Of several access roles to this ARN, the one that can be used at once.
+ * Finds the role for an ARN, or for all or part of a slug or name, ignoring case, if only one ARN matches. Of several
+ * access roles with this ARN, it prefers one that can be used immediately.
  */
 export function matchAwsRole(roles: readonly AwsRole[], wanted: string): AwsRoleMatch {
   if (/^arn:/i.test(wanted)) {

@@ -2,14 +2,14 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRequest, token } from "../../drizzle/schema/index.ts";
 
-// The basis of access is everything that must remain true while somebody has it: the role is enabled, the user is in one of
-// its groups, the incident is open and the user takes part in it, the token is not revoked.
+// The basis of access is everything that must remain true while a user has it: the role is enabled, the user is in one of
+// its groups, the incident is open and the user takes part in it, and the token is not revoked.
 
-/** Why access ends early, with the words used in descriptions and errors. */
+/** The reasons for which access ends early, and their texts in descriptions and errors. */
 export const endReasons = {
   role_disabled: "the role is disabled",
   signed_out: "the user signed out",
-  group_lost: "the user is no longer in a group that may have it",
+  group_lost: "the user is no longer in a group of the role",
   incident_deleted: "the incident was deleted",
   incident_closed: "the incident is closed",
   left_incident: "the user no longer takes part in the incident",
@@ -17,8 +17,8 @@ export const endReasons = {
 export type EndReason = keyof typeof endReasons;
 
 /**
- * The first of `endReasons` that applies, or null. Requests that are approved, leases that are issued or renewed, and
- * leases that have to end are all decided by this expression.
+ * The first of `endReasons` that applies, or null. This one expression decides whether a request can be approved, whether
+ * a lease can be issued or renewed, and whether a lease must end.
  */
 export function endedBasis(
   of: Record<"roleId" | "userName" | "incidentId" | "incidentName", SQL | unknown>,
@@ -39,7 +39,7 @@ export function endedBasis(
     end from access_role role where role.id = ${roleId})`;
 }
 
-/** The same for leases, which also end with the token that requested them. */
+/** The same for leases, which also end when the token that requested them is revoked. */
 export const endedLease = sql<EndReason | null>`coalesce(${endedBasis(accessLease)}, (
   select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null))`;
 
@@ -54,7 +54,7 @@ export async function endReasonOfRequest(tx: Transaction, id: number): Promise<s
 
 /** Why a lease must end now, or null. */
 export async function endReasonOfLease(tx: Transaction, id: number): Promise<EndReason | null> {
-  // Not by the query builder: it omits table names, which the subqueries need.
+  // The query builder would omit the table names, which the subqueries need.
   const rows = await tx.execute<{ ended: EndReason | null }>(
     sql`select ${endedLease} as ended from ${accessLease} where ${accessLease.id} = ${id}`,
   );

@@ -7,7 +7,7 @@ import type { MethodAnswer } from "../plugin/methods.ts";
 import { callForRole, noSuchRole, pluginOf } from "./role.ts";
 
 /**
- * Asks the plugin of a role whether it can be served. That it cannot be asked is a problem like any other.
+ * Asks the plugin of a role whether it can issue credentials. A failed call is reported as a problem.
  *
  * @throws Forbidden
  * @throws NotFound
@@ -18,7 +18,7 @@ export async function checkRole(
   actor: Actor,
   slug: string,
 ): Promise<{ problems: MethodAnswer<"credential", "check"> }> {
-  if (!actor.admin) throw new Forbidden("Only an admin checks access roles");
+  if (!actor.admin) throw new Forbidden("Only admins can check access roles");
   const [role] = await context.db.select().from(accessRole).where(eq(accessRole.slug, slug));
   if (!role) throw noSuchRole();
   const plugin = pluginOf(context, role.pluginSlug);

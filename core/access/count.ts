@@ -2,14 +2,14 @@ import { gte, isNull, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
-/** A minute of failed attempts (`revocations.backoff`): longer than a target takes to restart. */
+/** About a minute of failed attempts (`revocations.backoff`), which is longer than a target takes to restart. */
 export const stuckAttempts = 5;
 
 export interface LeaseCounts {
   issuing: number;
   active: number;
   revoking: number;
-  /** Those of `revoking` that failed `stuckAttempts` times or more. */
+  /** The leases in `revoking` that failed at least `stuckAttempts` times. */
   stuck: number;
 }
 

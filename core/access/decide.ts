@@ -17,14 +17,14 @@ import {
   viewOf,
 } from "./request.ts";
 
-// Each decision is one conditional UPDATE, so one of two concurrent decisions fails.
+// Each decision is one conditional UPDATE, so of two concurrent decisions one fails.
 
 /**
- * Approves or denies a request. The requested duration begins with the approval.
+ * Approves or denies a request. The requested duration starts at the approval.
  *
  * @throws NotFound also for a request that the actor may not see
  * @throws Forbidden for the actor's own request
- * @throws Conflict when it is already decided, has expired, or has lost its basis
+ * @throws Conflict when the request is already decided, has expired, or has lost its basis
  */
 export async function decideRequest(
   { db }: Context,
@@ -68,7 +68,7 @@ function undecidable(request: AccessRequest, actor: Actor, ended: string | null,
   const { state, decidedBy, userName, expiresAt } = request;
   if (state !== "Pending")
     return new Conflict(`The request is already ${state}${decidedBy ? `, by ${decidedBy}` : ""}`);
-  if (userName === actor.user) return new Forbidden("You cannot decide on your own request");
+  if (userName === actor.user) return new Forbidden("You cannot approve or deny your own request");
   if (expiresAt <= at) return new Conflict("The request has expired");
   return new Conflict(
     `The request can no longer be approved: ${endReasons[ended as EndReason] ?? "try again"}`,
@@ -93,7 +93,7 @@ export async function cancelRequest({ db }: Context, actor: Actor, id: number): 
     if (!cancelled)
       throw request.userName === actor.user
         ? new Conflict(`The request is already ${request.state}`)
-        : new Forbidden("Only the user who made a request can cancel it: deny it instead");
+        : new Forbidden("Only the user who made the request can cancel it: deny it instead");
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
       action: "access.cancelled",
@@ -121,19 +121,21 @@ export async function reviewRequest({ db }: Context, actor: Actor, id: number): 
     if (!reviewed) {
       if (request.userName === actor.user) throw new Forbidden("You cannot review your own access");
       throw new Conflict(
-        request.breakGlass ? `${request.reviewedBy} already reviewed it` : "It is not break-glass access",
+        request.breakGlass
+          ? `${request.reviewedBy} already reviewed this request`
+          : "Only break-glass requests are reviewed",
       );
     }
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
       action: "access.reviewed",
-      description: `${actor.user} reviewed the break-glass access of ${request.userName} to ${request.role}`,
+      description: `${actor.user} reviewed ${request.userName}'s break-glass access to ${request.role}`,
     });
     return request;
   });
 }
 
-/** Expires requests that nobody decided on in time. @returns how many */
+/** Expires the requests that nobody decided on in time. @returns how many */
 export async function expireRequests({ db }: Pick<Context, "db">): Promise<number> {
   return db.transaction(async (tx) => {
     const at = await databaseNow(tx);
@@ -157,7 +159,7 @@ export async function expireRequests({ db }: Pick<Context, "db">): Promise<numbe
       await recordAccess(tx, {
         ...changeOf(request, "system", at),
         action: "access.expired",
-        description: `Nobody decided on the request of ${request.userName} for ${request.role}`,
+        description: `${request.userName}'s request for ${request.role} expired without a decision`,
       });
     }
     return expired.length;

@@ -10,14 +10,14 @@ import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } f
 import { recordAccess } from "./record.ts";
 import { databaseNow } from "./request.ts";
 
-// Ending a lease only marks it as Revoking; a worker then revokes it at the target (revoke.ts).
+// Ending a lease only marks it as Revoking. A worker then revokes it at the target (revoke.ts).
 
 const batch = 200;
 
 /**
- * Marks leases as Revoking that have expired, lost their basis, or were left Issuing.
+ * Marks a batch of leases as Revoking: those that expired, lost their basis, or stayed Issuing for too long.
  *
- * @returns how many; call it again until it is 0
+ * @returns how many; call again until it returns 0
  */
 export async function endLeases({ db }: Pick<Context, "db">): Promise<number> {
   return db.transaction(async (tx) => {
@@ -32,7 +32,7 @@ interface Ending {
   pluginSlug: string;
 }
 
-/** Marks those leases as Revoking for which `reason` is not null, up to a batch. */
+/** Marks up to a batch of the leases for which `reason` is not null as Revoking. */
 export async function markEnding(
   tx: Transaction,
   actor: string,
@@ -67,13 +67,13 @@ export async function markEnding(
     await recordAccess(tx, {
       ...changeOf({ ...lease, role }, actor, at),
       action: "access.ending",
-      description: `The access of ${userName} to ${role} ends${because ? `: ${because}` : ""}`,
+      description: `${userName}'s access to ${role} ends${because ? `: ${because}` : ""}`,
     });
   }
   return rows.map(({ lease: { expiresAt }, pluginSlug }) => ({ expiresAt, pluginSlug }));
 }
 
-/** Has a lease revoked whose issue failed, even if it is Revoked already: the credential may have appeared since. */
+/** Revokes a lease that could not be issued, even if it already is Revoked: the credential may exist only since then. */
 export async function revokeUnissued(
   { db }: Pick<Context, "db">,
   id: number,
@@ -84,15 +84,16 @@ export async function revokeUnissued(
     .set({ state: "Revoking", dueAt: sql`clock_timestamp()`, finishedAt: null, endReason, error })
     .where(eq(accessLease.id, id));
 }
+
 /**
- * Ends a lease. One that is ending or has ended does not change.
+ * Ends a lease. A lease that is ending or has ended stays unchanged.
  *
  * @throws NotFound also for another user's lease, except for admins
  */
 export async function revokeLease({ db }: Context, actor: Actor, id: number): Promise<Lease> {
   return db.transaction(async (tx) => {
     await markEnding(tx, actor.user, "revoked", eq(accessLease.id, id));
-    // Its refusal undoes the change.
+    // An error here rolls the change back.
     return await getLease({ db: tx }, actor, id);
   });
 }
@@ -100,9 +101,9 @@ export async function revokeLease({ db }: Context, actor: Actor, id: number): Pr
 /**
  * Ends all matching leases.
  *
- * @returns how many; and until when those of their credentials may be accepted that a target cannot take back
+ * @returns how many, and until when targets may still accept those credentials that only expire
  * @throws InvalidInput without a filter
- * @throws Forbidden for those of another user, except for admins
+ * @throws Forbidden for another user's leases, except for admins
  */
 export async function revokeLeases(
   { db, plugins }: Pick<PluginContext, "db" | "plugins">,
@@ -110,9 +111,9 @@ export async function revokeLeases(
   filters: LeaseFilters,
 ): Promise<{ ended: number; acceptedUntil: Date | null }> {
   if (Object.values(filters).every((value) => value === undefined))
-    throw new InvalidInput("query", "Name a user, a role or an incident");
+    throw new InvalidInput("query", "Specify a user, a role or an incident");
   if (filters.user !== undefined && filters.user !== actor.user && !actor.admin)
-    throw new Forbidden("Only an admin ends the access of others");
+    throw new Forbidden("Only admins can revoke other users' access");
   let ended = 0;
   let acceptedUntil: Date | null = null;
   for (;;) {

@@ -5,20 +5,20 @@ import { Conflict, InvalidInput } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
 import { mayReadIncident } from "../incident/visibility/visibility.ts";
 
-/** What access is for. */
+/** The incident that access is requested for, if any. */
 export interface IncidentOfAccess {
   incidentId: number | null;
-  /** It stays when the incident is deleted. */
+  /** Kept when the incident is deleted. */
   incidentName: string | null;
-  /** Whether the actor takes part in it: then the access ends when they no longer do. */
+  /** Whether the actor is a participant. If so, the access ends when they leave the incident. */
   asParticipant: boolean;
 }
 
 /**
- * The incident that access is for.
+ * Resolves the name of the incident that access is requested for.
  *
- * @throws InvalidInput when there is none that the actor may read
- * @throws Conflict when it is Closed
+ * @throws InvalidInput when no incident that the actor may read has this name
+ * @throws Conflict when the incident is Closed
  */
 export async function incidentOfAccess(
   tx: Transaction,
@@ -36,7 +36,7 @@ export async function incidentOfAccess(
   return { incidentId: found.id, incidentName: found.name, asParticipant: found.part };
 }
 
-/** Of a row of `participant`: it is this user's, who takes part now. */
+/** Matches rows of `participant` of a user who currently takes part. */
 export function takesPart(user: SQL): SQL {
   return and(
     isNull(participant.leftAt),
@@ -45,7 +45,7 @@ export function takesPart(user: SQL): SQL {
   )!;
 }
 
-/** Whether this user commands the incident now. */
+/** Whether the user is currently the incident's commander. */
 export function commands(user: SQL, incidentId: SQL): SQL {
   return sql`exists (
     select from ${participantRole} join ${participant} on ${participant.id} = ${participantRole.participantId}

@@ -16,11 +16,11 @@ import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf, incidentFor } from "./request.ts";
 import { callForRole, pluginOf, type RoleRow, requestableRole } from "./role.ts";
 
-/** Leases that one user may have at a time by one plugin. */
+/** How many unfinished leases of one plugin a user may have. */
 const mostLeases = 100;
 /**
- * The same for credentials that leave nothing behind at their target: Weep and AWS's tools ask for new ones for each
- * command, and until they expire svc cannot end them.
+ * The same for credentials that exist only at the client. Weep and the AWS tools request new ones for each command, and
+ * svc cannot end them before they expire.
  */
 const mostExpiringLeases = 2000;
 
@@ -28,22 +28,22 @@ export type Credential = Pick<MethodAnswer<"credential", "issue">, "kind" | "fie
 
 export interface NewLease {
   role: string;
-  /** An approved request of the actor's, unless the role needs no approval. */
+  /** An approved request of the actor. Required if the role needs approval. */
   requestId?: number;
   incident?: string;
   duration?: number;
-  /** The client's, for kinds that certify one. */
+  /** The client's public key, for kinds of credentials that certify one. */
   publicKey?: string;
   idempotencyKey?: string;
 }
 
 /**
- * Issues a credential. The secret is not stored: a client that did not receive the response repeats the request with the
+ * Issues a credential. The secret is not stored. A client that did not receive the response repeats the request with the
  * same idempotency key, which ends the first lease.
  *
  * @throws NotFound for a role that the actor may not request
  * @throws InvalidInput also when the plugin rejects the public key or the duration
- * @throws Conflict when approval is missing, or was for access that has ended
+ * @throws Conflict when approval is missing or no longer valid
  * @throws Unavailable when the plugin fails
  */
 export async function issueLease(
@@ -108,15 +108,15 @@ async function issueAtTarget(
     await recordAccess(tx, {
       ...changeOf({ ...row, role: role.slug }, actor.user, issuedAt),
       action: "access.issued",
-      description: `${actor.user} has ${role.slug} for ${inWords(seconds)}`,
+      description: `${actor.user} received ${role.slug} for ${inWords(seconds)}`,
     });
     return { ...row, role: role.slug };
   });
   if (!active) {
-    // A revocation began meanwhile, perhaps before the credential existed.
+    // A revocation began in the meantime, possibly before the credential existed.
     await revokeUnissued(context, leaseId, {
       endReason: "interrupted",
-      error: "The plugin answered after the lease had ended",
+      error: "The plugin issued the credential after the lease ended",
     });
     throw new Conflict("The access ended while it was being issued: try again");
   }
@@ -154,7 +154,7 @@ async function beginLease(
   const byPlugin = sql`${accessLease.roleId} in (select id from access_role where plugin_slug = ${plugin.slug})`;
   const theirs = and(eq(accessLease.userName, actor.user), isNull(accessLease.finishedAt), byPlugin);
   if ((await tx.$count(accessLease, theirs)) >= most)
-    throw new Conflict(`You have ${most} leases: revoke some with svc access revoke`);
+    throw new Conflict(`You already have ${most} leases: revoke some with svc access revoke`);
   const [lease] = await tx
     .insert(accessLease)
     .values({
@@ -170,7 +170,7 @@ async function beginLease(
   return { lease: lease!, role, plugin };
 }
 
-/** The name of a credential at its target: readable, and unique. */
+/** Makes a unique, readable name for a credential at its target. */
 function nameFor(user: string): string {
   const who = user
     .split("@", 1)[0]!
@@ -190,8 +190,8 @@ async function approvedRequest(tx: Transaction, actor: Actor, role: RoleRow, id:
     .from(accessRequest)
     .where(and(eq(accessRequest.id, id), eq(accessRequest.userName, actor.user)));
   if (!request || request.roleId !== role.id)
-    throw new NotFound(`You have no request ${id} for ${role.slug}`);
-  if (request.state !== "Approved") throw new Conflict(`Your request is ${request.state}`);
+    throw new NotFound(`You have no request ${id} for ${role.slug}: svc access requests lists your requests`);
+  if (request.state !== "Approved") throw new Conflict(`Your request ${id} is ${request.state}`);
   if (request.expiresAt <= at) throw new Conflict("The approved access has expired: request it again");
   return request;
 }

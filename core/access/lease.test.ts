@@ -34,7 +34,7 @@ const newestLease = async () => {
 };
 const revokedNames = () => credential.to("revoke").map(({ name }) => name);
 
-describe("a lease that fails to be issued is revoked by its name", () => {
+describe("a lease whose issue failed is revoked by name", () => {
   const failing = async () => {
     const { http, body } = await world.issue(world.alice, await makeRole());
     const lease = await newestLease();
@@ -65,22 +65,22 @@ describe("a lease that fails to be issued is revoked by its name", () => {
     expect(await stateOf(lease.id)).toBe("Failed");
   });
 
-  test("when the plugin hangs, and again when its call can no longer be running", async () => {
+  test("when the plugin hangs, and stays unfinished while its call may still be running", async () => {
     credential.answer({ issue: () => new Promise(() => {}) });
     const { http, lease } = await failing();
     expect([http, lease.endReason]).toEqual([503, "interrupted"]);
-    // The first revocation may have come too early: the lease is not over yet.
+    // The first revocation may have been too early, so the lease is not finished yet.
     expect((await world.leaseRow(lease.id)).finishedAt).toBeNull();
   });
 
-  test("when its revocation began while the plugin was still issuing it", async () => {
+  test("when its revocation began while the plugin was issuing it", async () => {
     credential.answer({
       issue: async () => {
         await world.server.db
           .update(accessLease)
           .set({ dueAt: sql`now()` })
           .where(eq(accessLease.state, "Issuing"));
-        await until("the worker to end it", async () => (await newestLease()).state === "Revoking");
+        await until("the worker to end the lease", async () => (await newestLease()).state === "Revoking");
         return issued();
       },
     });
@@ -88,7 +88,7 @@ describe("a lease that fails to be issued is revoked by its name", () => {
     expect([http, lease.endReason, lease.issuedAt]).toEqual([409, "interrupted", null]);
   });
 
-  test("again when it was revoked before the plugin threw", async () => {
+  test("a second time if the first revocation came before the plugin threw", async () => {
     let calls = 0;
     credential.answer({
       revoke: () => {
@@ -98,7 +98,7 @@ describe("a lease that fails to be issued is revoked by its name", () => {
       issue: async () => {
         const over = { dueAt: sql`now()`, createdAt: sql`created_at - interval '1 hour'` };
         await world.server.db.update(accessLease).set(over).where(eq(accessLease.state, "Issuing"));
-        await until("the worker to revoke it", async () => (await newestLease()).finishedAt);
+        await until("the worker to revoke the lease", async () => (await newestLease()).finishedAt);
         throw new Error("the connection was lost after COMMIT");
       },
     });
@@ -108,7 +108,7 @@ describe("a lease that fails to be issued is revoked by its name", () => {
   });
 });
 
-test("a lease that is being revoked cannot be renewed, and a renewal that comes too late does not revive it", async () => {
+test("a lease that is being revoked cannot be renewed, and a late renewal does not revive it", async () => {
   const { body: lease } = await world.issue(world.alice, await makeRole());
   credential.answer({
     renew: async () => {
@@ -123,7 +123,7 @@ test("a lease that is being revoked cannot be renewed, and a renewal that comes 
   await until("the revocation", async () => (await world.leaseRow(lease.id)).state === "Revoked");
 });
 
-test("a lease that is being renewed is not renewed a second time, and the answer says when to try again", async () => {
+test("a second renewal while one is in progress fails and says when to try again", async () => {
   const { body: lease } = await world.issue(world.alice, await makeRole());
   const renew = () => world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });
   let second: Awaited<ReturnType<typeof renew>> | undefined;
@@ -151,8 +151,8 @@ test("a renewal never exceeds the limit of the role", async () => {
   expect([again.http, again.body.detail]).toEqual([409, expect.stringContaining("cannot be extended")]);
 });
 
-describe("a revocation is never given up", () => {
-  /** A lease whose first revocations end like this. */
+describe("a revocation is retried without limit", () => {
+  /** Revokes a new lease. The first calls of the plugin use `answers`. */
   const revoked = async (...answers: (() => void)[]) => {
     const { body } = await world.issue(world.alice, await makeRole());
     const calls: { handle?: string }[] = [];
@@ -171,9 +171,9 @@ describe("a revocation is never given up", () => {
     await world.server.db.update(accessLease).set(due).where(eq(accessLease.id, id));
   };
   const isOver = (id: number) =>
-    until("it to be revoked", async () => (await world.leaseRow(id)).state === "Revoked");
+    until("the lease to be Revoked", async () => (await world.leaseRow(id)).state === "Revoked");
 
-  test("when the plugin calls its failure permanent", async () => {
+  test("when the plugin reports a permanent failure", async () => {
     const { id, calls } = await revoked(() => {
       throw Object.assign(new Error("no such host"), { detail: "no such host", permanent: true });
     });
@@ -184,7 +184,7 @@ describe("a revocation is never given up", () => {
     expect(calls.map(({ handle }) => handle)).toEqual(["handle-1", "handle-1"]);
   });
 
-  test("when processes died in every attempt", async () => {
+  test("after more attempts than other work may have", async () => {
     const { id, calls } = await revoked(() => {
       throw new Error("not yet");
     });
@@ -194,7 +194,7 @@ describe("a revocation is never given up", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("when its outcome cannot be recorded, and others are revoked meanwhile", async () => {
+  test("when its outcome cannot be stored, and does not block other revocations", async () => {
     const { db } = world.server;
     const { body } = await world.issue(world.alice, await makeRole());
     await db.execute(sql`
@@ -214,7 +214,7 @@ describe("a revocation is never given up", () => {
     await isOver(body.id);
   });
 
-  test("when another worker took it over, whose outcome counts", async () => {
+  test("and a worker that lost its claim does not overwrite the outcome", async () => {
     const { id } = await revoked();
     await isOver(id);
     const { body } = await world.issue(world.alice, await makeRole());
@@ -245,7 +245,7 @@ test("a tampered handle does not change which credential is revoked", async () =
   expect(revokedNames()).not.toContain("svc_of_somebody_else");
 });
 
-test("durations and reasons beyond their limits are refused by name of the field", async () => {
+test("durations, reasons and role names beyond their limits are refused with 400", async () => {
   const role = await makeRole();
   for (const duration of [0, -1, 59, 7201, 1e9, 60.5])
     expect([duration, (await world.issue(world.alice, role, { duration })).http]).toEqual([duration, 400]);
@@ -257,7 +257,7 @@ test("durations and reasons beyond their limits are refused by name of the field
   expect((await world.issue(world.alice, "x'; drop table access_lease; --")).http).toBe(400);
 });
 
-describe("revoking several leases at once", () => {
+describe("revoking several leases in one call", () => {
   const revoke = (who: Person, query: string) => who.call("DELETE", `/access/leases/${query}`);
   const lease = async (who: Person, role: string) => (await world.issue(who, role)).body.id as number;
   const states = async (...ids: number[]) =>
@@ -268,12 +268,12 @@ describe("revoking several leases at once", () => {
     for (const who of [world.alice, world.admin])
       expect(await revoke(who, "")).toMatchObject({
         http: 400,
-        body: { detail: "Name a user, a role or an incident" },
+        body: { detail: "Specify a user, a role or an incident" },
       });
     expect(await states(id)).toEqual([null]);
   });
 
-  test("ends those of the caller only, and is refused for another user", async () => {
+  test("ends only the caller's leases, and is forbidden for another user's", async () => {
     const role = await makeRole();
     const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
     expect((await revoke(world.alice, "?user=bob@example.com")).http).toBe(403);
@@ -282,7 +282,7 @@ describe("revoking several leases at once", () => {
     expect(await states(hers, his)).toEqual(["revoked", null]);
   });
 
-  test("ends those of everyone for an admin, also more than one statement takes", async () => {
+  test("ends everyone's leases for an admin, also more than one batch", async () => {
     const role = await makeRole();
     const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
     const { id: _, ...row } = await world.leaseRow(hers);
@@ -294,7 +294,7 @@ describe("revoking several leases at once", () => {
     expect(await states(hers, his)).toEqual(["revoked", "revoked"]);
   });
 
-  test("leaves alone what has ended", async () => {
+  test("does not change leases that have ended", async () => {
     const role = await makeRole();
     const id = await lease(world.alice, role);
     await revoke(world.alice, `?role=${role}`);
@@ -304,7 +304,7 @@ describe("revoking several leases at once", () => {
     expect(await world.leaseRow(id)).toEqual(row);
   });
 
-  test("leaves alone what a worker ends at the same moment", async () => {
+  test("does not change a lease that a worker ends at the same time", async () => {
     const role = await makeRole();
     const id = await lease(world.alice, role);
     const { db } = world.server;
@@ -329,7 +329,7 @@ describe("a request", () => {
   const decide = (who: AccessWorld["admin"], id: number, verb: string) =>
     who.call("POST", `/access/requests/${id}/${verb}`);
 
-  test("is decided once, by whichever of two approvals and a cancellation comes first", async () => {
+  test("is decided once by concurrent approvals and a cancellation", async () => {
     const other = await personOf(world.server, "root2@example.com", ["admin"]);
     for (let round = 0; round < 5; round += 1) {
       const id = await ask(await makeRole({ approval: "admin" }));
@@ -346,14 +346,14 @@ describe("a request", () => {
     }
   });
 
-  test("is not decided by the user who made it, even an admin", async () => {
+  test("cannot be decided by the user who made it, even an admin", async () => {
     const role = await makeRole({ approval: "admin", groups: ["*"] });
     const { body } = await world.admin.call("POST", "/access/requests/", { role, reason: "x" });
     for (const verb of ["approve", "deny"]) expect((await decide(world.admin, body.id, verb)).http).toBe(403);
     expect((await world.issue(world.admin, role, { request_id: body.id })).http).toBe(409);
   });
 
-  test("cannot be approved, or used, once its user has lost the group", async () => {
+  test("cannot be approved or used after its user lost the group", async () => {
     const { server } = world;
     const role = await makeRole({ approval: "admin" });
     const [pending, approved] = [await ask(role), await ask(role)];
@@ -362,7 +362,7 @@ describe("a request", () => {
     const without = await personOf(server, "alice@example.com", ["other"]);
     const { http, body } = await decide(world.admin, pending, "approve");
     expect([http, body.detail]).toEqual([409, expect.stringContaining("no longer in a group")]);
-    // Also with the token from before.
+    // Alice's older token still has the group.
     for (const [who, status] of [
       [world.alice, 409],
       [without, 404],
@@ -372,14 +372,14 @@ describe("a request", () => {
     world.alice = await personOf(server, "alice@example.com", ["oncall"]);
   });
 
-  test("with break-glass notifies every approver, and is listed until somebody else reviews it", async () => {
+  test("for break-glass access notifies every approver, and is listed until another user reviews it", async () => {
     const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
     const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
     const { body } = await world.bob.call("POST", "/access/requests/", wanted);
     const id = body.id as number;
     const { http } = await world.issue(world.bob, role, { request_id: id });
     expect(http).toBe(201);
-    // The commander, and admins, who are in no incident; not the user.
+    // The commander and the admins, who take part in no incident, but not the user.
     const told = await world.server.db
       .select({ email: individual.email })
       .from(delivery)
@@ -398,8 +398,8 @@ describe("a request", () => {
     expect(await listed()).toBe(false);
   });
 
-  test("that has expired is not approved, even before a worker noticed", async () => {
-    // A world without a worker.
+  test("cannot be approved after it expired, even before a worker marks it Expired", async () => {
+    // This world has no worker.
     await using other = await startAccessWorld(pluginsOf(credential));
     const role = await other.makeRole({ plugin: "fake-credential", settings: {}, approval: "admin" });
     const { body: request } = await other.bob.call("POST", "/access/requests/", { role, reason: "again" });
@@ -411,7 +411,7 @@ describe("a request", () => {
     expect([http, body.detail]).toEqual([409, "The request has expired"]);
   });
 
-  test("that nobody decides on expires, with a line of its own in the audit log", async () => {
+  test("expires without a decision, which the audit log records", async () => {
     const { db } = world.server;
     const id = await ask(await makeRole({ approval: "admin" }));
     await db
@@ -420,13 +420,13 @@ describe("a request", () => {
       .where(eq(accessRequest.id, id));
     const stateOf = async () =>
       (await db.select().from(accessRequest).where(eq(accessRequest.id, id)))[0]!.state;
-    await until("the worker to notice", async () => (await stateOf()) === "Expired");
+    await until("the worker to expire the request", async () => (await stateOf()) === "Expired");
     const log = await db.execute(sql`
       select action, actor from audit_log where subject = ${`request/${id}`} order by id desc limit 1`);
     expect([...log]).toEqual([{ action: "access.expired", actor: "system" }]);
   });
 
-  test("that was approved is of no use after its duration", async () => {
+  test("cannot be used after its approved duration", async () => {
     const role = await makeRole({ approval: "admin" });
     const id = await ask(role);
     expect((await decide(world.admin, id, "approve")).http).toBe(200);
@@ -438,7 +438,7 @@ describe("a request", () => {
     expect([http, body.detail]).toEqual([409, expect.stringContaining("expired")]);
   });
 
-  test("with break-glass is refused where the role has none, or without an incident", async () => {
+  test("for break-glass access needs a role that allows it, and an incident", async () => {
     const wanted = { reason: "the site is down", break_glass: true };
     const without = await makeRole({ approval: "admin" });
     const refused = await world.bob.call("POST", "/access/requests/", {
@@ -450,14 +450,14 @@ describe("a request", () => {
     expect([http, body.field]).toEqual([400, "incident"]);
   });
 
-  test("with break-glass is not reviewed by its user, admin or not", async () => {
+  test("for break-glass access cannot be reviewed by its user, even an admin", async () => {
     const role = await makeRole({ approval: "admin", break_glass: true, groups: ["*"] });
     const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
     const { body } = await world.admin.call("POST", "/access/requests/", wanted);
     expect((await decide(world.admin, body.id, "review")).http).toBe(403);
   });
 
-  test("is refused beyond 20 that are pending", async () => {
+  test("is refused while the user has 20 pending requests", async () => {
     const dave = await personOf(world.server, "dave@example.com", ["oncall"]);
     const role = await makeRole({ approval: "admin" });
     const statuses: number[] = [];
@@ -467,8 +467,8 @@ describe("a request", () => {
   });
 });
 
-test("a lease is not renewed after its role was disabled, even before a worker noticed", async () => {
-  // A world without a worker.
+test("a lease cannot be renewed after its role was disabled, even before a worker ends it", async () => {
+  // This world has no worker.
   await using other = await startAccessWorld(pluginsOf(credential));
   const slug = await other.makeRole({ plugin: "fake-credential", settings: {} });
   const { body: lease } = await other.issue(other.alice, slug, { duration: 600 });
@@ -482,7 +482,7 @@ test("a lease is not renewed after its role was disabled, even before a worker n
   expect([http, body.detail]).toEqual([409, expect.stringContaining("disabled")]);
 });
 
-test("a secret of a role is masked in whatever its plugin says", async () => {
+test("a role's secrets are masked in every text from its plugin", async () => {
   const secret = "pa'ss w%rd";
   const says = { detail: `postgres://broker:${secret}@db refuses ${encodeURIComponent(secret)}` };
   const fails = () => {
@@ -512,7 +512,7 @@ test("a secret of a role is masked in whatever its plugin says", async () => {
   for (const text of said) expect(text).toContain("postgres://broker:***@db refuses ***");
 });
 
-test("one user has at most 100 leases by a plugin, and 2,000 of credentials that only expire", async () => {
+test("a user may have 100 leases of a plugin, or 2,000 if its credentials only expire", async () => {
   const expiring = fakeCredential(
     { check: () => [], issue: issued, revoke: () => {} },
     { slug: "fake-expiring" },

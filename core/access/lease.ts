@@ -9,19 +9,19 @@ import type { PluginContext } from "../plugin/context.ts";
 
 // A lease is one issued credential:
 //
-// 1. Issuing is committed, with the name of the credential, before the plugin is called (issue.ts). Whatever happens
-//    afterwards, the lease ends with a revocation by that name.
-// 2. Active once the plugin has answered. The secret goes to the caller and is stored nowhere.
-// 3. Revoking when the lease expires, loses its basis (basis.ts), is revoked, or stays Issuing for too long. Workers find
-//    all of these with one query (`endLeases` in end.ts), so a change elsewhere needs no notification.
-// 4. Revoked, or Failed if it never was Active. Revocation (revoke.ts) is retried without limit.
+// 1. Issuing: committed with the name of the credential before the plugin is called (issue.ts). Whatever happens next, the
+//    lease ends with a revocation by that name.
+// 2. Active: the plugin has answered. The secret goes to the caller and is not stored anywhere.
+// 3. Revoking: the lease expired, lost its basis (basis.ts), was revoked, or stayed Issuing for too long. Workers find all
+//    of these with one query (`endLeases` in end.ts), so no other code has to notify them.
+// 4. Revoked, or Failed if it was never Active. Revocation (revoke.ts) is retried without limit.
 
-/** Time that svc needs beyond the plugin's timeout. A lease that is still Issuing after both was left by a dead process. */
+/** Added to the plugin's timeout. A lease that is still Issuing after both was left behind by a process that died. */
 export const marginSeconds = 30;
 
 export type LeaseRow = typeof accessLease.$inferSelect;
 export type LeaseState = LeaseRow["state"];
-/** With the slug of its role. */
+/** A lease with the slug of its role. */
 export type Lease = LeaseRow & { role: string };
 
 export type LeaseClaim = LeaseRow & Claim;
@@ -31,14 +31,14 @@ export const revocations: WorkKind<LeaseClaim> = {
   table: accessLease,
   isRow: ({ id }) => eq(accessLease.id, id),
   states: { waiting: "Revoking", running: "Revoking", failed: "Revoking", done: "Revoked" },
-  // The credential may still work, so retries never stop and resume soon after the target is back.
+  // The credential may still work, so retries never stop, and they succeed soon after the target is back.
   backoff: { firstSeconds: 2, longestSeconds: 60, mostAttempts: Number.POSITIVE_INFINITY },
 };
 
-/** A context outside a transaction: a plugin is called between two of them. */
+/** A context outside a transaction, because a plugin is called between two transactions. */
 export type LeaseContext = Omit<PluginContext, "db"> & { db: Database };
 
-/** The part of a log entry that all changes of a lease share. */
+/** The fields of a log entry that all changes of a lease share. */
 export const changeOf = (lease: Lease, actor: string, at: Date) => ({
   ...{ at, actor, incidentId: lease.incidentId, subject: `lease/${lease.id}` },
   data: { lease_id: lease.id, role: lease.role, name: lease.name },

@@ -18,7 +18,7 @@ const reconcile = (role: string, names?: string[]) =>
     ? world.admin.call("POST", `/access/roles/${role}/reconcile`, { names })
     : world.admin.call("GET", `/access/roles/${role}/reconcile`);
 
-test("after a backup is restored, orphans and missing leases are listed, and revoked when a person says so", async () => {
+test("after a restore, reconcile lists orphans and missing leases, and revokes those it is given", async () => {
   const { alice, target, server, issue, leaseRow } = world;
   const role = await world.makeRole();
   const [kept, forgotten, ended] = [
@@ -28,10 +28,10 @@ test("after a backup is restored, orphans and missing leases are listed, and rev
   ];
   expect((await reconcile(role)).body).toEqual({ orphans: [], missing: [] });
 
-  // The backup is older than one lease, and the other one was revoked after it was made.
+  // One lease was issued after the backup, another was revoked after it.
   await server.db.delete(accessLease).where(eq(accessLease.id, forgotten.id));
   await target.sql.unsafe(`drop role ${ended.name}`);
-  // Another installation, and somebody who has nothing to do with svc.
+  // A role of another installation, and one created by hand.
   await target.sql
     .unsafe(`create role svc_theirs_1; comment on role svc_theirs_1 is 'svc 0dd0dd0dd0dd: lease ${kept.id}';
     create role svc_by_hand in role ${target.parent}`);
@@ -59,7 +59,7 @@ test("after a backup is restored, orphans and missing leases are listed, and rev
   await target.sql.unsafe("drop role svc_theirs_1; drop role svc_by_hand");
 });
 
-test("a lease that was revoked although its role still exists is an orphan, and is revoked again", async () => {
+test("a credential that exists although its lease is Revoked is an orphan, and is revoked again", async () => {
   const { alice, target, server, issue } = world;
   const role = await world.makeRole();
   const { body: lease } = await issue(alice, role);
@@ -69,13 +69,13 @@ test("a lease that was revoked although its role still exists is an orphan, and 
     .where(eq(accessLease.id, lease.id));
   expect((await reconcile(role)).body.orphans).toContain(lease.name);
   expect((await reconcile(role, [lease.name])).body).toEqual({ revoking: [lease.name] });
-  // Its retries begin anew, without the long pauses of the last ones.
+  // The retries start over, without the long pauses of earlier attempts.
   expect(await world.leaseRow(lease.id)).toMatchObject({ state: "Revoking", finishedAt: null, attempts: 0 });
   await using _worker = world.startWorker();
-  await until("it to be gone", async () => !(await target.leases()).includes(lease.name));
+  await until("the orphan to be revoked", async () => !(await target.leases()).includes(lease.name));
 });
 
-describe("while the target is listed", () => {
+describe("during the listing of the target", () => {
   const credential = fakeCredential({
     check: () => [],
     issue: () => ({ kind: "token" as const, fields: {} }),
@@ -90,7 +90,7 @@ describe("while the target is listed", () => {
     (await other.admin.call("GET", `/access/roles/${role}/reconcile`)).body;
   const none = { orphans: [], missing: [] };
 
-  test("a lease that is issued is no orphan", async () => {
+  test("a lease that is issued is not an orphan", async () => {
     const role = await makeRole();
     credential.answer({ list: async () => [(await other.issue(other.alice, role)).body.name] });
     expect(await differences(role)).toEqual(none);
@@ -128,7 +128,7 @@ describe("while the target is listed", () => {
     expect(await differences(role)).toEqual(none);
   });
 
-  test("leases of other roles, and those being issued or revoked, are not missing", async () => {
+  test("leases of other roles and leases that are Issuing or Revoking are not missing", async () => {
     const [role, another] = [await makeRole(), await makeRole()];
     const { body: issuing } = await other.issue(other.alice, role);
     await other.issue(other.alice, another);
@@ -139,7 +139,7 @@ describe("while the target is listed", () => {
     }
   });
 
-  test("a plugin that fails is the reason of the refusal", async () => {
+  test("a failure of the plugin is reported with status 503", async () => {
     const role = await other.makeRole({ plugin: "fake-credential", settings: {} });
     credential.answer({
       list: () => {
@@ -151,7 +151,7 @@ describe("while the target is listed", () => {
   });
 });
 
-test("only the names that a person chose are revoked", async () => {
+test("reconcile revokes only the names it is given", async () => {
   const { alice, target, server, issue } = world;
   const role = await world.makeRole();
   const leases = [(await issue(alice, role)).body, (await issue(alice, role)).body];
@@ -163,13 +163,13 @@ test("only the names that a person chose are revoked", async () => {
   await target.sql.unsafe(`drop role ${names[1]}`);
 });
 
-test("a role whose plugin cannot list what it issued is refused with the reason", async () => {
+test("reconcile fails if the plugin cannot list its credentials", async () => {
   const forgetful = fakePlugin("credential", ["check", "issue", "revoke"], { check: () => [] }, {});
   await using other = await startAccessWorld(pluginsOf(forgetful));
   const role = await other.makeRole({ plugin: forgetful.plugin.slug, settings: {} });
   const { http, body } = await other.admin.call("GET", `/access/roles/${role}/reconcile`);
   expect([http, body.detail]).toEqual([
     409,
-    `The plugin ${forgetful.plugin.slug} cannot list what it issued`,
+    `The plugin ${forgetful.plugin.slug} cannot list the credentials it issued`,
   ]);
 });

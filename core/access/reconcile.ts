@@ -11,23 +11,23 @@ import type { LeaseRow } from "./lease.ts";
 import { databaseNow } from "./request.ts";
 import { callForRole, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
 
-// After a backup is restored, the database and the targets disagree. Orphans exist at a target, and our database has no
-// lease for them that is still to be revoked; missing leases are Active in our database and do not exist at the target.
-// Only what this installation issued is compared: the plugin lists nothing else.
+// After a backup is restored, the database and the targets disagree. Orphans are credentials at a target without an
+// unfinished lease in our database. Missing leases are Active in our database but do not exist at the target. Plugins list
+// only what this installation issued.
 
-/** Orphans have no user that we know of, and no token. */
+/** The user and the token of an orphan are unknown. */
 const orphanUser = "system";
 const noToken = "00000000-0000-0000-0000-000000000000";
 
 export interface Differences {
-  /** Names at the target. */
+  /** The names of credentials at the target. */
   orphans: string[];
-  /** Names of leases. */
+  /** The names of leases. */
   missing: string[];
 }
 
 /**
- * Compares the leases of a role with what exists at its target. Only admins do.
+ * Compares the leases of a role with the credentials at its target. Only for admins.
  *
  * @throws Forbidden
  * @throws NotFound
@@ -43,11 +43,11 @@ export async function reconcileRole(
 }
 
 /**
- * Revokes those of the given names that are still orphans or missing: orphans through new leases that are Revoking, so that
- * workers retry them like any other. Other names are ignored.
+ * Revokes the given names that are still orphans or missing, and ignores the others. Orphans get new leases that are
+ * Revoking, so workers retry them like any other lease.
  *
  * @returns the names that are being revoked
- * @throws as `reconcileRole`
+ * @throws the errors of `reconcileRole`
  */
 export async function revokeDifferences(
   context: PluginContext,
@@ -62,7 +62,7 @@ export async function revokeDifferences(
     await adoptOrphans(tx, role, orphans, at);
     const ofRole = and(eq(accessLease.roleId, role.id), inArray(accessLease.name, missing));
     if (missing.length > 0) {
-      // All at once: the batches alone would lock them in no order.
+      // Lock all of them in one order. The batches below would lock them in an arbitrary order.
       const affected = await tx
         .selectDistinct({ id: accessLease.incidentId })
         .from(accessLease)
@@ -84,14 +84,14 @@ async function compare(
   actor: Actor,
   slug: string,
 ): Promise<{ role: RoleRow; differences: Differences }> {
-  if (!actor.admin) throw new Forbidden("Only an admin can reconcile access roles");
+  if (!actor.admin) throw new Forbidden("Only admins can reconcile access roles");
   const { db } = context;
   const [role] = await db.select().from(accessRole).where(eq(accessRole.slug, slug));
   if (!role) throw noSuchRole();
   const plugin = pluginOf(context, role.pluginSlug);
   if (plugin.methods.list === undefined)
-    throw new Conflict(`The plugin ${plugin.slug} cannot list what it issued`);
-  // Leases are read before and after: one that is issued or revoked meanwhile is not a difference.
+    throw new Conflict(`The plugin ${plugin.slug} cannot list the credentials it issued`);
+  // Reads the leases before and after, so that a lease issued or revoked in the meantime does not count as a difference.
   const before = await unfinishedLeases(db);
   const outcome = await callForRole(context, { role, plugin }, "list", {});
   if (!outcome.ok) throw new Unavailable(`${slug}: ${outcome.detail}`);
@@ -110,7 +110,7 @@ async function compare(
 
 type Unfinished = Pick<LeaseRow, "name" | "state" | "roleId">;
 
-/** By name, those of all roles: several may share a target. */
+/** The unfinished leases of all roles by name, because several roles may share a target. */
 async function unfinishedLeases(db: Database | Transaction): Promise<Map<string, Unfinished>> {
   const rows = await db
     .select({ name: accessLease.name, state: accessLease.state, roleId: accessLease.roleId })
@@ -119,7 +119,7 @@ async function unfinishedLeases(db: Database | Transaction): Promise<Map<string,
   return new Map(rows.map((row) => [row.name, row]));
 }
 
-/** Inserts leases that are Revoking, or sets those back to it that are known as Revoked. */
+/** Inserts leases as Revoking. Finished leases with these names become Revoking again. */
 async function adoptOrphans(
   tx: Transaction,
   role: RoleRow,

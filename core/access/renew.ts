@@ -10,7 +10,7 @@ import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf } from "./request.ts";
 import { callForRole, pluginOf } from "./role.ts";
 
-/** Until a client that found the lease being renewed asks again. */
+/** When a client should retry if the lease is already being renewed. */
 const retrySeconds = 5;
 
 /**
@@ -18,7 +18,7 @@ const retrySeconds = 5;
  *
  * @throws NotFound also for another user's lease
  * @throws Conflict when it is not Active or cannot be renewed
- * @throws InProgress while it is being renewed
+ * @throws InProgress while another call renews it
  * @throws Unavailable when the plugin fails
  */
 export async function renewLease(
@@ -42,7 +42,7 @@ export async function renewLease(
       );
     const ended = await endReasonOfLease(tx, id);
     if (ended) throw new Conflict(`${role!.slug} can no longer be used: ${endReasons[ended]}`);
-    // A revocation waits until this claim ends, so it comes after whatever the plugin does now.
+    // A revocation waits until this claim ends, so it runs after the plugin's renewal.
     const leaseUntil = after(at, config.pluginTimeout + marginSeconds);
     const [ours] = await tx
       .update(accessLease)
@@ -54,7 +54,7 @@ export async function renewLease(
         ),
       )
       .returning();
-    // Also after a client's renewal that took longer than the client waited: it may ask again.
+    // A client that timed out while its first renewal is still running also gets here, and retries.
     if (!ours && lease.state === "Active") throw new InProgress(retrySeconds);
     if (!ours) throw new Conflict(`The lease is ${lease.state}`);
     return { lease: ours, role: role!, plugin, at, expiresAt };

@@ -13,28 +13,28 @@ import { commands, type IncidentOfAccess, incidentOfAccess } from "./incident.ts
 import { inWords, recordAccess } from "./record.ts";
 import { type RoleRow, requestableRole } from "./role.ts";
 
-// A request asks for a role. Admins decide on it, and for `commander` also the incident's commander, but never the user who
-// made it (decide.ts). Break-glass access is approved at once, and reviewed afterwards.
+// A request asks for a role. Admins decide on it, and with approval `commander` also the incident's commander, but never
+// the user who made it (decide.ts). Break-glass access is approved immediately and reviewed afterwards.
 
 export const longestReason = 1000;
 const pendingSeconds = 4 * 3600;
-/** Pending requests that one user may have. */
+/** How many pending requests one user may have. */
 const mostPending = 20;
-/** Break-glass access notifies admins who signed in within so many days. */
+/** Break-glass access notifies the admins who signed in within this number of days. */
 const adminDays = 30;
 const mostApprovers = 100;
 
 export type RequestRow = typeof accessRequest.$inferSelect;
 export type RequestState = RequestRow["state"];
-/** With the slug of its role. */
+/** A request with the slug of its role. */
 export type AccessRequest = RequestRow & { role: string };
 
 export interface NewRequest {
   role: string;
-  /** Its name, as in `INC-7`. */
+  /** The incident's name, as in `INC-7`. */
   incident?: string;
   reason: string;
-  /** Seconds; the role's default unless given. */
+  /** In seconds. Defaults to the role's default duration. */
   duration?: number;
   breakGlass: boolean;
 }
@@ -45,20 +45,20 @@ export const viewOf = ({ request, role }: { request: RequestRow; role: string })
   role,
 });
 
-/** The database's time, by which all access expires. */
+/** The database's time. Access expires by this clock. */
 export async function databaseNow(db: Database | Transaction): Promise<Date> {
   const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
   return new Date(row!.at);
 }
 
 /**
- * Requests a role. The request is approved at once if the role needs no approval, or with break-glass, which notifies every
- * approver.
+ * Requests a role. The request is approved immediately if the role needs no approval, and also with break-glass, which
+ * notifies every approver.
  *
  * @throws NotFound for a role that the actor may not request
  * @throws InvalidInput
  * @throws Conflict
- * @throws Forbidden when the role has no break-glass access
+ * @throws Forbidden when the role does not allow break-glass access
  */
 export async function requestAccess(
   context: PluginContext,
@@ -71,7 +71,7 @@ export async function requestAccess(
     const duration = durationOf(role, wanted.duration);
     const { breakGlass } = wanted;
     if (breakGlass && !role.breakGlass)
-      throw new Forbidden(`${role.slug} has no break-glass access: ask for approval`);
+      throw new Forbidden(`${role.slug} does not allow break-glass access: request it without break-glass`);
     const incident = await incidentFor(tx, actor, role, wanted.incident);
     if (breakGlass && incident.incidentId === null)
       throw new InvalidInput("incident", "Break-glass access requires an incident");
@@ -91,7 +91,7 @@ export async function requestAccess(
       })
       .returning();
     const request = { ...made!, role: role.slug };
-    const how = breakGlass ? "broke the glass for" : "requested";
+    const how = breakGlass ? "used break-glass access to" : "requested";
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
       action: "access.requested",
@@ -103,13 +103,13 @@ export async function requestAccess(
   });
 }
 
-/** The part of a log entry that all changes of a request share. */
+/** The fields of a log entry that all changes of a request share. */
 export const changeOf = (request: AccessRequest, actor: string, at: Date) => ({
   ...{ at, actor, incidentId: request.incidentId, subject: `request/${request.id}` },
   data: { request_id: request.id, role: request.role },
 });
 
-/** Shortens a reason for the timeline. */
+/** The first line of a reason, shortened for the timeline. */
 function firstLine(text: string): string {
   const [line = ""] = text.trim().split(/\s*[\n\r\u2028\u2029]/);
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
@@ -138,7 +138,7 @@ export async function incidentFor(
   return { incidentId: null, incidentName: null, asParticipant: false };
 }
 
-/** Whether the actor may decide on a request, ignoring that nobody decides on their own. */
+/** Whether the actor may decide on a request. Does not exclude the actor's own requests. */
 export function mayDecide(actor: Actor): SQL {
   if (actor.admin) return sql`true`;
   const byCommander = sql`(select approval from ${accessRole} where id = ${accessRequest.roleId}) = 'commander'`;
@@ -190,7 +190,7 @@ export async function getRequest(
   return viewOf(found);
 }
 
-/** Notifies everybody who could have decided: the incident's commander, and admins who signed in recently. */
+/** Notifies everyone who could have decided: the incident's commander and the admins who signed in recently. */
 async function notifyApprovers(
   tx: Transaction,
   context: PluginContext,
@@ -204,7 +204,7 @@ async function notifyApprovers(
     .from(token)
     .where(and(arrayContains(token.groups, [config.adminGroup]), gt(token.issuedAt, since)))
     .limit(mostApprovers);
-  // An admin who has not done anything in an incident yet has no individual.
+  // Admins who never took part in an incident have no individual yet.
   const emails = admins.map(({ user }) => user);
   const known = await individualsOf(tx, emails, request.createdAt);
   const people = await tx
@@ -219,7 +219,7 @@ async function notifyApprovers(
         ),
       ),
     );
-  const text = `${request.userName} took ${request.role} for ${inWords(request.duration)} without approval: ${request.reason}\n\nReview it: svc access review ${request.id}`;
+  const text = `${request.userName} used break-glass access to ${request.role} for ${inWords(request.duration)}: ${request.reason}\n\nReview it: svc access review ${request.id}`;
   await deliver(
     tx,
     context,

@@ -12,7 +12,7 @@ export type LeaseAttempt = "done" | "waiting" | "again" | "given back" | "stale"
 /**
  * Revokes a claimed lease at its target and records the outcome.
  *
- * @returns `waiting` when the credential does not exist but a call that timed out may still create it
+ * @returns `waiting` when the target has no such credential, but a call that timed out may still create it
  */
 export async function attemptRevocation(
   context: LeaseContext,
@@ -28,7 +28,7 @@ export async function attemptRevocation(
     {
       finish: async () => {
         const at = clock.now();
-        // The call that issues it may still be running: revoke once more when it no longer can be.
+        // The call that issues it may still be running. Revoke again once it cannot be.
         const quiet = after(claim.createdAt, 2 * (config.pluginTimeout + marginSeconds));
         if (claim.endReason === "interrupted" && at < quiet) {
           const seconds = (quiet.getTime() - at.getTime()) / 1000;
@@ -43,7 +43,7 @@ export async function attemptRevocation(
             ...changeOf(lease, "system", at),
             action: failed ? "access.failed" : "access.revoked",
             description: failed
-              ? `${claim.userName} did not get ${role!.slug}`
+              ? `${claim.userName} did not receive ${role!.slug}`
               : `${claim.userName} no longer has ${role!.slug}`,
           });
         });
@@ -76,7 +76,8 @@ async function revokeAtTarget(
   signal?: AbortSignal,
 ): Promise<void> {
   const plugin = context.plugins.find("credential", role.pluginSlug);
-  if (!plugin) throw new Unavailable(`The plugin ${role.pluginSlug} is not enabled (SVC_PLUGIN_CREDENTIAL)`);
+  if (!plugin)
+    throw new Unavailable(`The plugin ${role.pluginSlug} is not enabled: add it to SVC_PLUGIN_CREDENTIAL`);
   const outcome = await callForRole(
     context,
     { role, plugin },

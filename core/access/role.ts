@@ -17,10 +17,10 @@ import type { PluginContext } from "../plugin/context.ts";
 import { mask } from "../plugin/mask.ts";
 import type { MethodAnswer, MethodInput, MethodName, RoleFacts } from "../plugin/methods.ts";
 
-// An access role says what can be requested, by whom and for how long. Its secrets (the password of a broker account) are
-// sealed in the database, and only its plugin is given them.
+// An access role defines what can be requested, by whom and for how long. Its secrets (such as the password of a broker
+// account) are sealed in the database and passed only to its plugin.
 
-/** A week: what people need for longer is no temporary access. */
+/** A week. Access needed for longer is not temporary. */
 export const longestSeconds = 7 * 24 * 3600;
 const slugPattern = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 export const longestSlug = 60;
@@ -32,7 +32,7 @@ export interface RoleFields {
   slug: string;
   description: string;
   plugin: string;
-  /** What the plugin's `roleSchema` asks for. A secret that is left out stays as it is. */
+  /** The settings that the plugin's `roleSchema` defines. An omitted secret keeps its value. */
   settings: Settings;
   groups: string[];
   defaultDuration: number;
@@ -45,7 +45,7 @@ export interface RoleFields {
 
 export type RoleRow = typeof accessRole.$inferSelect;
 
-/** What may be shown of a role. Its settings name hosts and accounts: only admins see them. */
+/** A role without its secrets. Its settings name hosts and accounts, so only admins see them. */
 export type Role = Omit<RoleRow, "secrets" | "settings"> & { settings: Settings | null };
 
 const { secrets: _, settings, ...columns } = getTableColumns(accessRole);
@@ -61,7 +61,7 @@ const roles: List<"slug"> = {
   defaultSort: "slug",
 };
 
-/** The roles of which `actor` may know: admins of all, others of those that they may request. */
+/** Matches the enabled roles that one of the actor's groups may request. */
 export function mayRequest({ groups }: Pick<Actor, "groups">): SQL {
   const theirs = arrayOverlaps(accessRole.groups, ["*", ...groups]);
   return and(theirs, isNull(accessRole.disabledAt))!;
@@ -69,7 +69,7 @@ export function mayRequest({ groups }: Pick<Actor, "groups">): SQL {
 
 const mayKnowRole = (actor: Actor): SQL => (actor.admin ? sql`true` : mayRequest(actor));
 
-/** One page of the roles that the actor may request; for admins, of all. @throws InvalidInput */
+/** One page of the roles that the actor may request, or of all roles for admins. @throws InvalidInput */
 export async function listRoles(
   { db }: Pick<Context, "db">,
   actor: Actor,
@@ -85,7 +85,7 @@ export async function listRoles(
   return page.finish(rows);
 }
 
-/** @throws NotFound also for a role that the actor may not know of */
+/** @throws NotFound also for a role that the actor may not see */
 export async function getRole({ db }: Pick<Context, "db">, actor: Actor, slug: string): Promise<Role> {
   const [role] = await db
     .select(columnsFor(actor))
@@ -96,15 +96,15 @@ export async function getRole({ db }: Pick<Context, "db">, actor: Actor, slug: s
 }
 
 export function noSuchRole(): NotFound {
-  return new NotFound("There is no such access role for you: svc access list shows those that there are");
+  return new NotFound("No such access role, or you may not request it: svc access list shows your roles");
 }
 
 /**
- * Creates a role. Only admins do.
+ * Creates a role. Only for admins.
  *
  * @throws Forbidden
  * @throws InvalidInput
- * @throws Conflict when there is one of this slug
+ * @throws Conflict when the slug is taken
  */
 export async function createRole(context: PluginContext, actor: Actor, fields: RoleFields): Promise<Role> {
   assertAdmin(actor);
@@ -119,7 +119,7 @@ export async function createRole(context: PluginContext, actor: Actor, fields: R
   });
 }
 
-/** Inserts a role that needs no checks: those of the trial. @throws Conflict when there is one of this slug */
+/** Inserts a role without validating it, for the trial's fixed roles. @throws Conflict when the slug is taken */
 export async function insertRole(
   tx: Transaction,
   context: { config: Pick<Context["config"], "keySecret"> },
@@ -127,18 +127,18 @@ export async function insertRole(
   secrets: Settings,
 ): Promise<void> {
   const insert = tx.insert(accessRole).values(values).returning({ id: accessRole.id });
-  const taken = { access_role_slug_idx: `There is an access role ${values.slug} already` };
+  const taken = { access_role_slug_idx: `The access role ${values.slug} already exists` };
   const [made] = await unlessTaken(taken, insert);
   await keepSecrets(tx, context, made!.id, secrets);
 }
 
 /**
- * Replaces a role. Its leases go on, unless it is disabled.
+ * Replaces a role. Its leases stay active unless this disables the role.
  *
  * @throws Forbidden
- * @throws InvalidInput also for another slug or plugin: leases of it may be alive
+ * @throws InvalidInput also for a different slug or plugin, because leases may depend on them
  * @throws NotFound
- * @throws Conflict when it is no longer at `version`
+ * @throws Conflict when the role is no longer at `version`
  */
 export async function updateRole(
   context: PluginContext,
@@ -151,11 +151,14 @@ export async function updateRole(
   return db.transaction(async (tx) => {
     const [now] = await tx.select().from(accessRole).where(eq(accessRole.slug, slug)).for("update");
     if (!now) throw noSuchRole();
-    if (fields.slug !== slug) throw new InvalidInput("slug", "A role keeps its slug: create another one");
+    if (fields.slug !== slug)
+      throw new InvalidInput("slug", "The slug of a role cannot change: create a new role");
     if (fields.plugin !== now.pluginSlug)
-      throw new InvalidInput("plugin", "A role keeps its plugin: create another one");
+      throw new InvalidInput("plugin", "The plugin of a role cannot change: create a new role");
     if (now.version !== version)
-      throw new Conflict(`Somebody changed this access role: it is at version ${now.version} now`);
+      throw new Conflict(
+        `This access role has changed since you read it: it is now at version ${now.version}`,
+      );
     const parsed = parseRole(context, fields, openSecrets(context, now));
     await tx
       .update(accessRole)
@@ -173,8 +176,8 @@ export async function updateRole(
 }
 
 /**
- * Deletes a role of which nothing was ever issued or requested. One that is in use is disabled instead, which ends its
- * leases: without its settings nobody could.
+ * Deletes a role that was never requested or issued. Any other role can only be disabled, which ends its leases: revoking
+ * them needs its settings.
  *
  * @throws Forbidden
  * @throws NotFound
@@ -188,7 +191,7 @@ export async function removeRole({ db, clock }: Context, actor: Actor, slug: str
       and(isNull(accessLease.finishedAt), eq(accessLease.roleId, idOfRole(slug))),
     );
     if (alive > 0)
-      throw new Conflict(`${alive} of its leases are not over: disable it, which ends them, and try again`);
+      throw new Conflict(`This access role still has leases (${alive}): disable it, which ends them`);
     const [removed] = await unlessReferredTo(
       "This access role",
       tx.delete(accessRole).where(eq(accessRole.slug, slug)).returning({ id: accessRole.id }),
@@ -211,18 +214,20 @@ async function auditRole(
 }
 
 function assertAdmin({ admin }: Actor): void {
-  if (!admin) throw new Forbidden("Only an admin changes access roles");
+  if (!admin) throw new Forbidden("Only admins can change access roles");
 }
 
 /** The plugin that serves a role. @throws Conflict while it is not enabled */
 export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin<"credential"> {
   const plugin = plugins.find("credential", slug);
   if (!plugin)
-    throw new Conflict(`The plugin ${slug} is not enabled: an operator adds it to SVC_PLUGIN_CREDENTIAL`);
+    throw new Conflict(
+      `The plugin ${slug} is not enabled: ask an operator to add it to SVC_PLUGIN_CREDENTIAL`,
+    );
   return plugin;
 }
 
-/** Calls the plugin of a role. The role's secrets are masked in every text of the outcome, like the plugin's own. */
+/** Calls the plugin of a role. Masks the secrets of the role and of the plugin in every text of the outcome. */
 export async function callForRole<M extends MethodName<"credential">>(
   context: PluginContext,
   { role, plugin }: { role: RoleRow; plugin: ActivePlugin<"credential"> },
@@ -237,7 +242,7 @@ export async function callForRole<M extends MethodName<"credential">>(
   const masking = { ...plugin, secrets: [...plugin.secrets, ...values] };
   const given = { ...input, role: facts } as unknown as MethodInput<"credential", M>;
   const outcome = await callPlugin(masking, method, given, options);
-  // Problems often quote what a library said. Otherwise only `issue` answers with texts, which are new secrets.
+  // Problems often quote the error of a library. The only other texts are those of `issue`, which are new secrets.
   return outcome.ok && method === "check" ? maskedStrings(outcome, masking.secrets) : outcome;
 }
 
@@ -248,33 +253,33 @@ function maskedStrings<T>(value: T, secrets: readonly string[]): T {
 }
 
 /**
- * Identifies this installation at its targets. Derived from SVC_KEY_SECRET, so that it survives the restore of a backup,
- * and a copy of the database under another secret is another installation.
+ * Identifies this installation at its targets. It is derived from SVC_KEY_SECRET, so it survives the restore of a backup,
+ * while a copy of the database with a different secret counts as another installation.
  */
 function installationId(keySecret = ""): string {
   return Buffer.from(hkdfSync("sha256", keySecret, "svc", "installation", 6)).toString("hex");
 }
 
-/** Values, and secrets apart. `kept` are secrets that may be left out. */
+/** Validates the fields and separates settings from secrets. `kept` holds the stored secrets, for those left out. */
 function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
   const { slug, groups, defaultDuration, maxDuration } = fields;
   if (slug.length > longestSlug || !slugPattern.test(slug))
     throw new InvalidInput(
       "slug",
-      `The slug is of lower-case letters, digits and hyphens, up to ${longestSlug}`,
+      `The slug must be 1 to ${longestSlug} lower-case letters and digits, with single hyphens between them`,
     );
   for (const [field, seconds] of Object.entries({
     default_duration: defaultDuration,
     max_duration: maxDuration,
   }))
     if (!Number.isInteger(seconds) || seconds < 60 || seconds > longestSeconds)
-      throw new InvalidInput(field, `The field ${field} is a number of seconds from 60 to ${longestSeconds}`);
+      throw new InvalidInput(field, `The field ${field} must be from 60 to ${longestSeconds} seconds`);
   if (defaultDuration > maxDuration)
-    throw new InvalidInput("default_duration", "The default duration is longer than the longest");
+    throw new InvalidInput("default_duration", "The default duration exceeds max_duration");
   if (fields.breakGlass && fields.approval === "none")
-    throw new InvalidInput("break_glass", "Without approval, there is nothing to break");
+    throw new InvalidInput("break_glass", "Break-glass access requires an approval other than none");
   if (fields.approval === "commander" && !fields.incidentRequired)
-    throw new InvalidInput("incident_required", "A commander approves for an incident: require one");
+    throw new InvalidInput("incident_required", "Approval by the commander requires incident_required");
   for (const group of groups) parseText("groups", group, 200);
   const plugin = pluginOf(context, fields.plugin);
   const values: Settings = {};
@@ -289,12 +294,11 @@ function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
       throw new InvalidInput(field, `The field ${field} is missing: ${about}`);
     }
     if (typeof value === "string") parseText(field, value, 20_000);
-    if (!Value.Check(schema, value))
-      throw new InvalidInput(field, `The field ${field} is not of the right kind: ${about}`);
+    if (!Value.Check(schema, value)) throw new InvalidInput(field, `The field ${field} is invalid: ${about}`);
     (secret ? secrets : values)[key] = value;
   }
   for (const key of wanted.keys())
-    throw new InvalidInput("settings", `The plugin ${plugin.slug} has no setting ${key.slice(0, 60)}`);
+    throw new InvalidInput("settings", `The plugin ${plugin.slug} has no setting named ${key.slice(0, 60)}`);
   return {
     values: {
       ...{ slug, description: parseText("description", fields.description, 500), pluginSlug: plugin.slug },
@@ -310,7 +314,7 @@ const sealOf = (secret: string, id: number) => ({
   ...{ secret, purpose: "access role", name: String(id) },
 });
 
-/** In a statement of its own: they are sealed under the id of the row. */
+/** Updates the row after its insert, because the seal includes the row's id. */
 async function keepSecrets(
   tx: Transaction,
   { config }: { config: Pick<Context["config"], "keySecret"> },
@@ -319,7 +323,7 @@ async function keepSecrets(
 ): Promise<void> {
   const any = Object.keys(secrets).length > 0;
   if (any && !config.keySecret)
-    throw new ConfigurationError(["SVC_KEY_SECRET: needed to keep the secrets of access roles"]);
+    throw new ConfigurationError(["SVC_KEY_SECRET: required to store the secrets of access roles"]);
   const sealed = any ? seal(JSON.stringify(secrets), sealOf(config.keySecret!, id)) : null;
   await tx.update(accessRole).set({ secrets: sealed }).where(eq(accessRole.id, id));
 }
@@ -332,14 +336,14 @@ function openSecrets({ config }: Pick<Context, "config">, { id, slug, secrets }:
   } catch (cause) {
     throw new ConfigurationError(
       [
-        `SVC_KEY_SECRET does not open the secrets of access role ${slug}: every server and worker needs the same one`,
+        `SVC_KEY_SECRET cannot decrypt the secrets of access role ${slug}: use the same value on every server and worker`,
       ],
       { cause },
     );
   }
 }
 
-/** The row of a role, held until the transaction ends. @throws NotFound unless the actor may request it */
+/** Reads a role and locks it until the transaction ends. @throws NotFound unless the actor may request it */
 export async function requestableRole(
   db: Database | Transaction,
   actor: Actor,

@@ -14,13 +14,13 @@ afterAll(() => server[Symbol.asyncDispose]());
 const admin = { user: "root@example.com", admin: true, groups: ["admin"] } as unknown as Actor;
 const times = <T>(count: number, work: () => Promise<T>) => Promise.all(Array.from({ length: count }, work));
 
-test("callers that need the first key at the same time create one", async () => {
+test("concurrent first uses of an authority create one key", async () => {
   const signing = await times(10, () => signingAuthority(server, "ssh", "first"));
   expect(new Set(signing.map(({ id }) => id)).size).toBe(1);
   expect(await server.db.$count(authorityKey, sql`name = 'first'`)).toBe(1);
 });
 
-test("of several rotations at once, one succeeds", async () => {
+test("one of several concurrent rotations succeeds", async () => {
   await signingAuthority(server, "ssh", "busy");
   const outcomes = await times(5, () =>
     rotateAuthority(server, admin, { kind: "ssh", name: "busy", revoke: false }).then(
@@ -32,7 +32,7 @@ test("of several rotations at once, one succeeds", async () => {
   expect(await trustedKeys(server, "ssh", "busy")).toHaveLength(2);
 });
 
-test("the first key of an authority that is created by rotation signs at once", async () => {
+test("a first key created by rotation signs immediately", async () => {
   const key = await rotateAuthority(server, admin, { kind: "ssh", name: "planned", revoke: false });
   expect((await signingAuthority(server, "ssh", "planned")).id).toBe(key.id);
 });
@@ -42,7 +42,7 @@ test.each(["", "Upper", "a b", "a/b", "..", "-a", "a".repeat(61)])("the name %p 
   await expect(rotated).rejects.toMatchObject({ code: "invalid_input", field: "name" });
 });
 
-test("without SVC_KEY_SECRET no key is created, and another one opens none", async () => {
+test("keys need SVC_KEY_SECRET, and a different secret cannot decrypt them", async () => {
   const { db, config } = server;
   const unset = { ...config, keySecret: "" };
   expect(signingAuthority({ db, config: unset }, "ssh", "unsealed")).rejects.toThrow("SVC_KEY_SECRET");
@@ -50,11 +50,11 @@ test("without SVC_KEY_SECRET no key is created, and another one opens none", asy
   await signingAuthority(server, "ssh", "sealed");
   const keySecret = "another-secret-of-more-than-thirty-two-characters";
   expect(signingAuthority({ db, config: { ...config, keySecret } }, "ssh", "sealed")).rejects.toThrow(
-    "does not open the key of authority ssh/sealed",
+    "cannot decrypt the key of authority ssh/sealed",
   );
 });
 
-test("an authority's row does not open with the private key of another authority", async () => {
+test("the private key of one authority cannot be decrypted in another's row", async () => {
   await signingAuthority(server, "ssh", "one");
   await signingAuthority(server, "ssh", "two");
   await server.db.execute(sql`update authority_key set private_key = (

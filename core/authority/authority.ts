@@ -10,12 +10,11 @@ import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 
-// Terminology. An authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
-// overlap. The next key is trusted as soon as it exists, so that servers have fetched it before it signs. The previous key
-// stays trusted until its last certificate expires. A key that may have leaked is revoked instead, and with it everything
-// that it has signed.
+// Terminology: an authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
+// overlap. The next key is trusted as soon as it exists, so servers fetch it before it signs. The previous key stays
+// trusted until its last certificate expires. A key that may have leaked is revoked instead, with everything it signed.
 //
-// The first key is created when it is first needed. Times come from the database, like those of leases.
+// The first key is created on first use. Times come from the database, like those of leases.
 
 export type AuthorityKind = (typeof authorityKinds)[number];
 export type AuthorityKeyRow = typeof authorityKey.$inferSelect;
@@ -32,11 +31,11 @@ export interface SigningAuthority {
 
 export const authorityNamePattern = "^[a-z0-9]+(-[a-z0-9]+)*$";
 export const longestAuthorityName = 60;
-/** The X.509 authority whose certificates stand for users of this service. No access role may sign with it. */
+/** The X.509 authority whose certificates authenticate users of this service. Access roles may not use it. */
 export const clientAuthority = "client";
 /** Servers must fetch the trusted keys at least this often. */
 export const overlapSeconds = 24 * 3600;
-/** The longest lease, with some room. */
+/** The longest lease, with a margin. */
 const longestCertificateSeconds = 7 * 24 * 3600 + 3600;
 
 type KeyContext = Pick<Context, "db" | "config">;
@@ -54,7 +53,7 @@ const { privateKey: _, ...columns } = {
 const of = (kind: AuthorityKind, name: string): SQL =>
   and(eq(authorityKey.kind, kind), eq(authorityKey.name, name))!;
 
-/** Returns the key that signs for an authority now, and creates the first one. @throws ConfigurationError */
+/** Returns the current signing key of an authority. Creates the first one. @throws ConfigurationError */
 export async function signingAuthority(
   context: KeyContext,
   kind: AuthorityKind,
@@ -94,13 +93,13 @@ async function createFirst(context: KeyContext, kind: AuthorityKind, name: strin
 const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
 
-/** The database's time, by which leases expire. */
+/** The database's time. Leases expire by this clock. */
 export async function databaseNow(db: Database | Transaction): Promise<Date> {
   const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
   return new Date(row!.at);
 }
 
-/** The keys trusted now, oldest first. An authority that has never signed has none. */
+/** The currently trusted keys, oldest first. Empty if the authority has never signed. */
 export async function trustedKeys(
   { db }: Pick<Context, "db">,
   kind: AuthorityKind,
@@ -114,7 +113,7 @@ function trusted(kind: AuthorityKind, name: string): SQL {
   return and(of(kind, name), isNull(authorityKey.revokedAt), good)!;
 }
 
-/** The keys trusted now, with their private halves: a retired key still signs its revocation list. */
+/** The currently trusted keys with their private halves: a retired key still signs its revocation list. */
 export async function trustedAuthorities(
   context: KeyContext,
   kind: AuthorityKind,
@@ -128,7 +127,7 @@ export async function trustedAuthorities(
   return rows.map((row) => ({ id: row.id, public: row.public, privateKey: openKey(context, row) }));
 }
 
-/** All keys an authority has ever had, oldest first. */
+/** All past and present keys of an authority, oldest first. */
 export async function allKeys(
   { db }: Pick<Context, "db">,
   kind: AuthorityKind,
@@ -169,7 +168,7 @@ export async function getAuthorityKey(
 ): Promise<AuthorityKey> {
   assertAdmin(actor);
   const [row] = await db.select(columns).from(authorityKey).where(eq(authorityKey.id, id));
-  if (!row) throw new NotFound("There is no such authority key");
+  if (!row) throw new NotFound("No such authority key");
   return row;
 }
 
@@ -190,7 +189,7 @@ export async function rotateAuthority(
 ): Promise<AuthorityKey> {
   assertAdmin(actor);
   if (name.length > longestAuthorityName || !new RegExp(authorityNamePattern).test(name))
-    throw new InvalidInput("name", "The name is of lower-case letters, digits and hyphens");
+    throw new InvalidInput("name", "The name must consist of lower-case letters, digits and hyphens");
   return context.db.transaction(async (tx) => {
     await lock(tx, kind, name);
     const at = await databaseNow(tx);
@@ -220,7 +219,7 @@ export async function rotateAuthority(
 }
 
 function assertAdmin({ admin }: Actor): void {
-  if (!admin) throw new Forbidden("Only an admin manages authorities");
+  if (!admin) throw new Forbidden("Only admins can manage authorities");
 }
 
 async function insertKey(
@@ -229,7 +228,7 @@ async function insertKey(
   { kind, name, at, activeAt }: { kind: AuthorityKind; name: string; at: Date; activeAt: Date },
 ): Promise<AuthorityKeyRow> {
   if (!config.keySecret)
-    throw new ConfigurationError(["SVC_KEY_SECRET: needed to keep the keys of certificate authorities"]);
+    throw new ConfigurationError(["SVC_KEY_SECRET: required to store the keys of certificate authorities"]);
   const made = await makers[kind]({ name, at, domain: config.domain?.toLowerCase() });
   const privateKey = seal(made.privateKey.export({ type: "pkcs8", format: "pem" }) as string, {
     ...sealOf(config.keySecret, { kind, name, public: made.public }),
@@ -253,13 +252,13 @@ const makers: Record<AuthorityKind, (of: NewKey) => Promise<{ public: string; pr
     return { public: `ssh-ed25519 ${sshEd25519Blob(publicKey).toString("base64")} svc-${name}`, privateKey };
   },
   x509: async ({ name, at, domain }) => {
-    // The library is slow to load, and few processes need it.
+    // Loaded on demand: the library is slow to load, and few processes need it.
     const { createX509Authority } = await import("../../platform/x509/certificate.ts");
     return createX509Authority(name, at, domain);
   },
 };
 
-/** Bound to the public half, so that the private key of one row does not open in another. */
+/** The seal includes the public half, so the private key of one row cannot be decrypted in another. */
 const sealOf = (secret: string, row: { kind: AuthorityKind; name: string; public: string }) => ({
   ...{ secret, purpose: "authority key", name: `${row.kind}/${row.name}/${row.public}` },
 });
@@ -270,7 +269,7 @@ function openKey({ config }: Pick<Context, "config">, row: AuthorityKeyRow): Key
   } catch (cause) {
     const which = `${row.kind}/${row.name}`;
     throw new ConfigurationError(
-      [`SVC_KEY_SECRET does not open the key of authority ${which}: every server needs the same one`],
+      [`SVC_KEY_SECRET cannot decrypt the key of authority ${which}: use the same value on every server`],
       { cause },
     );
   }

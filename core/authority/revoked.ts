@@ -27,7 +27,7 @@ export async function revokedCertificates({ db }: Pick<Context, "db">): Promise<
     .where(
       and(
         like(accessLease.handle, `${prefix}%`),
-        // Not clock_timestamp(): it is volatile, so PostgreSQL would read every lease instead of the index.
+        // clock_timestamp() is volatile, so PostgreSQL would read every lease instead of using the index.
         gt(accessLease.expiresAt, sql`statement_timestamp()`),
         inArray(accessLease.state, ["Revoking", "Revoked", "Failed"]),
       ),

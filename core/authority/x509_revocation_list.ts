@@ -4,26 +4,26 @@ import type { Context } from "../context.ts";
 import { databaseNow, trustedAuthorities } from "./authority.ts";
 import { revokedCertificates, revokedClientCertificates } from "./revoked.ts";
 
-/** The clocks of servers may be behind. */
+/** Allows for servers whose clocks are slow. */
 const backdatedSeconds = 300;
-/** A server without a newer list refuses every certificate after this time. */
+/** After this time, a server without a newer list refuses every certificate. */
 const validSeconds = 48 * 3600;
-/** A list is signed again at least this often, even if nothing else was revoked. */
+/** Lists are signed again at least this often, even without new revocations. */
 const renewedSeconds = 6 * 3600;
 
 export interface X509RevocationLists {
-  /** DER, by the id of the key. */
+  /** In DER, by the id of the key. */
   lists: ReadonlyMap<number, Buffer>;
-  /** All lists. */
+  /** All lists in PEM. */
   pem: string;
-  /** Changes when something else is revoked, or when the lists are due to be signed again. */
+  /** Changes when a revocation is added, or when the lists are due to be signed again. */
   digest: string;
 }
 
 /**
  * Builds the revocation lists of an X.509 authority, one for each trusted key. Returns undefined if it has no key.
  *
- * @throws ConfigurationError if SVC_KEY_SECRET does not open the keys
+ * @throws ConfigurationError if SVC_KEY_SECRET cannot decrypt the keys
  */
 export async function x509RevocationLists(
   context: Pick<Context, "db" | "config">,

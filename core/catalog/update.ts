@@ -43,7 +43,7 @@ export async function updateRecord<T extends CatalogTable, C extends Columns, F 
     if (!updated) {
       const now = await getRecord({ db: tx }, actor, resource, id);
       if (now.version === version && resource.whyNot) throw resource.whyNot(now);
-      throw new Conflict(`Somebody changed this ${one}: it is at version ${now.version} now`);
+      throw new Conflict(`This ${one} has changed since you read it: it is now at version ${now.version}`);
     }
     await resource.keep?.(tx, id, fields);
     return getRecord({ db: tx }, actor, resource, id);

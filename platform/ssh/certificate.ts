@@ -2,9 +2,9 @@ import { type KeyObject, randomBytes, sign } from "node:crypto";
 import type { SshPublicKey } from "./public_key.ts";
 import { sshString, sshUint32, sshUint64 } from "./wire.ts";
 
-// User certificates as OpenSSH's PROTOCOL.certkeys describes them, signed with Ed25519.
+// OpenSSH user certificates (PROTOCOL.certkeys), signed with Ed25519.
 
-/** The extensions OpenSSH knows. A certificate without any can only run commands. */
+/** The extensions that OpenSSH supports. A certificate without extensions can only run commands. */
 export const sshExtensions = [
   ...(["permit-X11-forwarding", "permit-agent-forwarding", "permit-port-forwarding"] as const),
   ...(["permit-pty", "permit-user-rc", "no-touch-required"] as const),

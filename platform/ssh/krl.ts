@@ -1,7 +1,7 @@
 import { sshString, sshUint32, sshUint64 } from "./wire.ts";
 
-// Key revocation lists as OpenSSH's PROTOCOL.krl describes them. They are unsigned, because OpenSSH does not
-// verify signatures of KRLs. Hosts fetch them over HTTPS.
+// OpenSSH key revocation lists (PROTOCOL.krl). They are unsigned, because OpenSSH does not verify the signatures of KRLs.
+// Hosts fetch them over HTTPS.
 
 /** `SSHKRL`, a line feed and a NUL. */
 const magic = 0x5353_484b_524c_0a00n;
@@ -16,7 +16,7 @@ export interface RevokedSerials {
   serials: readonly number[];
 }
 
-/** `version` and `at` are informational. `keys` are revoked with everything they have signed. */
+/** `version` and `at` are informational. `keys` are revoked with everything they signed. */
 export function encodeKrl({
   version,
   at,

@@ -2,9 +2,9 @@ import { createHash, createPublicKey, type KeyObject } from "node:crypto";
 import { InvalidInput } from "../errors.ts";
 import { SshReader, sshMpint, sshString } from "./wire.ts";
 
-// Public keys as OpenSSH writes them (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4).
+// Public keys in OpenSSH's format (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4).
 
-/** A client's public key. `fields` follow the type in the encoding of keys and certificates. */
+/** A client's public key. `fields` is the part after the type in the encoding of keys and certificates. */
 export interface SshPublicKey {
   type: string;
   fields: Uint8Array;
@@ -38,7 +38,7 @@ export function parseSshPublicKey(line: string): SshPublicKey {
     if (reader.text() !== type) throw refused("it names two different types");
     fields = readFields(type, reader);
   } catch (error) {
-    if (error instanceof RangeError) throw refused("it is cut off");
+    if (error instanceof RangeError) throw refused("it is truncated");
     throw error;
   }
   // Refuses trailing bytes and numbers with leading zeros.
@@ -63,11 +63,11 @@ function readFields(type: string, reader: SshReader): Buffer {
     if (bits > longestRsaBits) throw refused(`an RSA key must have at most ${longestRsaBits} bits`);
     const e = exponent.length <= longestExponent ? Number(`0x0${Buffer.from(exponent).toString("hex")}`) : 0;
     if (e < 65_537 || e % 2 === 0 || modulus.at(-1)! % 2 === 0)
-      throw refused("its RSA exponent or modulus is not acceptable");
+      throw refused("its RSA exponent or modulus is invalid");
     return Buffer.concat([sshMpint(exponent), sshMpint(modulus)]);
   }
   const known = curves[type];
-  if (!known) throw refused(`it is of the type ${type}: use ssh-ed25519, ecdsa-sha2-* or ssh-rsa`);
+  if (!known) throw refused(`its type is ${type}: use ssh-ed25519, ecdsa-sha2-* or ssh-rsa`);
   const [curve, point] = [reader.text(), reader.string()];
   if (
     curve !== known.curve ||
@@ -93,7 +93,7 @@ function isOnCurve({ crv, bytes }: { crv: string; bytes: number }, point: Uint8A
   }
 }
 
-const refused = (why: string) => new InvalidInput("public_key", `The public key is refused: ${why}`);
+const refused = (why: string) => new InvalidInput("public_key", `Invalid public key: ${why}`);
 
 /** The wire encoding of an Ed25519 key. */
 export function sshEd25519Blob(key: KeyObject): Buffer {
@@ -101,7 +101,7 @@ export function sshEd25519Blob(key: KeyObject): Buffer {
   return Buffer.concat([sshString("ssh-ed25519"), sshString(raw)]);
 }
 
-/** As `ssh-keygen -l` prints it. */
+/** Formats a fingerprint like `ssh-keygen -l`. */
 export function sshFingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(blob).digest("base64").replace(/=+$/, "")}`;
 }

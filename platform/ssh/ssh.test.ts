@@ -55,7 +55,7 @@ describe("a certificate", () => {
     ["ecdsa 384", ["-t", "ecdsa", "-b", "384"]],
     ["ecdsa 521", ["-t", "ecdsa", "-b", "521"]],
     ["rsa 3072", ["-t", "rsa", "-b", "3072"]],
-  ])("for a key of type %s is valid and complete, as ssh-keygen shows", async (_, args) => {
+  ])("for a key of type %s has every field in the output of ssh-keygen", async (_, args) => {
     const { line } = await newKey(...args);
     const signer = newSigner();
     const path = await write(
@@ -84,7 +84,7 @@ describe("a certificate", () => {
     ]);
   });
 
-  test("equals the one ssh-keygen makes, except for the nonce and the signature", async () => {
+  test("equals a certificate by ssh-keygen, except for the nonce and the signature", async () => {
     const ca = await newKey("-t", "ed25519");
     const { line, path } = await newKey("-t", "ed25519");
     const validity = "20260102030405Z:20260102040405Z";
@@ -133,41 +133,41 @@ describe("a public key is refused", () => {
   const point = Buffer.concat([Buffer.of(4), Buffer.alloc(64, 1)]);
   const good = line("ssh-ed25519", sshString(Buffer.alloc(32, 7)));
   const refusals: [string, string, string][] = [
-    ["empty", "", "not a line"],
-    ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "not a line"],
-    ["two lines", `${good}\n${good}`, "not a line"],
-    ["options before the key", `command="x" ${good}`, "not a line"],
-    ["another type in its name", good.replace(/^ssh-ed25519/, "ssh-rsa"), "two different types"],
+    ["that is empty", "", "not a line"],
+    ["that is private", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "not a line"],
+    ["with two lines", `${good}\n${good}`, "not a line"],
+    ["with options before the key", `command="x" ${good}`, "not a line"],
+    ["whose two types differ", good.replace(/^ssh-ed25519/, "ssh-rsa"), "two different types"],
     [
-      "something after it",
+      "with trailing bytes",
       line("ssh-ed25519", sshString(Buffer.alloc(32)), sshString("x")),
       "not encoded canonically",
     ],
-    ["cut off", line("ssh-ed25519", Buffer.of(0, 0, 0, 32, 1)), "cut off"],
-    ["a length beyond all bounds", line("ssh-ed25519", Buffer.alloc(4, 0xff)), "cut off"],
-    ["31 bytes of Ed25519", line("ssh-ed25519", sshString(Buffer.alloc(31))), "32 bytes"],
-    ["RSA of 2048 bits", rsa(2048), "at least 3072 bits, and this one has 2048"],
-    ["RSA of 3064 bits", rsa(3064), "this one has 3064"],
-    ["RSA of 17000 bits", rsa(16_392), "at most 16384"],
-    ["RSA with an exponent of 3", rsa(3072, Buffer.of(3)), "not acceptable"],
+    ["truncated", line("ssh-ed25519", Buffer.of(0, 0, 0, 32, 1)), "truncated"],
+    ["with a length of 4 GB", line("ssh-ed25519", Buffer.alloc(4, 0xff)), "truncated"],
+    ["of type Ed25519 with 31 bytes", line("ssh-ed25519", sshString(Buffer.alloc(31))), "32 bytes"],
+    ["of type RSA with 2048 bits", rsa(2048), "at least 3072 bits, and this one has 2048"],
+    ["of type RSA with 3064 bits", rsa(3064), "this one has 3064"],
+    ["of type RSA with 16392 bits", rsa(16_392), "at most 16384"],
+    ["of type RSA with an exponent of 3", rsa(3072, Buffer.of(3)), "exponent or modulus is invalid"],
     [
-      "RSA with needless zeros",
+      "of type RSA with leading zeros",
       line("ssh-rsa", sshString(Buffer.of(0, 1, 0, 1)), sshMpint(Buffer.alloc(384, 0xff))),
       "not encoded canonically",
     ],
-    ["DSA", line("ssh-dss", sshMpint(Buffer.of(1))), "type ssh-dss"],
-    ["a certificate", line("ssh-ed25519-cert-v01@openssh.com", sshString("x")), "of the type"],
+    ["of type DSA", line("ssh-dss", sshMpint(Buffer.of(1))), "type is ssh-dss"],
+    ["that is a certificate", line("ssh-ed25519-cert-v01@openssh.com", sshString("x")), "its type is"],
     [
-      "a point off its curve",
+      "with a point off its curve",
       line("ecdsa-sha2-nistp256", sshString("nistp256"), sshString(point)),
       "not on the curve",
     ],
     [
-      "a curve of another type",
+      "with the curve of another type",
       line("ecdsa-sha2-nistp256", sshString("nistp384"), sshString(point)),
       "not on the curve",
     ],
-    ["base64 with needless padding", `${good}=`, "base64"],
+    ["with extra base64 padding", `${good}=`, "base64"],
   ];
   test.each(refusals)("%s", (_, text, why) => {
     expect(() => parseSshPublicKey(text)).toThrow(why);
@@ -175,7 +175,7 @@ describe("a public key is refused", () => {
 });
 
 describe("a KRL", () => {
-  test("revokes serial numbers of one signing key and no others, as ssh-keygen -Q confirms", async () => {
+  test("revokes only the given serial numbers of one signing key, according to ssh-keygen -Q", async () => {
     const { line } = await newKey("-t", "ed25519");
     const [signer, other] = [newSigner(), newSigner()];
     const serials = [70_000, 3, 4_000_000_000_000, 3];
@@ -200,7 +200,7 @@ describe("a KRL", () => {
     expect(keygen("-Q", "-l", "-f", krl)).toContain("serial: 3\n");
   });
 
-  test("revokes a signing key with everything it has signed", async () => {
+  test("revokes a signing key with everything it signed", async () => {
     const { line } = await newKey("-t", "ed25519");
     const [signer, other] = [newSigner(), newSigner()];
     const krl = encodeKrl({ version: 1, at: new Date(), revoked: [], keys: [signer.blob], comment: "" });
@@ -219,7 +219,7 @@ describe("a KRL", () => {
   });
 });
 
-test("a reader returns what was written and throws at the end", () => {
+test("SshReader reads a string and throws at the end", () => {
   const reader = new SshReader(sshString("äbc"));
   expect(reader.text()).toBe("äbc");
   expect(reader.isAtEnd).toBe(true);

@@ -48,7 +48,7 @@ function openssl(...args: string[]): string {
   return `${stdout}${stderr}`;
 }
 
-/** What `openssl verify` says, with the revocation list if there is one. */
+/** Returns the output of `openssl verify`, run with the revocation list if one is given. */
 async function verify(
   certificate: string,
   { crl, signer = authority }: { crl?: Buffer; signer?: X509Signer } = {},
@@ -81,7 +81,7 @@ const listOf = (serials: string[], { at = new Date(), next = seconds(3600), sign
     signer,
   );
 
-test("openssl verifies a certificate, and shows what it is for", async () => {
+test("openssl accepts a certificate and shows its subject and usage", async () => {
   const { certificate, serial } = await sign({ uri: "https://svc.example.com/users/alice" });
   expect(await verify(certificate)).toBe("OK");
   const text = openssl("x509", "-noout", "-text", "-in", await file(certificate));
@@ -102,7 +102,7 @@ test("openssl verifies a certificate, and shows what it is for", async () => {
   expect((await sign()).serial).not.toBe(serial);
 });
 
-test("an authority signs for TLS clients of its domain only", async () => {
+test("an authority can sign only for TLS clients of its domain", async () => {
   const text = openssl("x509", "-noout", "-text", "-in", await file(authority.public));
   for (const part of [
     "CA:TRUE, pathlen:0",
@@ -152,7 +152,7 @@ test("a certificate cannot be used for a server, or to sign others", async () =>
   expect(said).toMatch(/invalid CA certificate|unable to get/);
 });
 
-test("an expired, a future, a foreign and a changed certificate are refused", async () => {
+test("openssl refuses certificates that are expired, not yet valid, foreign or tampered with", async () => {
   expect(await verify((await sign({ notAfter: seconds(-5) })).certificate)).toContain(
     "certificate has expired",
   );
@@ -168,7 +168,7 @@ test("an expired, a future, a foreign and a changed certificate are refused", as
   expect(await verify(pem("CERTIFICATE", bytes))).toContain("signature failure");
 });
 
-test("an authority can be created in the executable, whose modules a bundler orders", async () => {
+test("an authority can be created in the bundled executable", async () => {
   const entry = await file("");
   const module = join(import.meta.dir, "certificate.ts");
   await writeFile(
@@ -185,7 +185,7 @@ test("an authority can be created in the executable, whose modules a bundler ord
 });
 
 describe("a revocation list", () => {
-  test("revokes its serials and no others", async () => {
+  test("revokes only its serial numbers", async () => {
     const [kept, revoked, after] = [await sign(), await sign(), await sign()];
     const crl = await listOf([revoked.serial, after.serial]);
     const said = await Promise.all(
@@ -201,7 +201,7 @@ describe("a revocation list", () => {
     expect(await verify((await sign()).certificate, { crl: await listOf([]) })).toBe("OK");
   });
 
-  test("of another key, or past its next update, counts for nothing", async () => {
+  test("is not accepted from another key or after its next update", async () => {
     const { certificate } = await sign();
     const other = await createX509Authority("default", new Date(), "example.com");
     expect(await verify(certificate, { crl: await listOf([], { signer: other }) })).toContain(
@@ -220,11 +220,11 @@ describe("a public key is refused", () => {
     ["of another type", spki(generateKeyPairSync("ed25519").publicKey), "P-256"],
     ["that is RSA", spki(generateKeyPairSync("rsa", { modulusLength: 3072 }).publicKey), "PEM|P-256"],
     ["that is private", newKey().privateKey.export({ type: "pkcs8", format: "pem" }) as string, "PEM"],
-    ["that is two", `${good}${good}`, "PEM"],
+    ["with two blocks", `${good}${good}`, "PEM"],
     ["that is empty", "", "PEM"],
-    ["that is cut off", good.replace(/^(-----.*\n.{40})[^-]*/, "$1\n"), "read"],
+    ["that is truncated", good.replace(/^(-----.*\n.{40})[^-]*/, "$1\n"), "read"],
     [
-      "with bytes after it",
+      "with trailing bytes",
       pem("PUBLIC KEY", Buffer.concat([parseP256PublicKey(good), Buffer.of(0)])),
       "read|canonical",
     ],

@@ -3,10 +3,10 @@ import type { JsonName } from "@peculiar/x509";
 import { after } from "../clock.ts";
 import { InvalidInput } from "../errors.ts";
 
-// X.509 certificates (RFC 5280): an authority that can only sign client certificates, and those certificates.
-// All keys are P-256, signed with ECDSA and SHA-256.
+// X.509 certificates (RFC 5280): authorities that can sign only client certificates, and those certificates. All keys are
+// P-256, and all signatures use ECDSA with SHA-256.
 
-// The library needs reflect-metadata first. In the executable, a bundler orders static imports differently.
+// The library needs reflect-metadata first. In the executable, the bundler would reorder static imports.
 await import("reflect-metadata");
 const x509 = await import("@peculiar/x509");
 
@@ -14,7 +14,7 @@ const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
 const signing = { name: "ECDSA", hash: "SHA-256" } as const;
 const authorityYears = 10;
 const daySeconds = 24 * 3600;
-/** By RFC 5280, appendix A.1. */
+/** See RFC 5280, appendix A.1. */
 const longestCommonName = 64;
 const nameConstraints = "2.5.29.30";
 
@@ -26,8 +26,8 @@ export interface X509Signer {
 }
 
 /**
- * Creates an authority that can sign certificates for TLS clients only: not for servers or other authorities and, if
- * `domain` is given, not for e-mail addresses or URIs of other domains.
+ * Creates an authority that can sign only certificates for TLS clients, not for servers or other authorities. With
+ * `domain`, it cannot sign for e-mail addresses or URIs of other domains.
  */
 export async function createX509Authority(
   name: string,
@@ -36,7 +36,7 @@ export async function createX509Authority(
 ): Promise<X509Signer> {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const serialNumber = newSerial();
-  // Each key has its own subject, so that a CRL is found for the key that signed it.
+  // Every key has a different subject, so that verifiers find the CRL of the key that signed a certificate.
   const subject: JsonName = [{ CN: [`svc ${name} ${serialNumber.slice(0, 8)}`] }];
   if (domain) subject.push({ O: [domain] });
   const [signingKey, verificationKey] = await Promise.all([
@@ -59,7 +59,7 @@ export async function createX509Authority(
 }
 
 export interface X509CertificateFacts {
-  /** SubjectPublicKeyInfo, DER. */
+  /** SubjectPublicKeyInfo in DER. */
   publicKey: Buffer;
   commonName: string;
   email: string;
@@ -70,7 +70,7 @@ export interface X509CertificateFacts {
   crlUrl: string;
 }
 
-/** Signs a client certificate. The serial number has 126 random bits and is in lower-case hexadecimal. */
+/** Signs a client certificate. Its serial number is 126 random bits in lower-case hexadecimal. */
 export async function signX509Certificate(
   facts: X509CertificateFacts,
   signer: X509Signer,
@@ -133,9 +133,9 @@ export async function signX509RevocationList(
   return Buffer.from(list.rawData);
 }
 
-/** Reads a P-256 key in PEM (SubjectPublicKeyInfo). Returns its DER. @throws InvalidInput for any other key */
+/** Parses a P-256 key in PEM (SubjectPublicKeyInfo) and returns its DER. @throws InvalidInput for any other key */
 export function parseP256PublicKey(pem: string): Buffer {
-  const refused = (why: string) => new InvalidInput("public_key", `The public key is refused: ${why}`);
+  const refused = (why: string) => new InvalidInput("public_key", `Invalid public key: ${why}`);
   const [, base64] =
     /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]{1,500})-----END PUBLIC KEY-----\s*$/.exec(pem) ?? [];
   if (base64 === undefined) throw refused("it is not in PEM (BEGIN PUBLIC KEY)");
@@ -156,17 +156,17 @@ function assertP256(der: Buffer, refused: (why: string) => InvalidInput): Buffer
   return der;
 }
 
-/** Characters of a request for a certificate: one with a P-256 key and a few extensions has fewer than a thousand. */
+/** In characters. A request with a P-256 key and a few extensions has fewer than a thousand. */
 export const longestCertificateRequest = 4000;
 
 /**
- * Reads a certificate signing request (RFC 2986) in PEM, and verifies that its sender has the private key. Returns the
- * public key, DER. Nothing else in the request counts: the server chooses the subject and the extensions.
+ * Parses a certificate signing request (RFC 2986) in PEM, and verifies that its sender has the private key. Returns the
+ * public key in DER. Ignores everything else in the request: the server chooses the subject and the extensions.
  *
- * @throws InvalidInput for any other request, or a key that is not P-256
+ * @throws InvalidInput for an invalid request, or a key that is not P-256
  */
 export async function parseCertificateRequest(pem: string): Promise<Buffer> {
-  const refused = (why: string) => new InvalidInput("csr", `The certificate request is refused: ${why}`);
+  const refused = (why: string) => new InvalidInput("csr", `Invalid certificate request: ${why}`);
   const [, base64] =
     /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----\s+([A-Za-z0-9+/=\s]+)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/.exec(
       pem,
@@ -179,9 +179,9 @@ export async function parseCertificateRequest(pem: string): Promise<Buffer> {
   } catch {
     throw refused("it cannot be read");
   }
-  const key = assertP256(Buffer.from(request.publicKey.rawData), (why) => refused(`of its key, ${why}`));
-  // The library throws for signature algorithms that it does not know.
-  if (!(await request.verify().catch(() => false))) throw refused("its signature does not fit its key");
+  const key = assertP256(Buffer.from(request.publicKey.rawData), (why) => refused(`invalid key: ${why}`));
+  // The library throws for unknown signature algorithms.
+  if (!(await request.verify().catch(() => false))) throw refused("its signature does not match its key");
   return key;
 }
 
@@ -197,7 +197,7 @@ export function permitsEmail(authority: string, email: string): boolean {
   return value === undefined || value.equals(none) || value.equals(only);
 }
 
-/** The first byte makes the number positive and keeps its length. */
+/** Creates a random serial number. Its first byte makes the number positive and its length constant. */
 export function newSerial(): string {
   const bytes = randomBytes(16);
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;
@@ -221,7 +221,7 @@ export const publicCryptoKey = (key: KeyObject) =>
     ["verify"],
   );
 
-/** NameConstraints (RFC 5280, 4.2.1.10), for which the library has no class. Excludes all host names and IP addresses. */
+/** NameConstraints (RFC 5280, 4.2.1.10), which the library does not support. Excludes all host names and IP addresses. */
 function constraintsFor(domain: string | undefined): Buffer {
   const subtree = (tag: number, name: Uint8Array) => derElement(0x30, derElement(0x80 | tag, name));
   const [email, host, uri, address] = [1, 2, 6, 7];
@@ -251,7 +251,7 @@ function integer(value: number): Buffer {
   return derElement(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
 }
 
-/** Encodes one element (X.690). */
+/** Encodes one DER element (X.690). */
 export function derElement(tag: number, content: Uint8Array): Buffer {
   const { length } = content;
   const size =

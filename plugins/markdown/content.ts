@@ -70,7 +70,7 @@ export async function replaceContent(
     }
     const now = await readContent({ ...context, db: tx }, documentId);
     if (!now) throw new NotFound("This document has no text");
-    throw new Conflict(`Somebody changed this text: it is at version ${now.version} now`);
+    throw new Conflict(`This text has changed since you read it: it is now at version ${now.version}`);
   });
 }
 

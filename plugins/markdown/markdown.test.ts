@@ -74,7 +74,10 @@ test("update replaces a text at the given version, and otherwise reports the cur
     callPlugin(plugin, "update", { document: facts, text: "two", version });
   expect(await update("2")).toEqual({ ok: true, value: { version: "3" } });
   expect(await update("2")).toMatchObject({
-    ...{ ok: false, detail: "markdown failed: Somebody changed this text: it is at version 3 now" },
+    ...{
+      ok: false,
+      detail: "markdown failed: This text has changed since you read it: it is now at version 3",
+    },
   });
   expect(await update()).toEqual({ ok: true, value: { version: "4" } });
   expect(await callPlugin(plugin, "update", { document: facts, name: "x" })).toEqual({ ok: true, value: {} });

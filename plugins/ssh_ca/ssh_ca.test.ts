@@ -402,5 +402,8 @@ test("the private key of an authority is sealed, for its own row only", async ()
   await server.db.execute(sql`update authority_key set private_key = (
     select private_key from authority_key where name = 'turning' limit 1) where name = 'default'`);
   const { http, body } = await person.call("POST", "/access/leases/", { role, public_key: key.line });
-  expect([http, body.detail]).toEqual([503, expect.stringContaining("SVC_KEY_SECRET does not open the key")]);
+  expect([http, body.detail]).toEqual([
+    503,
+    expect.stringContaining("SVC_KEY_SECRET cannot decrypt the key"),
+  ]);
 });

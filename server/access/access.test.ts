@@ -25,7 +25,7 @@ afterAll(async () => {
 const isGone = (lease: { name: string }) =>
   until("the role to be gone", async () => !(await world.target.leases()).includes(lease.name), 30);
 
-test("a credential reads what its parent may, and is gone when it is revoked, with its sessions and tables", async () => {
+test("a credential has its parent's rights, and revoking it removes its sessions and tables", async () => {
   const role = await world.makeRole();
   const { http, body: lease } = await world.issue(alice, role);
   expect([http, lease]).toMatchObject([
@@ -42,7 +42,7 @@ test("a credential reads what its parent may, and is gone when it is revoked, wi
   expect(client`select 1`).rejects.toThrow();
   await client.end();
   await until(
-    "it to be noted",
+    "the lease to be Revoked",
     async () => (await alice.call("GET", `/access/leases/${lease.id}`)).body.state === "Revoked",
   );
   const log = (
@@ -53,7 +53,7 @@ test("a credential reads what its parent may, and is gone when it is revoked, wi
   expect(log).toEqual(["access.issued", "access.ending", "access.revoked"]);
 });
 
-test("its secret stands in no row of the database", async () => {
+test("the secrets of a credential and of its role are in no database row or log line", async () => {
   const { body: lease } = await world.issue(alice, await world.makeRole());
   const { password } = lease.credential.fields;
   const tables = await server.db.execute<{ name: string }>(
@@ -101,7 +101,7 @@ describe("a lease ends", () => {
     expect((await world.issue(bob, role)).http).toBe(404);
   });
 
-  test("when its user signs out, or the token is revoked", async () => {
+  test("when its user signs out", async () => {
     server.clock.advance(1);
     const dana = await personOf(server, "dana@example.com", ["oncall"]);
     const { body: lease } = await world.issue(dana, await world.makeRole());
@@ -120,7 +120,7 @@ describe("a lease ends", () => {
     expect(await reasonOf(lease)).toBe("group_lost");
   });
 
-  test("when its user leaves the incident, and when that is closed", async () => {
+  test("when its user leaves the incident, or the incident is closed", async () => {
     const lease = await leaseOf({ incident: world.incident });
     await server.db
       .update(participant)
@@ -128,7 +128,7 @@ describe("a lease ends", () => {
       .where(eq(participant.individualId, world.ids.bob));
     await isGone(lease);
     expect(await reasonOf(lease)).toBe("left_incident");
-    // Who never took part does not lose it by that.
+    // A user who is not a participant may still get access for the incident.
     expect((await world.issue(bob, await world.makeRole(), { incident: world.incident })).http).toBe(201);
     const { body: other } = await world.issue(alice, await world.makeRole(), { incident: world.incident });
     await server.db.update(incident).set({ status: "Closed", stableAt: sql`now()`, closedAt: sql`now()` });

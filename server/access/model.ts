@@ -29,7 +29,11 @@ import {
 const slug = t.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*$", maxLength: longestSlug });
 const seconds = (description: string) => Type.Integer({ minimum: 60, maximum: longestSeconds, description });
 const note = t.Optional(t.String({ maxLength: longestReason }));
-const incidentName = t.String({ minLength: 1, maxLength: 100, description: "Its name, such as INC-7" });
+const incidentName = t.String({
+  minLength: 1,
+  maxLength: 100,
+  description: "The incident's name, such as INC-7",
+});
 const { limit, cursor } = listQuery;
 
 const setting = t.Union([t.String({ maxLength: 20_000 }), t.Number(), t.Boolean()]);
@@ -41,14 +45,16 @@ const roleFields = {
   plugin: t.String({ maxLength: 40, description: "A plugin of type `credential`" }),
   groups: t.Array(t.String({ minLength: 1, maxLength: 200 }), {
     maxItems: mostGroups,
-    description: "Who may request it; `*` is everybody who is signed in",
+    description: "The groups that may request it; `*` means every signed-in user",
   }),
-  default_duration: seconds("Seconds, unless a request says otherwise"),
-  max_duration: seconds("Seconds, renewals included"),
+  default_duration: seconds("In seconds; requests may ask for a different duration"),
+  max_duration: seconds("In seconds, including renewals"),
   approval: oneOf(approvals, { description: "Who must approve" }),
   incident_required: t.Boolean(),
-  break_glass: t.Boolean({ description: "Whether it can be had at once, to be reviewed afterwards" }),
-  disabled: t.Boolean({ description: "Nothing is issued, and all leases end" }),
+  break_glass: t.Boolean({
+    description: "Whether users may get it without approval, subject to review afterwards",
+  }),
+  disabled: t.Boolean({ description: "Disables the role: no credentials are issued, and all leases end" }),
 };
 
 const roleView = {
@@ -56,11 +62,11 @@ const roleView = {
   settings: nullable(settings),
   revocable: nullable(
     oneOf(["now", "expiry"], {
-      description: "Whether a credential can be ended early; null while the plugin is not enabled",
+      description: "Whether credentials can be ended early (`now`); null while the plugin is not enabled",
     }),
   ),
   public_key: nullable(
-    oneOf(["ssh", "x509"], { description: "The kind of key that a credential certifies" }),
+    oneOf(["ssh", "x509"], { description: "The kind of public key that is certified, if any" }),
   ),
 };
 export const accessRoleView = t.Object(roleView, closed);
@@ -74,7 +80,7 @@ export const roleQuery = t.Object(
 const writtenRole = {
   ...roleFields,
   settings: t.Record(t.String(), setting, {
-    description: "What the plugin asks for. On PUT, a secret that is left out stays as it is",
+    description: "The plugin's settings. On PUT, an omitted secret keeps its value",
   }),
 };
 export const newRole = t.Object(writtenRole, closed);
@@ -114,9 +120,11 @@ export const checkView = t.Object(
 const names = t.Array(t.String({ maxLength: 200 }), { maxItems: 100_000 });
 export const differencesView = t.Object(
   {
-    orphans: Type.Array(t.String(), { description: "Exist at the target, and no lease is to revoke them" }),
+    orphans: Type.Array(t.String(), {
+      description: "Names of credentials at the target without an unfinished lease",
+    }),
     missing: Type.Array(t.String(), {
-      description: "Of leases that are Active and do not exist at the target",
+      description: "Names of Active leases that do not exist at the target",
     }),
   },
   closed,
@@ -141,7 +149,7 @@ export const requestQuery = t.Object(
   {
     ...{ limit, cursor, sort: byCreation, state: t.Optional(oneOf(accessRequestStates)) },
     unreviewed: t.Optional(
-      oneOf(["true", "false"], { description: "Broken glass that nobody has reviewed" }),
+      oneOf(["true", "false"], { description: "Only break-glass requests that nobody has reviewed" }),
     ),
   },
   closed,
@@ -151,7 +159,7 @@ export const newRequest = t.Object(
     role: slug,
     incident: t.Optional(incidentName),
     reason: t.String({ minLength: 1, maxLength: longestReason }),
-    duration: t.Optional(seconds("The role's default unless given")),
+    duration: t.Optional(seconds("In seconds; the role's default if omitted")),
     break_glass: t.Optional(t.Boolean()),
   },
   closed,
@@ -172,10 +180,10 @@ export function requestViewOf(request: AccessRequest): Static<typeof requestView
 
 const leaseFields = {
   ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), request_id: nullable(id) },
-  ...{ name: t.String({ description: "What it is called at its target" }), state: oneOf(leaseStates) },
+  ...{ name: t.String({ description: "The credential's name at its target" }), state: oneOf(leaseStates) },
   ...{ created_at: instant, expires_at: instant, max_expires_at: instant },
   end_reason: nullable(t.String()),
-  ...{ attempts: Type.Integer({ description: "To revoke it" }), next_attempt_at: nullable(instant) },
+  ...{ attempts: Type.Integer({ description: "Attempts to revoke it" }), next_attempt_at: nullable(instant) },
   error: nullable(t.String()),
 };
 export const leaseView = t.Object(leaseFields, closed);
@@ -196,7 +204,7 @@ export const revokedView = t.Object(
     accepted_until: nullable(
       t.String({
         format: "date-time",
-        description: "The last expiry of a credential among these that its target cannot take back",
+        description: "Until when targets may accept those of these credentials that only expire",
       }),
     ),
   },
@@ -205,18 +213,18 @@ export const revokedView = t.Object(
 export const newLease = t.Object(
   {
     ...{ role: slug, request_id: t.Optional(id), incident: t.Optional(incidentName) },
-    duration: t.Optional(seconds("The role's default unless given")),
+    duration: t.Optional(seconds("In seconds; the role's default if omitted")),
     public_key: t.Optional(t.String({ maxLength: 10_000 })),
   },
   closed,
 );
-export const renewal = t.Optional(t.Object({ duration: t.Optional(seconds("From now on")) }, closed));
+export const renewal = t.Optional(t.Object({ duration: t.Optional(seconds("In seconds from now")) }, closed));
 export const issuedView = t.Object(
   {
     ...leaseFields,
     credential: t.Object(
       { kind: oneOf(credentialKinds), fields: t.Record(t.String(), t.String()) },
-      { ...closed, description: "The secret, which is shown once and kept nowhere" },
+      { ...closed, description: "The secret, which is returned once and never stored" },
     ),
   },
   closed,

@@ -54,7 +54,7 @@ import {
 const conflicts = { 409: problemSchema };
 const ofPost = { ...refusals, ...conflicts, 422: problemSchema };
 
-/** What can be requested. */
+/** Access roles: what can be requested. */
 const roleRoutes = (deps: Deps) =>
   new Elysia({ name: "access roles", prefix: "/access/roles" })
     .use(actorMacro(deps))
@@ -69,7 +69,7 @@ const roleRoutes = (deps: Deps) =>
     .post(
       "/",
       async ({ actor, body, request, set }) => {
-        // A digest of the body is kept, and must not be one of its secrets.
+        // A digest of this value is stored, so it must not include the secrets.
         const { settings, ...rest } = body;
         const known = { ...rest, settings: Object.keys(settings) };
         const made = await withIdempotencyKey(
@@ -122,7 +122,7 @@ const roleRoutes = (deps: Deps) =>
     )
     .get("/:role/reconcile", async ({ actor, params }) => reconcileRole(deps, actor, params.role), {
       actor: true,
-      detail: { summary: "Compare the leases of an access role with its target" },
+      detail: { summary: "Compare the leases of an access role with the credentials at its target" },
       params: roleParams,
       response: { 200: differencesView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
     })
@@ -138,14 +138,14 @@ const roleRoutes = (deps: Deps) =>
     )
     .get("/:role/check", async ({ actor, params }) => checkRole(deps, actor, params.role), {
       actor: true,
-      detail: { summary: "Check that an access role can be served" },
+      detail: { summary: "Check that an access role can issue credentials" },
       params: roleParams,
       response: { 200: checkView, ...refusalsOfOne, ...conflicts },
     });
 
-/** Who asks for what, and who decides. */
+/** Access requests and the decisions on them. */
 const requestRoutes = (deps: Deps) => {
-  /** Does something with a request, once for each Idempotency-Key. */
+  /** Applies a change to a request, once per Idempotency-Key. */
   const once = async (
     actor: Actor,
     request: Request,
@@ -242,7 +242,7 @@ const requestRoutes = (deps: Deps) => {
     );
 };
 
-/** Credentials that were issued. A POST is done again with each repetition, since nothing is kept of its answer. */
+/** Leases. A repeated POST runs again, because its response, with the secret, is not stored. */
 const leaseRoutes = (deps: Deps) =>
   new Elysia({ name: "access leases", prefix: "/access/leases" })
     .use(actorMacro(deps))
@@ -281,7 +281,7 @@ const leaseRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, query: revokedQuery },
-        detail: { summary: "Revoke the leases of a user or role or incident" },
+        detail: { summary: "Revoke the leases of a user, a role or an incident" },
         response: { 200: revokedView, ...refusals },
       },
     )

@@ -32,7 +32,7 @@ const listCaching = "public, max-age=5";
 const listMilliseconds = 2000;
 const mostLists = 100;
 
-const noAuthority = (name: string) => new NotFound(`There is no authority ${name}, or it has no key yet`);
+const noAuthority = (name: string) => new NotFound(`The authority ${name} does not exist or has no key yet`);
 
 /** The keys of all authorities, for admins. */
 const keyRoutes = (deps: Deps) =>
@@ -75,7 +75,7 @@ const keyRoutes = (deps: Deps) =>
       { actor: true, params: keyParams, response: { 200: keyView, ...refusalsOfOne } },
     );
 
-/** Files that SSH hosts fetch without a token. */
+/** The files that SSH hosts fetch without a token. */
 const sshRoutes = (deps: Deps) => {
   const lists = new RecentAnswers((name: string) => sshRevocationList(deps, name));
   return new Elysia({ name: "SSH authorities", prefix: "/access/ssh" })
@@ -101,7 +101,7 @@ const sshRoutes = (deps: Deps) => {
       async ({ params: { authority }, request }) => {
         const list = await lists.get(authority);
         if (!list) throw noAuthority(authority);
-        // Weak, because the list also contains the time of its creation.
+        // The ETag is weak, because the list also contains the time of its creation.
         const etag = `W/"${list.digest}"`;
         const headers = { etag, "cache-control": listCaching };
         if (isUnchanged(request.headers, etag, new Date()))
@@ -118,7 +118,7 @@ const sshRoutes = (deps: Deps) => {
     );
 };
 
-/** Files that TLS servers fetch without a token. */
+/** The files that TLS servers fetch without a token. */
 const x509Routes = (deps: Deps) => {
   const lists = new RecentAnswers((name: string) => x509RevocationLists(deps, name));
   return new Elysia({ name: "X.509 authorities", prefix: "/access/x509" })
@@ -132,7 +132,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the certificates of an X-509 authority" },
+        detail: { summary: "Get the certificates of an X.509 authority" },
         response: { 200: t.String(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -145,7 +145,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the revocation lists of an X-509 authority" },
+        detail: { summary: "Get the revocation lists of an X.509 authority" },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -159,7 +159,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityKeyParams,
-        detail: { summary: "Get the revocation list of one key of an X-509 authority" },
+        detail: { summary: "Get the revocation list of one key of an X.509 authority" },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     );
@@ -173,7 +173,7 @@ function answerList(request: Request, bytes: Uint8Array, etag: string, type: str
   return new Response(new Uint8Array(bytes), { headers: { ...headers, "content-type": type } });
 }
 
-/** Keeps answers for a moment, so that many hosts at once cost one query. Does not keep "not found". */
+/** Caches answers briefly, so that many hosts cost one query. Does not cache "not found". */
 class RecentAnswers<T> {
   readonly #answers = new Map<string, { at: number; answer: Promise<T | undefined> }>();
 

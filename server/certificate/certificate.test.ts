@@ -121,7 +121,7 @@ describe("a request is refused", () => {
         other.copy(bytes, at, other.indexOf(Buffer.from("03420004", "hex")), at + 68);
         return pem(bytes);
       },
-      "its signature does not fit its key|cannot be read",
+      "its signature does not match its key|cannot be read",
     ],
     [
       "with a changed signature",
@@ -130,7 +130,7 @@ describe("a request is refused", () => {
         bytes[bytes.length - 3]! ^= 1;
         return pem(bytes);
       },
-      "its signature does not fit its key",
+      "its signature does not match its key",
     ],
     [
       "for P-384",

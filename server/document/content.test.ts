@@ -83,7 +83,10 @@ describe("PUT", () => {
     expect(answers.filter(({ http }) => http === 200)).toHaveLength(1);
     expect(answers.filter(({ http }) => http === 409)).toHaveLength(19);
     const late = await put(id, "late", "2");
-    expect(late).toMatchObject({ http: 409, body: { detail: expect.stringContaining("at version 3 now") } });
+    expect(late).toMatchObject({
+      http: 409,
+      body: { detail: expect.stringContaining("it is now at version 3") },
+    });
   });
 
   test("conflicts without the version of an existing text, or with one that is not a number", async () => {

@@ -2,9 +2,9 @@ import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { closed } from "../http/schema.ts";
 
-// The shapes of ConsoleMe's API, as far as Weep reads them.
+// The part of ConsoleMe's API that Weep uses.
 
-/** Weep sends nothing else than `true`, and so do we answer: the roles that the user may request. */
+/** Weep always sends `true`. We return the roles that the user may request, whatever the value. */
 export const rolesQuery = t.Object({ all: t.Optional(t.String({ maxLength: 10 })) }, closed);
 export const roleArns = t.Array(t.String());
 export const roleDetails = t.Object({
@@ -23,12 +23,12 @@ export const roleDetails = t.Object({
   }),
 });
 
-/** Open: `metadata` tells about the machine, by Weep's configuration, and later versions may send more. */
+/** Allows unknown fields: `metadata` depends on Weep's configuration, and later versions may send more. */
 export const credentialsRequest = t.Object(
   {
     requested_role: t.String({ minLength: 1, maxLength: 700, description: "An ARN, or part of one" }),
     no_ip_restrictions: t.Optional(
-      t.Boolean({ description: "Without effect: credentials are not tied to addresses" }),
+      t.Boolean({ description: "Ignored: credentials are not tied to addresses" }),
     ),
   },
   { additionalProperties: true },
@@ -38,7 +38,7 @@ export const credentials = t.Object({
     AccessKeyId: t.String(),
     SecretAccessKey: t.String(),
     SessionToken: t.String(),
-    Expiration: Type.Integer({ description: "Seconds since 1970" }),
+    Expiration: Type.Integer({ description: "In seconds since 1970" }),
     RoleArn: t.String(),
   }),
 });
@@ -58,7 +58,7 @@ export const titles = t.Array(t.Object({ title: t.String() }));
 
 export const weepProblemSchema = t.Object({
   status: t.Literal("error"),
-  code: t.String({ description: "`899` to `906`, or `invalid_jwt` for every token that is refused" }),
+  code: t.String({ description: "`899` to `906`, or `invalid_jwt` if the token is refused" }),
   message: t.String(),
   errors: t.Array(t.String()),
   requested_role: t.String(),

@@ -20,7 +20,7 @@ import {
   weepHeaders,
 } from "../../tests/support/process/weep.ts";
 
-// Weep with `authentication_method: mtls`: HTTP/1.1 on connections that stay open, a client certificate, no cookie.
+// Weep with `authentication_method: mtls` uses HTTP/1.1 with keep-alive and a client certificate, without a cookie.
 
 const certificates = new CertificateFolder();
 const root = certificates.issue({ subject: "/CN=Root", extensions: asAuthority });
@@ -96,7 +96,7 @@ class Weep implements Disposable {
   }
 }
 
-/** A certificate of ours for a user in the group `oncall`. */
+/** Issues a certificate for a user in the group `oncall`. */
 async function ownCertificate(user: string) {
   const key = newP256Key();
   const person = await personOf(server, user, ["oncall"]);
@@ -108,7 +108,7 @@ async function ownCertificate(user: string) {
   return { ...files, serial: body.serial as string, person };
 }
 
-test("lists roles and gets credentials, addresses and completions with a certificate of ours", async () => {
+test("a client certificate gets roles, credentials, addresses and completions", async () => {
   using weep = new Weep(await ownCertificate("alice@example.com"));
   const arns = [reader, reader.replace("reader", "writer")];
   const v1 = await weep.call("GET", "/api/v1/get_roles?all=true");
@@ -129,7 +129,7 @@ test("lists roles and gets credentials, addresses and completions with a certifi
   expect(decodeTitles(titles)).toEqual(["Shop (123456789012)"]);
 });
 
-test("errors have their codes", async () => {
+test("errors have the codes that Weep knows", async () => {
   using weep = new Weep(await ownCertificate("bob@example.com"));
   expect(await weep.refusal("arn:aws:s3:::bucket")).toEqual([400, "899"]);
   expect(await weep.refusal(reader.replace("reader", "nothing"))).toEqual([404, "900"]);
@@ -146,7 +146,7 @@ test("errors have their codes", async () => {
   expect((await weep.refusal("reader"))[1]).toBe("902");
 });
 
-test("905 for a certificate that was revoked or has expired while the connection is open", async () => {
+test("905 for a certificate that is revoked or expires on an open connection", async () => {
   const { person, serial, ...files } = await ownCertificate("carol@example.com");
   using weep = new Weep(files);
   expect((await weep.call("GET", "/api/v2/get_roles?all=true")).status).toBe(200);
@@ -165,7 +165,7 @@ test("905 for a certificate that was revoked or has expired while the connection
   server.clock.advance(-25 * 3600);
 });
 
-test("905 for a certificate of another authority, and invalid_jwt without any", async () => {
+test("905 for a certificate of another authority, and invalid_jwt without a certificate", async () => {
   const other = certificates.issue({ subject: "/CN=Other", extensions: asAuthority });
   const extensions = [...asClient, "subjectAltName=email:alice@example.com"];
   using stranger = new Weep(certificates.issue({ by: other, extensions }));

@@ -1,24 +1,24 @@
 import { RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
 import { type ErrorCode, SvcError } from "../../platform/errors.ts";
 
-// Weep looks for these texts in `code`, and shows the rest of the body only if it knows none of them.
+// Weep compares `code` with these texts, and shows the rest of the body only if none of them match.
 
-/** Weep's codes for what can go wrong with a role. */
+/** Weep's error codes. */
 export const weepCodes = {
   invalidArn: "899",
   noMatch: "900",
   severalMatches: "901",
   notIssued: "902",
   badBody: "904",
-  /** Makes Weep renew its certificate, if it is configured to. */
+  /** Makes Weep renew its certificate, if configured. */
   refusedCertificate: "905",
   unknownAccount: "906",
-  /** Drops the token that Weep has stored, so that it signs in again. */
+  /** Makes Weep discard its token and sign in again. */
   invalidToken: "invalid_jwt",
 } as const;
 export type WeepCode = (typeof weepCodes)[keyof typeof weepCodes];
 
-/** A refusal that Weep knows by a code of its own. */
+/** An error with a code that Weep knows. */
 export class WeepRefusal extends SvcError {
   constructor(
     readonly weepCode: WeepCode,
@@ -34,8 +34,8 @@ export class WeepRefusal extends SvcError {
 export const isWeepPath = (path: string): boolean => /^\/api\/v[12]\//.test(path);
 
 /**
- * The body of an error on Weep's paths. Two decoders read it: that of credentials, `code` and `message`, and that of
- * pages, `errors`. Both fail on a `code` or `status` that is a number.
+ * The body of an error on Weep's paths. Weep has two decoders: the one for credentials reads `code` and `message`, the
+ * one for pages reads `errors`. Both fail if `code` or `status` is a number.
  */
 export function weepProblem(
   error: unknown,

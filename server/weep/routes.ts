@@ -20,8 +20,8 @@ import {
 } from "./model.ts";
 import { type WeepCode, WeepRefusal, weepCodes } from "./refusal.ts";
 
-// ConsoleMe's paths, for Weep as it comes: the AWS roles that somebody may request, and credentials for them. A lease
-// from here is one like any other (core/access/lease.ts).
+// ConsoleMe's paths, for an unmodified Weep: lists the AWS roles that the user may request, and issues credentials for
+// them. These leases are like any others (core/access/lease.ts).
 
 const refusals = { 400: weepProblemSchema, 401: weepProblemSchema, 403: weepProblemSchema };
 const refusalsOfOne = { ...refusals, 404: weepProblemSchema, 409: weepProblemSchema };
@@ -59,7 +59,7 @@ export const weepRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, query: resourceQuery },
-        detail: { summary: "Get the address of an AWS role here" },
+        detail: { summary: "Get the path of an AWS role in this service" },
         response: { 200: resource, ...refusalsOfOne },
       },
     )
@@ -76,7 +76,7 @@ export const weepRoutes = (deps: Deps) =>
       },
     );
 
-/** Without repetitions: several access roles may lead to one. */
+/** The distinct ARNs: several access roles may have the same one. */
 const arnsOf = (roles: readonly AwsRole[]): string[] => [...new Set(roles.map(({ arn }) => arn))];
 
 function detailsOf(roles: readonly AwsRole[]) {
@@ -87,7 +87,7 @@ function detailsOf(roles: readonly AwsRole[]) {
   }));
 }
 
-/** Weep reads what is before ` (` as an account's name, and what is in the brackets as its id. */
+/** Weep parses an account's title as `name (id)`. */
 function found(roles: readonly AwsRole[], resource: string, search: string): string[] {
   const accounts = roles.map(
     ({ accountId, accountName }) => `${accountName.replace(/[()]/g, "")} (${accountId})`,
@@ -98,9 +98,12 @@ function found(roles: readonly AwsRole[], resource: string, search: string): str
 }
 
 const unmatched: Record<string, [WeepCode, string]> = {
-  invalid_arn: [weepCodes.invalidArn, "This is not the ARN of an IAM role"],
-  unknown_account: [weepCodes.unknownAccount, "You may request no role in this AWS account"],
-  no_match: [weepCodes.noMatch, "You may request no such AWS role: svc access list shows those you may"],
+  invalid_arn: [weepCodes.invalidArn, "Not the ARN of an IAM role"],
+  unknown_account: [weepCodes.unknownAccount, "You may not request any role in this AWS account"],
+  no_match: [
+    weepCodes.noMatch,
+    "No such AWS role, or you may not request it: svc access list shows your roles",
+  ],
 };
 
 /** @throws WeepRefusal */
@@ -109,7 +112,12 @@ function roleOf(roles: readonly AwsRole[], wanted: string): AwsRole {
   if ("role" in match) return match.role;
   if ("several" in match) {
     const arns = match.several.slice(0, 10).join(", ");
-    throw new WeepRefusal(weepCodes.severalMatches, "conflict", `Several roles match: ${arns}`, wanted);
+    throw new WeepRefusal(
+      weepCodes.severalMatches,
+      "conflict",
+      `Several roles match: ${arns}: specify one of them`,
+      wanted,
+    );
   }
   const [weepCode, detail] = unmatched[match.none]!;
   const code = weepCode === weepCodes.invalidArn ? "invalid_input" : "not_found";
@@ -122,7 +130,7 @@ async function issue(deps: Deps, actor: Actor, wanted: string) {
   const refuse = (code: SvcError["code"], detail: string, cause?: unknown) =>
     new WeepRefusal(weepCodes.notIssued, code, detail, wanted, { cause });
   if (needsRequest && requestId === undefined)
-    throw refuse("forbidden", `${slug} has to be requested first: svc access request ${slug} --reason ...`);
+    throw refuse("forbidden", `${slug} requires a request: svc access request ${slug} --reason ...`);
   const { lease, credential } = await issueLease(deps, actor, { role: slug, requestId }).catch(
     (error: unknown) => {
       if (!(error instanceof SvcError) || error.code === "internal" || error.code === "configuration")

@@ -59,7 +59,7 @@ async function insertRole(slug: string, roleArn?: string, settings: object = {},
   });
 }
 
-/** As Weep sends it, with the token in the cookie. */
+/** Sends a request as Weep does, with the token in the cookie. */
 async function weep(person: Person, method: string, path: string, body?: unknown) {
   const { http, body: answer, headers } = await person.call(method, path, body, weepHeaders);
   return { http, text: JSON.stringify(answer), headers };
@@ -68,7 +68,7 @@ const credentialsFor = (role: string) =>
   weep(alice, "POST", "/api/v1/get_credentials", { requested_role: role, no_ip_restrictions: false });
 const leases = () => server.db.select().from(accessLease);
 
-test("Weep lists the AWS roles that one may request, and no others", async () => {
+test("Weep lists only the AWS roles that the user may request", async () => {
   const arns = [
     arnOf("team/orders-reader"),
     arnOf("team/orders-writer"),
@@ -90,7 +90,7 @@ test("Weep lists the AWS roles that one may request, and no others", async () =>
   expect(decodeRoleDetails((await weep(nobody, "GET", "/api/v2/get_roles?all=true")).text)).toEqual([]);
 });
 
-test("Weep gets credentials by ARN, slug or part of the name, with whole seconds", async () => {
+test("Weep gets credentials by ARN, slug or part of the name, expiring at a whole second", async () => {
   for (const role of [arnOf("team/orders-reader"), "reader", "TEAM/orders-R"]) {
     const { http, text, headers } = await credentialsFor(role);
     expect([role, http, headers.get("cache-control")]).toEqual([role, 200, "no-store"]);
@@ -106,7 +106,7 @@ test("Weep gets credentials by ARN, slug or part of the name, with whole seconds
   expect(JSON.stringify(rows) + server.logged.join("")).not.toContain(secret);
 });
 
-test("without an end of its own, credentials end with their lease", async () => {
+test("credentials without an expiration expire with their lease", async () => {
   const { expiration: _, ...fields } = issued.fields;
   fake.answer({ issue: () => ({ ...issued, fields }) });
   const { text } = await credentialsFor("reader");
@@ -114,12 +114,12 @@ test("without an end of its own, credentials end with their lease", async () => 
   expect(decodeCredentials(text).Expiration).toBe(Math.floor(lease!.expiresAt.getTime() / 1000));
 });
 
-test("what later versions of Weep send is let through", async () => {
+test("unknown fields from later versions of Weep are ignored", async () => {
   const body = { requested_role: "reader", no_ip_restrictions: true, metadata: { a: 1 }, new_field: [] };
   expect((await weep(alice, "POST", "/api/v1/get_credentials", body)).http).toBe(200);
 });
 
-describe("an error has the code that Weep knows", () => {
+describe("an error has the code that Weep expects", () => {
   const refusedAs = async (role: string) => {
     const { http, text } = await credentialsFor(role);
     return [http, decodeWeepError(text)] as const;
@@ -140,7 +140,7 @@ describe("an error has the code that Weep knows", () => {
     expect(await leases()).toEqual([]);
   });
 
-  test("902 when the role needs approval, with what to type, and none once it is approved", async () => {
+  test("902 until a role that needs approval is approved, with the command to request it", async () => {
     const [http, error] = await refusedAs("writer");
     expect([http, error.code]).toEqual([403, "902"]);
     expect(error.message).toContain("svc access request writer");
@@ -159,7 +159,7 @@ describe("an error has the code that Weep knows", () => {
     expect((await credentialsFor("writer")).http).toBe(200);
   });
 
-  test("902 when AWS refuses, and the lease ends", async () => {
+  test("902 when AWS fails, and the lease ends", async () => {
     fake.answer({
       issue: () => {
         throw new Unavailable("STS does not answer");
@@ -170,7 +170,7 @@ describe("an error has the code that Weep knows", () => {
     expect((await leases())[0]!.state).toBe("Revoking");
   });
 
-  test("902 when the plugin issues something else, and the lease ends", async () => {
+  test("902 when the plugin issues another kind of credential, and the lease ends", async () => {
     fake.answer({ issue: () => ({ kind: "token", fields: { token: secret } }) });
     const [http, error] = await refusedAs("reader");
     expect([http, error.code]).toEqual([503, "902"]);
@@ -178,9 +178,9 @@ describe("an error has the code that Weep knows", () => {
   });
 
   test.each<[string, unknown]>([
-    ["no JSON", "{"],
+    ["invalid JSON", "{"],
     ["no role", { no_ip_restrictions: true }],
-    ["a number as role", { requested_role: 1 }],
+    ["a number as the role", { requested_role: 1 }],
     ["an empty role", { requested_role: "" }],
     ["a list", []],
     ["a role of 100,000 characters", { requested_role: "x".repeat(100_000) }],
@@ -206,7 +206,7 @@ describe("an error has the code that Weep knows", () => {
     ["POST", "/api/v1/get_credentials"],
     ["GET", "/api/v2/get_resource_url?arn=x"],
     ["GET", "/api/v1/policies/typeahead?search=&resource=account"],
-  ])("invalid_jwt at %s %s for every token that is refused", async (method, path) => {
+  ])("invalid_jwt at %s %s for every refused token", async (method, path) => {
     const revoked = await personOf(server, "dave@example.com", ["oncall"]);
     await revoked.call("DELETE", "/tokens/current");
     const nobody = await personOf(server);
@@ -225,7 +225,7 @@ describe("an error has the code that Weep knows", () => {
   });
 });
 
-test("credentials come from AWS itself, by a token that is for AWS alone", async () => {
+test("aws-web-identity gets credentials from STS with a token for STS alone", async () => {
   await using real = await startTestServer({ pluginCredential: "aws-web-identity" });
   const sts = startFakeSts();
   sts.provider.issuer = real.url;
@@ -254,14 +254,14 @@ test("credentials come from AWS itself, by a token that is for AWS alone", async
   await sts.stop();
 });
 
-test("the address of a role, and its refusal as Weep decodes it there", async () => {
+test("Weep gets the path of a role, and decodes the error for an unknown one", async () => {
   const { text } = await weep(alice, "GET", `/api/v2/get_resource_url?arn=${arnOf("team/orders-reader")}`);
   expect(decodeWebResponse(text).data).toEqual({ url: "/access/roles/reader" });
   const refused = await weep(alice, "GET", `/api/v2/get_resource_url?arn=${arnOf("nothing")}`);
   expect([refused.http, decodeWebResponse(refused.text).errors]).toMatchObject([404, [expect.any(String)]]);
 });
 
-test("accounts and roles are found as one types, also by no text and with brackets in a name", async () => {
+test("typeahead finds accounts and roles, with an empty search and with brackets in a name", async () => {
   const titles = async (query: Record<string, string>) => {
     const { http, text } = await weep(
       alice,

@@ -38,7 +38,7 @@ describe("a server that could not serve does not start", () => {
     await using server = await own.start();
     expect(await health(server)).toMatchObject({ code: 200, database: "ok", keys: "ok" });
     const said = await refusal({ SVC_KEY_SECRET: otherSecret });
-    expect(said).toMatch(/^svc: SVC_KEY_SECRET does not open signing key \S+: [^\n]+\n$/);
+    expect(said).toMatch(/^svc: SVC_KEY_SECRET cannot decrypt signing key \S+: [^\n]+\n$/);
     expect(said).not.toContain(otherSecret);
   });
 

@@ -199,7 +199,7 @@ function decrypt(bytes: Uint8Array, secret: string, kid: string): JWK {
   } catch (cause) {
     throw new ConfigurationError(
       [
-        `SVC_KEY_SECRET does not open signing key ${kid}: set the secret that this database has been used with (docs/troubleshooting.md, "Lost key secret")`,
+        `SVC_KEY_SECRET cannot decrypt signing key ${kid}: set the secret that this database has been used with (docs/troubleshooting.md, "Lost key secret")`,
       ],
       { cause },
     );

@@ -95,7 +95,9 @@ async function expectVersion(
   const now = answerOf(await callPlugin(plugin, "get", { document: facts }));
   if (now === null) throw textIsGone();
   if ((now.version ?? null) !== expected)
-    throw new Conflict(`Somebody changed this text: it is at version ${now.version ?? "null"} now`);
+    throw new Conflict(
+      `This text has changed since you read it: it is now at version ${now.version ?? "null"}`,
+    );
 }
 
 async function recordContentChange({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {

@@ -34,7 +34,7 @@ export async function updateDocument(
       .returning({ name: document.name, incidentId: document.incidentId });
     if (!updated) {
       const now = await getDocument({ ...context, db: tx }, actor, id);
-      throw new Conflict(`Somebody changed this document: it is at version ${now.version} now`);
+      throw new Conflict(`This document has changed since you read it: it is now at version ${now.version}`);
     }
     const lost = await setReasons(tx, documentLinks, id, change);
     // A removed term may still occur in the text: make the worker read it again.

@@ -83,7 +83,7 @@ function takePartFirst(): Conflict {
 
 function changedSince(now: Incident | undefined) {
   return now
-    ? new Conflict(`Somebody changed this incident: it is at version ${now.version} now`)
+    ? new Conflict(`This incident has changed since you read it: it is now at version ${now.version}`)
     : noSuchIncident();
 }
 

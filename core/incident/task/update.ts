@@ -46,5 +46,5 @@ export async function updateTask(
 }
 
 function changed({ version }: Task): Conflict {
-  return new Conflict(`Somebody changed this task: it is at version ${version} now`);
+  return new Conflict(`This task has changed since you read it: it is now at version ${version}`);
 }
