@@ -4,7 +4,7 @@ import { ApiClient } from "./api_client.ts";
 import { startProgress } from "./progress.ts";
 import { NetworkFault } from "./request.ts";
 
-// What the commands of `svc access` ask the API. Names are those of the API (server/access/model.ts).
+// The API as `svc access` uses it. The names are those of the API (server/access/model.ts).
 
 export interface Role {
   slug: string;
@@ -17,9 +17,9 @@ export interface Role {
   break_glass: boolean;
   disabled: boolean;
   version: number;
-  /** "expiry": credentials stay valid until they expire, even if revoked. */
+  /** With "expiry", credentials stay valid until they expire, even after a revocation. */
   revocable: "now" | "expiry" | null;
-  /** The kind of key that a credential certifies. */
+  /** The kind of public key that is certified, if any. */
   public_key: "ssh" | "x509" | null;
 }
 
@@ -59,11 +59,11 @@ export interface Issued extends Lease {
   credential: { kind: string; fields: Record<string, string> };
 }
 
-/** Longer than a plugin may take by default. */
+/** Longer than the default timeout of plugins. */
 const issueSeconds = 45;
 const pollMilliseconds = 2000;
 
-/** The API, for access to other systems. */
+/** A client for the access API. */
 export class AccessClient extends ApiClient {
   async role(slug: string): Promise<Role> {
     if (!/^[a-z0-9-]+$/.test(slug)) throw new UsageError(`"${slug}" is not the name of an access role`);
@@ -71,8 +71,8 @@ export class AccessClient extends ApiClient {
   }
 
   /**
-   * Waits until somebody has decided on a request.
-   * @throws Conflict when it was not approved
+   * Waits for the decision on a request.
+   * @throws Conflict unless it is approved
    */
   async decided(asked: AccessRequest): Promise<AccessRequest> {
     const { io, signal } = this;
@@ -85,7 +85,7 @@ export class AccessClient extends ApiClient {
           await io.sleep(pollMilliseconds, signal);
           now = await this.call<AccessRequest>("GET", `/access/requests/${asked.id}`).catch(
             (error: unknown) => {
-              // A server that restarts does not end the waiting.
+              // Keep waiting while the server restarts.
               if (error instanceof NetworkFault) return now;
               throw error;
             },
@@ -101,8 +101,8 @@ export class AccessClient extends ApiClient {
   }
 
   /**
-   * A credential for a role: by an approved request if there is one, else by a new one, for which it waits. `keyFor` makes
-   * the public key that is certified, for roles whose credentials are certificates.
+   * Gets a credential for a role. Uses an approved request if there is one; otherwise it makes a request and waits for the
+   * approval. For roles whose credentials are certificates, `keyFor` provides the public key to certify.
    */
   async obtain(slug: string, wanted: Wanted, keyFor?: KeyFor): Promise<Issued> {
     const role = await this.role(slug);
@@ -120,7 +120,7 @@ export class AccessClient extends ApiClient {
     );
     if (usable) return issue({ request_id: usable.id });
     if (wanted.reason === undefined)
-      throw new UsageError(`${slug} needs approval: say why with --reason, or ask with svc access request`);
+      throw new UsageError(`${slug} needs approval: give a reason with --reason, or use svc access request`);
     const asked = await this.ask(slug, { ...wanted, reason: wanted.reason });
     const { id } = await this.decided(asked);
     return issue({ request_id: id });
@@ -141,44 +141,44 @@ export class AccessClient extends ApiClient {
 
 export type KeyFor = (role: Role) => Promise<string | undefined>;
 
-/** What people say of the access that they want. */
+/** The access that a user asks for. */
 export interface Wanted {
   incident?: string;
   reason?: string;
-  /** Seconds. */
+  /** In seconds. */
   duration?: number;
   breakGlass?: boolean;
 }
 
-/** The options of what asks for access. */
+/** The options of commands that request access. */
 export const wantedArgs = {
   incident: {
     type: "string",
     short: "i",
     metavar: "INCIDENT",
-    description: "The incident it is for, such as INC-7",
+    description: "The incident that the access is for, such as INC-7",
   },
-  reason: { type: "string", short: "r", metavar: "TEXT", description: "Why, for who approves" },
+  reason: { type: "string", short: "r", metavar: "TEXT", description: "The reason, for the approver" },
   duration: {
     type: "custom",
     parse: parseDuration,
     short: "d",
     metavar: "DURATION",
-    description: "For how long: 30m, 2h, 1d (default: that of the role)",
+    description: "How long, such as 30m, 2h or 1d (default: the role's default)",
   },
-  breakGlass: { type: "boolean", description: "Take it at once, to be reviewed afterwards" },
+  breakGlass: { type: "boolean", description: "Get access without approval; it is reviewed afterwards" },
 } as const;
 
-/** Seconds of `90s`, `30m`, `2h`, `1h30m` or `1d`. @throws UsageError */
+/** Parses a duration such as `90s`, `30m`, `2h`, `1h30m` or `1d` to seconds. @throws UsageError */
 export function parseDuration(text: string): number {
   const units: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
   const parts = [...text.matchAll(/(\d{1,6})([dhms])/g)];
   if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text)
-    throw new UsageError(`"${text}" is not a duration such as 30m, 2h or 1d`);
+    throw new UsageError(`"${text}" is not a duration: use 30m, 2h or 1d`);
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit!]!, 0);
 }
 
-/** `1h30m`, as `parseDuration` reads it. */
+/** Formats a duration such as `1h30m`, which `parseDuration` accepts. */
 export function durationText(seconds: number): string {
   const units = [
     ["d", 86_400],
@@ -196,9 +196,8 @@ export function durationText(seconds: number): string {
   return text || "0s";
 }
 
-/** An id as people type it. @throws UsageError */
+/** Parses an id that a user typed. @throws UsageError */
 export function parseId(text: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(text))
-    throw new UsageError(`"${text}" is not the number of a request or lease`);
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`"${text}" is not the id of a request or lease`);
   return Number(text);
 }

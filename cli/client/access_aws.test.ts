@@ -24,7 +24,7 @@ const aws = "/usr/bin/aws";
 
 beforeAll(async () => {
   ensure({
-    why: "The tests of AWS access need the AWS command line of Debian, which is not installed",
+    why: "The tests of AWS access need Debian's AWS CLI, which is not installed",
     install: aptInstall("awscli"),
     found: () => fs.existsSync(aws),
   });
@@ -35,7 +35,7 @@ beforeAll(async () => {
     maxSessionSeconds: 43_200,
     web: { audience: "sts.amazonaws.com", subject: "role:aws-*:user:*@example.com" },
   });
-  // The program has the real time.
+  // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const role = {
@@ -70,7 +70,7 @@ beforeEach(async () => {
 
 const ends = "2026-12-24T12:00:00.000Z";
 
-/** As `svc login` leaves it. */
+/** Stores a sign-in, like `svc login`. */
 async function signIn(base = server.url, user = "alice@example.com", stored = token): Promise<void> {
   const directory = join(home, ".config/svc");
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -83,7 +83,7 @@ const svc = (...args: string[]) => spawnSvc(args, env).finished;
 const get = (role = "aws-deploy", ...more: string[]) =>
   svc("access", "get", role, "--format", "aws", ...more);
 const stranger = 12_345;
-/** By a program that takes itself for another user, with the token in a variable: it could not use the stored one. */
+/** Runs svc as if by another user, with the token in a variable, because it could not use the stored one. */
 async function getAsStranger() {
   const preload = join(home, "stranger.mjs");
   await writeFile(preload, `process.getuid = () => ${stranger};`);
@@ -96,7 +96,7 @@ const files = () =>
 const file = () => join(directory(), files()[0]!);
 const mode = (path: string) => (fs.statSync(path).mode & 0o777).toString(8);
 
-/** What is printed, which has to be a session that AWS has given. */
+/** Asserts that the output is a session of the fake STS, and returns its access key id. */
 function sessionIn({ code, stdout, stderr }: { code: number | null; stdout: string; stderr: string }) {
   expect([code, stderr]).toEqual([0, ""]);
   const { Version, AccessKeyId, SecretAccessKey, SessionToken, Expiration, ...rest } = JSON.parse(stdout);
@@ -107,14 +107,14 @@ function sessionIn({ code, stdout, stderr }: { code: number | null; stdout: stri
   return AccessKeyId as string;
 }
 
-/** Changes what is kept, as time or somebody else would. */
+/** Changes the cached credential. */
 function rewrite(change: (issued: { created_at: string; expires_at: string }) => void): void {
   const kept = JSON.parse(fs.readFileSync(file(), "utf8"));
   change(kept.issued);
   fs.writeFileSync(file(), JSON.stringify(kept));
 }
 
-/** So that it ends in so many seconds, of an hour. */
+/** Makes the cached credential, which lasts an hour, expire in this number of seconds. */
 const endIn = (seconds: number) =>
   rewrite((issued) => {
     issued.expires_at = new Date(Date.now() + seconds * 1000).toISOString();
@@ -122,7 +122,7 @@ const endIn = (seconds: number) =>
   });
 
 describe("svc access get --format aws", () => {
-  test("asks AWS once, and keeps the answer in a private file", async () => {
+  test("asks AWS once, and caches the credential in a private file", async () => {
     const first = sessionIn(await get());
     expect(sessionIn(await get())).toBe(first);
     expect(sessionIn(await svc("credentials", "get", "--format=aws", "aws-deploy"))).toBe(first);
@@ -131,13 +131,13 @@ describe("svc access get --format aws", () => {
     expect([mode(directory()), mode(file())]).toEqual(["700", "600"]);
     for (const secret of [token, sts.asked[0]!.WebIdentityToken!])
       expect(fs.readFileSync(file(), "utf8")).not.toContain(secret);
-    // What another role, incident or duration gives is another one.
+    // Another role or duration has a different credential.
     expect(sessionIn(await get("aws-other"))).not.toBe(first);
     expect(sessionIn(await get("aws-deploy", "--duration", "15m"))).not.toBe(first);
     expect(sts.asked).toHaveLength(3);
   });
 
-  test("from the file, nothing is loaded that parses command lines or talks to a server", async () => {
+  test("prints a cached credential without loading the command-line parser or the HTTP client", async () => {
     const first = sessionIn(await get());
     const log = join(home, "modules");
     const recorder = join(import.meta.dir, "../testing/record_modules.ts");
@@ -149,7 +149,7 @@ describe("svc access get --format aws", () => {
     for (const name of ["gunshi", "cli/run.ts", "client/request.ts"]) expect(loaded).not.toContain(name);
   });
 
-  test("a new session gets its own: the one before may have been ended elsewhere", async () => {
+  test("gets a new credential for a new session", async () => {
     const first = sessionIn(await get());
     env.SVC_TOKEN = await signInToken(server);
     const second = sessionIn(await get("aws-deploy", "--server", server.url));
@@ -157,7 +157,7 @@ describe("svc access get --format aws", () => {
     expect(sessionIn(await get("aws-deploy", "--server", server.url))).toBe(second);
   });
 
-  test("another user and another server get their own", async () => {
+  test("caches a credential for each user and server", async () => {
     const first = sessionIn(await get());
     const { url } = server;
     await signIn(url, "bob@example.com");
@@ -166,7 +166,7 @@ describe("svc access get --format aws", () => {
     expect(sessionIn(await get())).not.toBe(first);
     await signIn();
     expect(sessionIn(await get())).toBe(first);
-    // A file under the name of another one is not that one.
+    // A file copied to another credential's name is not used.
     const [mine, ...others] = files().map((name) => join(directory(), name));
     for (const other of others) fs.copyFileSync(mine!, other);
     const owner = JSON.parse(JSON.parse(fs.readFileSync(mine!, "utf8")).key)[1];
@@ -177,7 +177,7 @@ describe("svc access get --format aws", () => {
     expect(sts.asked.length).toBe(asked + 1);
   });
 
-  test("needs no session for what is still good, and gets another ten minutes before the end", async () => {
+  test("prints a cached credential even when signed out, and replaces it ten minutes before its end", async () => {
     const first = sessionIn(await get());
     await signIn(server.url, "alice@example.com", fakeToken({ seconds: -10 }));
     expect(sessionIn(await get())).toBe(first);
@@ -190,14 +190,14 @@ describe("svc access get --format aws", () => {
     expect(sessionIn(await get())).toBe(second);
   });
 
-  test("uses the last one until its end while there is no other", async () => {
+  test("prints the cached credential until it expires if it cannot be replaced", async () => {
     const first = sessionIn(await get());
     endIn(300);
     await signIn(server.url, "alice@example.com", fakeToken({ seconds: -10 }));
     const { code, stdout, stderr } = await get();
     expect([code, JSON.parse(stdout).AccessKeyId]).toEqual([0, first]);
     expect(stderr).toBe(
-      `svc: warning: no newer credential for aws-deploy: the sign-in to ${server.url} has expired; run svc login\n`,
+      `svc: warning: cannot replace the credential for aws-deploy: the sign-in to ${server.url} has expired; run svc login\n`,
     );
     endIn(-1);
     expect(await get()).toEqual({
@@ -206,7 +206,7 @@ describe("svc access get --format aws", () => {
     });
   });
 
-  test("many at once get one session", async () => {
+  test("concurrent commands get one credential", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let waiting = 0;
     sts.next.push(async () => {
@@ -219,12 +219,12 @@ describe("svc access get --format aws", () => {
     resolve();
     const keys = (await Promise.all(all)).map(sessionIn);
     expect(new Set(keys).size).toBe(1);
-    // The first was told to try again.
+    // STS answered the first request with 503.
     expect(sts.asked).toHaveLength(2);
     expect(files()).toHaveLength(1);
   });
 
-  test("signing out deletes it, and so does svc access revoke", async () => {
+  test("svc logout and svc access revoke delete the cached credential", async () => {
     sessionIn(await get());
     const { stdout } = await svc("access", "leases", "--json");
     const [{ id }] = (JSON.parse(stdout) as { items: [{ id: number }] }).items;
@@ -240,7 +240,7 @@ describe("svc access get --format aws", () => {
     });
   });
 
-  test("what is over is deleted when another one is kept", async () => {
+  test("deletes an expired credential when it caches another", async () => {
     sessionIn(await get("aws-other"));
     const old = file();
     endIn(-1);
@@ -249,15 +249,15 @@ describe("svc access get --format aws", () => {
     expect(files()).toHaveLength(1);
   });
 
-  test("a role of another kind says so", async () => {
+  test("fails for a role that issues another kind of credential", async () => {
     expect(await get("vault")).toMatchObject({
       ...{ code: 1, stdout: "" },
-      stderr: "svc: vault is no role for AWS: a credential of kind token cannot be had in this format\n",
+      stderr: "svc: vault is not an AWS role: --format aws does not support credentials of kind token\n",
     });
   });
 });
 
-describe("a cache file is not used", () => {
+describe("a cache file is ignored", () => {
   const replaced = async (change: () => void, fault?: string) => {
     const first = sessionIn(await get());
     const path = file();
@@ -265,11 +265,11 @@ describe("a cache file is not used", () => {
     const { code, stdout, stderr } = await get();
     expect([code, stderr]).toEqual([
       0,
-      fault === undefined ? "" : `svc: warning: ${path} ${fault}, and is not used\n`,
+      fault === undefined ? "" : `svc: warning: ignoring ${path}, which ${fault}\n`,
     ]);
     const second = JSON.parse(stdout).AccessKeyId;
     expect(second).not.toBe(first);
-    // And is there again.
+    // The new credential is cached.
     expect(sessionIn(await get())).toBe(second);
     expect([fs.lstatSync(path).isFile(), mode(path)]).toEqual([true, "600"]);
   };
@@ -278,23 +278,23 @@ describe("a cache file is not used", () => {
     replaced(() => fs.chmodSync(file(), 0o644), "can be read or written by others"));
 
   test("that belongs to another user", async () => {
-    // Only root can give a file away; for other users, the program takes itself for somebody else.
+    // Only root can change a file's owner. Other users run svc as if by another user.
     const isRoot = process.getuid?.() === 0;
     if (isRoot)
       return await replaced(() => fs.chownSync(file(), stranger, stranger), "belongs to another user");
     env = { ...env, SVC_SERVER: server.url, SVC_TOKEN: token };
     const first = sessionIn(await get());
     const { stdout, stderr } = await getAsStranger();
-    expect(stderr).toContain(`svc: warning: ${file()} belongs to another user, and is not used\n`);
+    expect(stderr).toContain(`svc: warning: ignoring ${file()}, which belongs to another user\n`);
     expect(JSON.parse(stdout).AccessKeyId).not.toBe(first);
   });
 
   test.each(["", "{", "null", "[]", '{"key":1}', '{"issued":{}}', "\0".repeat(100)])(
-    "that holds %p",
+    "that contains %p",
     (text) => replaced(() => fs.writeFileSync(file(), text)),
   );
 
-  test("whose times are none", () =>
+  test("whose times are invalid", () =>
     replaced(() =>
       rewrite((issued) => {
         issued.expires_at = "later";
@@ -321,23 +321,23 @@ test("warns when the cache directory cannot be created", async () => {
   const { code, stdout, stderr } = await get();
   expect([code, JSON.parse(stdout).Version]).toEqual([0, 1]);
   expect(stderr).toMatch(
-    /^svc: warning: \S+\/issued cannot be written \(\w+\), so the credential is not kept\n$/,
+    /^svc: warning: \S+\/issued cannot be written \(\w+\), so the credential is not cached\n$/,
   );
 });
 
-test("nothing is kept in a folder of another user", async () => {
+test("nothing is cached in a directory of another user", async () => {
   sessionIn(await get());
   for (const name of files()) fs.rmSync(join(directory(), name));
   const { code, stderr } = await getAsStranger();
   expect(code).toBe(0);
   expect(stderr).toBe(
-    `svc: warning: ${directory()} belongs to another user, so the credential is not kept\n`,
+    `svc: warning: ${directory()} belongs to another user, so the credential is not cached\n`,
   );
   expect(files()).toEqual([]);
 });
 
-describe("AWS's own command line", () => {
-  /** With nothing of AWS around but the configuration that the documentation shows. */
+describe("the AWS CLI", () => {
+  /** Runs the AWS CLI with only the configuration that the documentation shows. */
   async function runAws(...args: string[]) {
     await mkdir(join(home, ".aws"), { recursive: true });
     const program = sourceProgram.map((word) => `"${word}"`).join(" ");
@@ -356,7 +356,7 @@ describe("AWS's own command line", () => {
     return { code: await child.exited, stdout, stderr };
   }
 
-  test("gets its credentials by credential_process, and signs with them", async () => {
+  test("gets credentials by credential_process and signs with them", async () => {
     for (let time = 0; time < 2; time++) {
       const { code, stdout, stderr } = await runAws("sts", "get-caller-identity", "--output", "json");
       expect([code, stderr]).toEqual([0, ""]);
@@ -367,14 +367,14 @@ describe("AWS's own command line", () => {
     expect(sts.asked.filter(({ Action }) => Action === "AssumeRoleWithWebIdentity")).toHaveLength(1);
   }, 60_000);
 
-  test("shows why there are none", async () => {
+  test("shows the error of svc", async () => {
     expect(await svc("logout")).toMatchObject({ code: 0 });
     const { code, stderr } = await runAws("sts", "get-caller-identity");
     expect(code).not.toBe(0);
     expect(stderr).toContain(`svc: not signed in to ${server.url}; run svc login`);
   }, 60_000);
 
-  test("takes the variables of svc access run", async () => {
+  test("uses the variables of svc access run", async () => {
     const command = [aws, "--endpoint-url", sts.url, "sts", "get-caller-identity", "--output", "json"];
     const { code, stdout, stderr } = await svc("access", "run", "aws-deploy", "--", ...command);
     expect([code, stderr]).toEqual([0, ""]);
@@ -382,7 +382,7 @@ describe("AWS's own command line", () => {
   }, 60_000);
 });
 
-test("svc access get --format env, for AWS and for a token", async () => {
+test("svc access get --format env prints AWS credentials and tokens", async () => {
   const { code, stdout } = await svc("access", "get", "aws-deploy", "--format", "env");
   expect(code).toBe(0);
   const lines = stdout.trim().split("\n");
@@ -400,7 +400,7 @@ test("svc access get --format env, for AWS and for a token", async () => {
   expect(files()).toEqual([]);
 });
 
-test("svc access run says once that access cannot be renewed", async () => {
+test("svc access run warns once that access cannot be renewed", async () => {
   let stderr = "";
   const io = {
     ...systemIo(),

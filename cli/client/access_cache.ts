@@ -10,37 +10,37 @@ import { credentialsPath, readCredentials } from "./credentials_file.ts";
 import { chooseServer } from "./server.ts";
 import { readToken } from "./token.ts";
 
-// Some tools run a command for their credential each time they start: kubectl, and those that use AWS. So one that is still
-// good is kept in a private file, until its user signs out. Imports are few here: all of it is loaded for each of them.
+// kubectl and the AWS tools run a command for their credential each time they start. So a credential is cached in a private
+// file until shortly before it expires or its user signs out. Keep imports few: each of these commands loads all of them.
 
-/** What decides whether a credential that is there is the one that is wanted. */
+/** Identifies a cached credential. */
 export interface CacheKey {
-  /** The base address. */
+  /** The base URL. */
   server: string;
   user: string;
-  /** Which session it is: when that ends, so does the lease. */
+  /** Identifies the session. The lease ends with it. */
   session: string;
   role: string;
   incident?: string;
-  /** Seconds. */
+  /** In seconds. */
   duration?: number;
 }
 
 export type Account = Pick<CacheKey, "server" | "user" | "session">;
 
-/** How many seconds before its end a credential is no longer good enough, by how many it lasts in all. */
+/** How many seconds before its end a credential must be replaced, given its lifetime in seconds. */
 export type Margin = (lifetime: number) => number;
 
 type Warn = (message: string) => void;
 
 const pollMilliseconds = 100;
 const largestFile = 1_000_000;
-/** After which a lock, or a file that cannot be read, is of no use to anybody. */
+/** The age after which locks and unreadable files are deleted. */
 const unreadableSeconds = 86_400;
 
 /**
- * Whose session a command is for, also one that has expired; without a look at the token, which may be in a keychain that
- * asks its owner. Undefined when nobody is signed in.
+ * The session that a command would use, even if it has expired. Does not read the token, because a keychain may prompt for
+ * it. Undefined when not signed in.
  */
 export function accountOf(
   { env, certificate }: Pick<Io, "env" | "certificate">,
@@ -62,11 +62,11 @@ export function accountOf(
     return user === undefined ? undefined : { server: base, user, session: digestOf(given) };
   }
   const entry = credentials().servers[base];
-  // To the millisecond, there is one session of a user that ends then.
+  // A user has only one session that ends at this millisecond.
   return entry?.storage && { server: base, user: entry.user, session: entry.expires_at! };
 }
 
-/** The credential that was issued before, if it is still good enough. */
+/** The cached credential, if it is still fresh. */
 export function findCredential(
   env: Environment,
   key: CacheKey,
@@ -77,9 +77,8 @@ export function findCredential(
 }
 
 /**
- * The credential that was issued before, if it is still good enough; else that which `issue` gets, for which other
- * processes that want the same one wait. If there is none to be had, the one before is used until its end. A cache that
- * cannot be read or written is none.
+ * Returns the cached credential if it is still fresh. Otherwise it calls `issue`, in one process at a time. If that fails,
+ * it returns the cached credential until that expires. A cache that cannot be read or written is not used.
  */
 export async function cachedCredential(
   io: Io,
@@ -101,23 +100,23 @@ export async function cachedCredential(
     const meanwhile = look(margin);
     if (meanwhile) return meanwhile;
     const issued = await issue();
-    // Not of somebody who has signed out since.
+    // The user may have signed out in the meantime.
     const account = accountOf(io, key.server);
     if (account?.session === key.session) write(path, { key, issued }, warn);
     return issued;
   } catch (error) {
     const last = error instanceof Interrupted ? undefined : look(() => 0);
     if (!last) throw error;
-    warn(`no newer credential for ${key.role}: ${(error as Error).message}`);
+    warn(`cannot replace the credential for ${key.role}: ${(error as Error).message}`);
     return last;
   } finally {
-    // Those that wait for it find the credential; somebody who comes now makes another lock.
+    // Processes that wait for the lock find the credential. Processes that start now create a new lock.
     if (lock) fs.rmSync(lockPath, { force: true });
     lock?.close();
   }
 }
 
-/** Deletes what is kept of a server, or of all. @throws ConfigurationError when it stays where it is */
+/** Deletes the cached credentials of a server, or of all servers. @throws ConfigurationError if it cannot */
 export function forgetCredentials(env: Environment, server?: string): void {
   const directory = directoryOf(env);
   const prefix = server === undefined ? "" : prefixOf(server);
@@ -140,7 +139,7 @@ const prefixOf = (server: string) => `${digestOf(server).slice(0, 16)}-`;
 const textOf = ({ server, user, session, role, incident, duration }: CacheKey) =>
   JSON.stringify([server, user, session, role, incident ?? null, duration ?? null]);
 
-/** The name says nothing of what is inside. */
+/** The file name reveals nothing about the credential. */
 function pathOf(env: Environment, key: CacheKey): string {
   return join(directoryOf(env), `${prefixOf(key.server)}${digestOf(textOf(key)).slice(0, 40)}.json`);
 }
@@ -153,16 +152,16 @@ function isFresh({ created_at, expires_at }: Issued, now: Date, margin: Margin):
 
 function read(path: string, key: CacheKey, warn: Warn): Issued | undefined {
   const kept = readFile(path, warn);
-  // The name could be that of another one.
+  // The file may have been copied or renamed.
   return kept?.key === textOf(key) ? kept.issued : undefined;
 }
 
-/** What is kept in a file of ours; undefined for everything else. */
+/** Reads a cached credential. Undefined for any other file. */
 function readFile(path: string, warn: Warn): { key: string; issued: Issued } | undefined {
   let descriptor: number;
   try {
     const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
-    // A pipe of this name would never answer.
+    // Without O_NONBLOCK, opening a pipe would block.
     descriptor = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   } catch {
     return undefined;
@@ -170,7 +169,7 @@ function readFile(path: string, warn: Warn): { key: string; issued: Issued } | u
   try {
     const stat = fs.fstatSync(descriptor);
     const fault = faultOf(stat);
-    if (fault !== undefined) warn(`${path} ${fault}, and is not used`);
+    if (fault !== undefined) warn(`ignoring ${path}, which ${fault}`);
     if (fault !== undefined || !stat.isFile() || stat.size > largestFile) return undefined;
     const kept = JSON.parse(fs.readFileSync(descriptor, "utf8")) as { key: string; issued: Issued };
     return isIssued(kept.issued) ? kept : undefined;
@@ -181,7 +180,7 @@ function readFile(path: string, warn: Warn): { key: string; issued: Issued } | u
   }
 }
 
-/** Somebody else's may be a credential of theirs, in whose account our user would work. */
+/** A file that another user can write may contain that user's credential, and our user would work in their account. */
 function faultOf({ uid, mode }: fs.Stats): string | undefined {
   if (process.platform === "win32") return undefined;
   if (uid !== process.getuid?.()) return "belongs to another user";
@@ -197,14 +196,14 @@ function isIssued(value: Issued): boolean {
   );
 }
 
-/** The folder, for its owner alone; false when there can be none. */
+/** Creates the directory, readable by its owner only. Returns false if it cannot. */
 function makeDirectory(directory: string, now: Date, warn: Warn): boolean {
   try {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
     const stat = fs.lstatSync(directory);
     if (!stat.isDirectory()) throw Object.assign(new Error(), { code: "ENOTDIR" });
     if (process.platform !== "win32" && stat.uid !== process.getuid?.()) {
-      warn(`${directory} belongs to another user, so the credential is not kept`);
+      warn(`${directory} belongs to another user, so the credential is not cached`);
       return false;
     }
     if (process.platform !== "win32" && stat.mode & 0o077) fs.chmodSync(directory, 0o700);
@@ -218,7 +217,7 @@ function makeDirectory(directory: string, now: Date, warn: Warn): boolean {
 
 function warnUnwritable(path: string, error: unknown, warn: Warn): void {
   const { code = "unknown" } = error as NodeJS.ErrnoException;
-  warn(`${path} cannot be written (${code}), so the credential is not kept`);
+  warn(`${path} cannot be written (${code}), so the credential is not cached`);
 }
 
 function write(path: string, { key, issued }: { key: CacheKey; issued: Issued }, warn: Warn): void {
@@ -232,7 +231,7 @@ function write(path: string, { key, issued }: { key: CacheKey; issued: Issued },
   }
 }
 
-/** Deletes what nobody will ask for again: a secret must not lie about. */
+/** Deletes expired credentials and old locks, so that no secrets are left behind. */
 function removeOld(directory: string, now: Date): void {
   for (const name of fs.readdirSync(directory)) {
     const path = join(directory, name);
@@ -242,14 +241,14 @@ function removeOld(directory: string, now: Date): void {
       const isOver = kept ? Date.parse(kept.issued.expires_at) < now.getTime() : age > unreadableSeconds;
       if (isOver) fs.rmSync(path, { force: true });
     } catch {
-      // Another process was faster, or it is nothing of ours.
+      // Another process deleted it first, or it is not our file.
     }
   }
 }
 
 /**
- * The lock on one credential, held until it is closed or the process ends; undefined when there can be none, or `isDone`
- * before it is free. The kernel's own, by way of SQLite, as in credentials_file.ts.
+ * Locks one credential until the lock is closed or the process ends. Returns undefined if locking is impossible, or if
+ * `isDone` becomes true first. Uses a kernel lock through SQLite, like credentials_file.ts.
  */
 async function waitForLock(
   io: Io,

@@ -1,12 +1,12 @@
 import type { Io } from "../io.ts";
 
 export const idArgument = {
-  id: { type: "positional", metavar: "ID", description: "The number that svc access requests shows" },
+  id: { type: "positional", metavar: "ID", description: "The id of the request (svc access requests)" },
 } as const;
 
 const done = { approve: "Approved", deny: "Denied", cancel: "Cancelled", review: "Reviewed" } as const;
 
-/** What the commands do that decide on a request. */
+/** Runs a command that decides on a request. */
 export async function decideWith(
   io: Io,
   verb: keyof typeof done,

@@ -4,9 +4,9 @@ import type { Issued } from "./access.ts";
 import type { Margin } from "./access_cache.ts";
 import { execCredential, tokenOf } from "./kubernetes.ts";
 
-// The formats in which a client can have a credential. Which of them there are depends on its kind.
+// The output formats of `svc access get`. Each supports only some kinds of credentials.
 
-/** Each turns an issued credential into what `svc access get` prints. */
+/** Functions that format an issued credential. */
 const formats = {
   json: (issued: Issued) => `${JSON.stringify(issued)}\n`,
   env: (issued: Issued) =>
@@ -21,26 +21,26 @@ const formats = {
 export type AccessFormat = keyof typeof formats;
 
 /**
- * Formats that tools ask for each time they start, and how many seconds before its end a credential is no longer good
- * enough for them. In the others it is issued anew each time.
+ * The formats that tools request each time they start, with the margin at which a cached credential is replaced. In other
+ * formats, a new credential is issued each time.
  */
 export const cachedFormats: Partial<Record<AccessFormat, Margin>> = {
   kube: () => 60,
-  // Ten minutes before, AWS's own libraries begin to ask for another one with each call.
+  // In the last ten minutes, the AWS libraries ask for a new one with each call.
   aws: (lifetime) => Math.min(600, lifetime / 3),
 };
 
-/** @throws Unavailable when a credential of this kind cannot be had in this format */
+/** @throws Unavailable if the format does not support this kind of credential */
 export function formatCredential(format: AccessFormat, issued: Issued, env: Environment): string {
   return formats[format](issued, env);
 }
 
-/** The variables in which programs look for a credential. @throws Unavailable for a kind without any */
+/** The environment variables that programs read a credential from. @throws Unavailable for a kind without any */
 export function environmentOf({ credential: { kind, fields } }: Issued): Record<string, string> {
   if (kind === "database" && fields.engine === "postgresql") return postgresqlEnvironment(fields);
   if (kind === "aws") return awsEnvironment(fields);
   if (kind === "token" && fields.server === undefined) return { OIDC_TOKEN: fields.token ?? "" };
-  throw new Unavailable(`A credential of kind ${kind} has no variables: use --format json`);
+  throw new Unavailable(`No environment variables for a credential of kind ${kind}: use --format json`);
 }
 
 function postgresqlEnvironment(fields: Record<string, string>): Record<string, string> {
@@ -59,19 +59,19 @@ function awsEnvironment(fields: Record<string, string>): Record<string, string> 
   return {
     ...{ AWS_ACCESS_KEY_ID: access_key_id, AWS_SECRET_ACCESS_KEY: secret_access_key },
     AWS_SESSION_TOKEN: session_token,
-    // The second is what the AWS command line of version 1 and boto3 read.
+    // Version 1 of the AWS CLI and boto3 read AWS_DEFAULT_REGION.
     ...(region ? { AWS_REGION: region, AWS_DEFAULT_REGION: region } : {}),
   };
 }
 
 /**
- * What AWS's tools read from a `credential_process`, version 1.
+ * The output of a `credential_process`, version 1, for the AWS tools.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-process-credentials.html
  */
 function processCredential({ role, credential: { kind, fields } }: Issued): string {
   if (kind !== "aws")
     throw new Unavailable(
-      `${role} is no role for AWS: a credential of kind ${kind} cannot be had in this format`,
+      `${role} is not an AWS role: --format aws does not support credentials of kind ${kind}`,
     );
   const { access_key_id, secret_access_key, session_token, expiration } = fields;
   return `${JSON.stringify({

@@ -10,7 +10,7 @@ import { makePrivateDirectory, privateDirectory, storing, writePrivately } from 
 import type { Session } from "./session.ts";
 import { localTime } from "./when.ts";
 
-// Keys for certificates. They are generated here and never leave this machine.
+// Keys for certificates. They are generated on this machine and never leave it.
 
 export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; publicKey: string }> {
   const { newSshKeyPair, sshPublicLine } = await import("../../platform/ssh/private_key.ts");
@@ -36,7 +36,7 @@ export async function getX509Access(
   const { issued, session } = await AccessClient.within(io, server, async (client) => {
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "x509")
-        throw new UsageError(`${role} gives no X.509 certificates: use --format json`);
+        throw new UsageError(`${role} does not issue X.509 certificates: use --format json`);
       return publicKey;
     });
     return { issued, session: client.session };
@@ -52,10 +52,12 @@ export async function getX509Access(
   io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
 }
 
-/** The certificate followed by its authority's. @throws Unavailable for another kind */
+/** The certificate, followed by its authority's certificate. @throws Unavailable for credentials of another kind */
 export function x509Chain({ credential: { kind, fields } }: Issued): string {
   if (kind !== "x509" || fields.certificate === undefined)
-    throw new Unavailable(`A credential of kind ${kind} is no X.509 certificate: use --format json`);
+    throw new Unavailable(
+      `The credential is not an X.509 certificate but of kind ${kind}: use --format json`,
+    );
   return `${fields.certificate}${fields.chain ?? ""}`;
 }
 
@@ -68,7 +70,7 @@ export async function getSshAccess(
     let file: SshKeyFile | undefined;
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "ssh")
-        throw new UsageError(`${role} gives no SSH certificates: use --format json`);
+        throw new UsageError(`${role} does not issue SSH certificates: use --format json`);
       file = await sshKeyFile(io, client.session, found.slug);
       return file.publicKey;
     });
@@ -78,14 +80,14 @@ export async function getSshAccess(
   io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
 }
 
-/** A private key file. ssh finds `<path>.pub` and `<path>-cert.pub` next to it. */
+/** A private key file. ssh looks for `<path>.pub` and `<path>-cert.pub` next to it. */
 export interface SshKeyFile {
   path: string;
   publicKey: string;
 }
 
 /**
- * Returns the SSH key for a role on this machine, and generates it the first time. Renewed certificates use the same key.
+ * Returns this machine's SSH key for a role, and generates it on first use. Renewed certificates use the same key.
  *
  * @throws ConfigurationError if other users can read it, or if it cannot be written
  */
@@ -97,7 +99,7 @@ export async function sshKeyFile(io: Io, session: Session, role: string): Promis
     makePrivateDirectory(io.env, dirname(path));
     if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
       if ((fs.statSync(path).mode & 0o077) !== 0)
-        throw new ConfigurationError([`${path}: others can read it: delete it`]);
+        throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
       return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
     }
     writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
@@ -106,11 +108,11 @@ export async function sshKeyFile(io: Io, session: Session, role: string): Promis
   });
 }
 
-/** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for another kind */
+/** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for other kinds */
 export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
   const { kind, fields } = issued.credential;
   if (kind !== "ssh" || fields.certificate === undefined)
-    throw new Unavailable(`A credential of kind ${kind} is no SSH certificate: use --format json`);
+    throw new Unavailable(`The credential is not an SSH certificate but of kind ${kind}: use --format json`);
   writePrivately(`${path}-cert.pub`, `${fields.certificate}\n`);
   const { host = "HOST", user = fields.principals?.split(",")[0] ?? "USER" } = fields;
   return `ssh -i ${quoted(path)} -o IdentitiesOnly=yes ${quoted(`${user}@${host}`)}\n`;

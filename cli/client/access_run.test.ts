@@ -14,7 +14,7 @@ function leaseUntil(seconds: number): Lease {
   };
 }
 
-/** Renews a lease of 5 minutes with these outcomes, of which the last one repeats. */
+/** Renews a lease of 5 minutes with these outcomes. The last one repeats. */
 async function renewals(...outcomes: (Error | number)[]) {
   const io = testIo();
   let tries = 0;
@@ -26,17 +26,17 @@ async function renewals(...outcomes: (Error | number)[]) {
   return { tries, said: io.out.stderr.split("\n").filter(Boolean), slept: io.slept };
 }
 
-describe("the lease of a command that runs", () => {
+describe("the lease of a running command", () => {
   test("is renewed a minute before it expires, up to its maximum", async () => {
     const { tries, said, slept } = await renewals(900, 3600);
     expect(said).toEqual([]);
     expect(tries).toBe(2);
-    // Until 60 s before the end of the first lease, then of the renewed one. The third lasts as long as it may.
+    // Waits until 60 s before the end of the first lease, then of the renewed one. The third lasts up to the maximum.
     expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
   });
 
   test.each([new Conflict("The incident is closed"), new NotFound("There is no such lease")])(
-    "is not renewed again after a refusal: $message",
+    "is not renewed after the server refused: $message",
     async (refusal) => {
       const { tries, said } = await renewals(refusal);
       expect(tries).toBe(1);
@@ -45,7 +45,7 @@ describe("the lease of a command that runs", () => {
   );
 
   test.each([new Unavailable("The server is restarting"), new TooManyRequests(3), new Error("ENOSPC")])(
-    "is renewed after a failure that may pass: $message",
+    "is renewed after a temporary failure: $message",
     async (failure) => {
       const { tries, said } = await renewals(failure, failure, 3600);
       expect(tries).toBe(3);
@@ -53,9 +53,9 @@ describe("the lease of a command that runs", () => {
     },
   );
 
-  test("is given up once it has expired", async () => {
+  test("is not renewed after it expired", async () => {
     const { tries } = await renewals(new Unavailable("The server is gone"));
-    // Each 15 s of the last minute, and once at its end.
+    // Every 15 s of the last minute, and once at its end.
     expect(tries).toBe(5);
   });
 });

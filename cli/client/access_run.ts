@@ -8,20 +8,20 @@ import { request } from "./request.ts";
 import { authorization } from "./session.ts";
 import { localTime } from "./when.ts";
 
-/** The shortest time that can be asked for. */
+/** The shortest duration that the server accepts. */
 const shortestSeconds = 60;
-/** Before it expires; a renewal that fails is tried again as often as there is time. */
+/** How long before the expiry a lease is renewed. */
 const renewalSeconds = 60;
 const retrySeconds = 15;
-/** Of the others nothing lasts longer, and what a command has in its environment stays as it is. */
+/** Credentials of other kinds cannot be extended, and a running command cannot get new ones in its environment. */
 const renewableKinds: ReadonlySet<string> = new Set(["database"]);
-/** Not passed on by who presses keys at a terminal: the command gets them as we do. */
+/** Signals to pass on. The command receives those of the terminal's keys by itself. */
 const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * Runs a command with a credential in its environment, and revokes that afterwards, whatever becomes of the command.
+ * Runs a command with a credential in its environment, and always revokes the credential afterwards.
  *
- * @throws ExitCode with that of the command, if it is not 0
+ * @throws ExitCode with the exit code of the command, if it is not 0
  */
 export async function runWithAccess(
   io: Io,
@@ -33,17 +33,17 @@ export async function runWithAccess(
   }: { role: string; command: readonly string[]; server?: string; wanted: Wanted },
 ): Promise<void> {
   const [program] = command;
-  if (program === undefined) throw new UsageError("name a command after --");
+  if (program === undefined) throw new UsageError("no command: add -- COMMAND");
   if (Bun.which(program) === null && !program.includes("/"))
-    throw new NotFound(`There is no command ${program}`);
+    throw new NotFound(`Command not found: ${program}`);
   const key = new CommandKey();
   const { issued, client } = await AccessClient.within(io, server, async (client) => ({
     ...{ client, issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)) },
   }));
-  /** All that are to be revoked. */
+  /** The leases to revoke at the end. */
   const leases: Lease[] = [issued];
   const over = new AbortController();
-  // Ctrl-C is for the command; we wait for its end.
+  // Ctrl-C is for the command. We wait until it exits.
   const ignore = () => {};
   process.on("SIGINT", ignore).on("SIGQUIT", ignore);
   let code: number;
@@ -80,7 +80,7 @@ export async function runWithAccess(
   if (code !== 0) throw new ExitCode(code);
 }
 
-/** By a request of its own: that of the session may have been interrupted. */
+/** Uses a separate request, because the session's requests may have been interrupted. */
 async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise<void> {
   const { endpoint } = session;
   const url = `${endpoint.base}/access/leases/${id}`;
@@ -89,10 +89,10 @@ async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise
     (error: Error) => error.message,
   );
   if (failed !== undefined)
-    io.stderr.write(`svc: the access could not be revoked (${failed}): svc access revoke ${id}\n`);
+    io.stderr.write(`svc: the access could not be revoked (${failed}); to end it: svc access revoke ${id}\n`);
 }
 
-/** A certificate cannot be made to last longer: this gets another one for the same key, up to the end of the first. */
+/** Gets a new certificate for the same key, because a certificate cannot be extended. Stays within the first lease. */
 async function askAgain(
   client: AccessClient,
   leases: Lease[],
@@ -117,8 +117,8 @@ async function askAgain(
 }
 
 /**
- * Renews a lease before it expires, until `over`. `renew` returns nothing when there is no more to be had. A renewal that
- * the server refuses is not tried again, and one that failed is, until the lease has expired. Never throws.
+ * Renews a lease before it expires, until `over`. `renew` returns undefined when no further renewal is possible. Stops
+ * when the server refuses a renewal. Retries other failures until the lease has expired. Never throws.
  */
 export async function keepRenewed(
   io: Pick<Io, "clock" | "sleep" | "stderr">,

@@ -5,10 +5,10 @@ import { accountOf, findCredential } from "./access_cache.ts";
 import { type AccessFormat, cachedFormats, formatCredential } from "./access_format.ts";
 
 /**
- * Prints a credential from the cache, for the command lines that tools run each time they start; before anything that parses
- * and explains command lines is loaded, which takes longer than all the rest.
+ * Prints a cached credential, for tools that run svc each time they start. It runs before the command-line parser is
+ * loaded, because loading that takes longer than everything else.
  *
- * @returns whether it did; if not, the command runs as usual, and says what is wrong
+ * @returns whether it printed the credential; if not, the command runs as usual and reports any problems
  */
 export function printCached(argv: readonly string[], env: Environment, stdout: Output): boolean {
   try {
@@ -41,7 +41,7 @@ interface Asked {
   incident?: string;
 }
 
-/** The plainest spelling only; undefined for every other. */
+/** Parses only the simplest spelling. Undefined for any other. */
 function parse(argv: readonly string[]): Asked | undefined {
   const [group, command, ...rest] = argv;
   if ((group !== "access" && group !== "credentials") || command !== "get") return undefined;

@@ -24,7 +24,7 @@ beforeAll(async () => {
     startTestServer({ pluginCredential: "ssh-ca" }),
     startSshServer(["deploy"]),
   ]);
-  // The program has the real time.
+  // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const settings = { principals: "deploy", host: "127.0.0.1", user: sshd.account };
@@ -59,7 +59,7 @@ const leases = async () => [...(await server.db.execute(sql`select * from access
 const at = () => ["-p", String(sshd.port), `${sshd.account}@127.0.0.1`];
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** What the program prints, with options that look at nothing of the account that runs the tests. */
+/** Runs a printed ssh command with options that isolate it from the account that runs the tests. */
 function runPrinted(command: string, remote: string): string {
   const options = [...sshd.options, "-p", String(sshd.port)].join(" ");
   const line = `${command.trim().replace(/^ssh/, `ssh ${options}`)} ${remote}`;
@@ -92,11 +92,14 @@ test("svc access get --format ssh writes a key and a certificate to private file
   expect(readFileSync(path, "utf8")).toBe(key);
   expect(readFileSync(`${path}-cert.pub`, "utf8")).not.toBe(certificate);
   expect(runPrinted(first.stdout, "echo again")).toBe("again");
-  // As OpenSSH writes it.
+  // In OpenSSH's format.
   const { stdout } = Bun.spawnSync(["ssh-keygen", "-y", "-f", path]);
   expect(stdout.toString()).toBe(readFileSync(`${path}.pub`, "utf8"));
   Bun.spawnSync(["chmod", "644", path]);
-  expect(await get()).toMatchObject({ code: 1, stderr: `svc: ${path}: others can read it: delete it\n` });
+  expect(await get()).toMatchObject({
+    code: 1,
+    stderr: `svc: ${path} can be read by others; to fix it: rm ${path}\n`,
+  });
   Bun.spawnSync(["chmod", "600", path]);
 });
 
@@ -122,7 +125,7 @@ test("svc access run gives ssh and scp an agent that ends with the command", asy
   expect(lease).toMatchObject({ state: "Revoking", end_reason: "revoked" });
 });
 
-/** Processes that were started with this socket. */
+/** The processes that were started with this socket. */
 function agents(socket: string): string[] {
   return readdirSync("/proc").filter((pid) => {
     try {
@@ -155,18 +158,18 @@ test("the agent ends with svc, even if svc is killed", async () => {
     if (pid) process.kill(Number(pid));
 });
 
-test("without ssh-agent, svc access run reports it and issues nothing", async () => {
+test("svc access run fails without ssh-agent, and issues nothing", async () => {
   const bin = join(home, "bin");
   await mkdir(bin);
   for (const program of ["true"]) await symlink(Bun.which(program)!, join(bin, program));
   const before = (await leases()).length;
   const { code, stderr } = await spawnSvc(["access", "run", "web-hosts", "--", "true"], { ...env, PATH: bin })
     .finished;
-  expect([code, stderr]).toEqual([1, "svc: There is no command ssh-agent: install the client of OpenSSH\n"]);
+  expect([code, stderr]).toEqual([1, "svc: Command not found: ssh-agent: install the OpenSSH client\n"]);
   expect(await leases()).toHaveLength(before);
 });
 
-test("a certificate that is about to expire is replaced by a new one for the same key", async () => {
+test("a certificate is replaced before it expires, for the same key", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   let slept = 0;
   const io = {
@@ -197,17 +200,19 @@ test("a certificate that is about to expire is replaced by a new one for the sam
   expect([first, second]).toMatchObject([{ state: "Revoking" }, { state: "Revoking" }]);
 });
 
-test("svc access revoke says that a certificate may be accepted until it expires", async () => {
+test("svc access revoke says until when a certificate may still be accepted", async () => {
   expect((await spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished).code).toBe(0);
   const [lease] = (await leases()).slice(-1);
   expect(await spawnSvc(["access", "revoke", String(lease!.id)], env).finished).toEqual({
     code: 0,
     stdout: "Ended web-hosts\n",
-    stderr: expect.stringMatching(/^svc: the credential may be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/),
+    stderr: expect.stringMatching(
+      /^svc: the credential may still be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
+    ),
   });
 });
 
-test("svc access revoke of several says until when one of them may be accepted", async () => {
+test("svc access revoke --role says until when some certificates may still be accepted", async () => {
   const revoke = ["access", "revoke", "--role", "web-hosts"];
   expect((await spawnSvc(revoke, env).finished).code).toBe(0);
   expect((await spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished).code).toBe(0);
@@ -215,10 +220,10 @@ test("svc access revoke of several says until when one of them may be accepted",
     code: 0,
     stdout: "Ended 1\n",
     stderr: expect.stringMatching(
-      /^svc: some of the credentials may be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
+      /^svc: some of the credentials may still be accepted until \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
     ),
   });
-  // Nothing is left to end.
+  // All of them have ended.
   expect(await spawnSvc(revoke, env).finished).toEqual({ code: 0, stdout: "Ended 0\n", stderr: "" });
 });
 

@@ -9,18 +9,18 @@ import { newSshKey, newX509Key, x509Chain } from "./access_key.ts";
 import { kubeconfig } from "./kubernetes.ts";
 import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
 
-/** A credential that is ready for a command to use. */
+/** A credential prepared for a command. */
 export interface UsedCredential extends AsyncDisposable {
-  /** Variables to add to the environment of the command. */
+  /** Environment variables for the command. */
   env: Record<string, string>;
-  /** Replaces the credential by a newer one. Only for kinds that are renewed by a new lease. */
+  /** Replaces the credential with a newer one. Only for kinds whose renewal is a new lease. */
   replace?(issued: Issued): Promise<void>;
 }
 
-/** The key for a certificate that a command uses. It is kept in memory only, except where programs need a file. */
+/** The key for a certificate that a command uses. It stays in memory, unless programs need a file. */
 export class CommandKey {
   #ssh: SshKeyPair | undefined;
-  /** PEM. */
+  /** In PEM. */
   #x509: string | undefined;
   #publicKey: string | undefined;
 
@@ -75,7 +75,7 @@ export class CommandKey {
   }
 }
 
-/** Writes private files, each named by a variable. They are deleted when the command has ended. */
+/** Writes private files and points a variable at each. They are deleted when the command ends. */
 async function useFiles(
   issued: Issued,
   files: Record<string, { name: string; content: (issued: Issued) => string }>,

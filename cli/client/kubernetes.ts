@@ -41,7 +41,7 @@ export function kubeconfig(issued: Issued): string {
 export function tokenOf({ role, credential: { kind, fields } }: Issued): string {
   if (kind !== "token" || fields.token === undefined)
     throw new Unavailable(
-      `${role} gives no token: a credential of kind ${kind} cannot be had in this format`,
+      `${role} does not issue tokens: this format does not support credentials of kind ${kind}`,
     );
   return fields.token;
 }

@@ -21,7 +21,7 @@ const success = 6;
 /** @throws NotFound without ssh-agent */
 export function requireSshAgent(): void {
   if (Bun.which("ssh-agent") === null)
-    throw new NotFound("There is no command ssh-agent: install the client of OpenSSH");
+    throw new NotFound("Command not found: ssh-agent: install the OpenSSH client");
 }
 
 /** @throws NotFound without ssh-agent @throws Unavailable if it does not start */
@@ -42,14 +42,14 @@ export async function startSshAgent(): Promise<SshAgent> {
   const { value } = await child.stdout.getReader().read();
   if (value === undefined) {
     await stop();
-    throw new Unavailable("ssh-agent does not start");
+    throw new Unavailable("ssh-agent did not start");
   }
   return {
     socket,
     add: async (key, certificate) => {
       const { sshAddCertificateMessage } = await import("../../platform/ssh/private_key.ts");
       const answer = await ask(socket, sshAddCertificateMessage(key, certificate));
-      if (answer !== success) throw new Unavailable("ssh-agent does not take the certificate");
+      if (answer !== success) throw new Unavailable("ssh-agent refused the certificate");
     },
     [Symbol.asyncDispose]: stop,
   };

@@ -538,7 +538,7 @@ test("a user may have 100 leases of a plugin, or 2,000 if its credentials only e
     expect((await other.issue(other.alice, role)).http).toBe(201);
     expect(await other.issue(other.alice, role)).toMatchObject({
       http: 409,
-      body: { detail: expect.stringMatching(/^You have (100|2000) leases: /) },
+      body: { detail: expect.stringMatching(/^You already have (100|2000) leases: /) },
     });
     expect((await other.issue(other.bob, role)).http).toBe(201);
   }

@@ -252,7 +252,7 @@ describe("svc access get --format kube", () => {
       await get(role, { XDG_CONFIG_HOME: config }),
     ];
     for (const { code, stderr } of [first, second])
-      expect([code, stderr]).toEqual([0, expect.stringMatching(/so the credential is not kept\n$/)]);
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/so the credential is not cached\n$/)]);
     expect(first.stdout).not.toBe(second.stdout);
   });
 

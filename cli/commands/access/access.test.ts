@@ -25,7 +25,7 @@ beforeAll(async () => {
     startTestServer({ pluginCredential: "postgresql-role" }),
     startAccessTarget(),
   ]);
-  // The program has the real time.
+  // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const { incidentId } = await insertIncident(server.db, server.clock.now());
   const [row] = await server.db.select().from(incident).where(eq(incident.id, incidentId));
@@ -50,7 +50,7 @@ const newest = async () => {
   return lease!;
 };
 
-test("an admin describes roles in files, checks them, and everybody lists those they may request", async () => {
+test("admins apply and check roles from files, and users list the roles they may request", async () => {
   const { host, port, database, user, password, sslMode, parents } = target.settings;
   const file = async (slug: string, more: string) => {
     const path = join(home, `${slug}.yaml`);
@@ -85,7 +85,7 @@ test("an admin describes roles in files, checks them, and everybody lists those 
   });
 });
 
-test("run: the credential is in the environment of the command, whose exit code it has, and ends with it", async () => {
+test("run passes the credential in the environment, revokes it afterwards, and returns the exit code", async () => {
   const program = `
     const { SQL } = require("bun");
     const sql = new SQL(process.env.DATABASE_URL);
@@ -106,11 +106,11 @@ test("run: the credential is in the environment of the command, whose exit code 
   expect(killed.code).toBe(137);
   expect((await newest()).state).toBe("Revoking");
   const absent = await svc(alice, "run", "shop", "--", "no-such-program");
-  expect(absent).toMatchObject({ code: 1, stderr: "svc: There is no command no-such-program\n" });
+  expect(absent).toMatchObject({ code: 1, stderr: "svc: Command not found: no-such-program\n" });
   expect(await svc(alice, "run", "shop")).toMatchObject({ code: 2 });
 });
 
-test("get --format env is for a shell, whatever is in the password", async () => {
+test("get --format env quotes values for a shell", async () => {
   const { code, stdout } = await svc(alice, "get", "shop", "--format", "env");
   expect(code).toBe(0);
   const { stdout: seen } = Bun.spawnSync(["sh", "-c", `${stdout}\nprintf %s "$PGUSER@$PGDATABASE"`]);
@@ -120,7 +120,7 @@ test("get --format env is for a shell, whatever is in the password", async () =>
   expect(await svc(alice, "get", "shop", "--duration", "nonsense")).toMatchObject({ code: 2, stdout: "" });
 });
 
-test("a request waits in one terminal, and continues when it is approved in another", async () => {
+test("run waits for approval, and continues when the request is approved elsewhere", async () => {
   const reason = `Find the "stuck" order; $(rm -rf /) \`x\``;
   const waiting = spawnSvc(
     ["access", "run", "till", "-i", incidentName, "-r", reason, "--", "sh", "-c", 'echo "as $PGUSER"'],
@@ -138,13 +138,13 @@ test("a request waits in one terminal, and continues when it is approved in anot
   expect((await newest()).requestId).toBe(request!.id);
 });
 
-test("a denied request ends the command with the note; a cancelled one cannot be approved", async () => {
+test("a denied request fails with the approver's note, and a cancelled one cannot be approved", async () => {
   const ask = () => spawnSvc(["access", "get", "till", "-i", incidentName, "-r", "again", "-d", "2h"], alice);
   const pending = async () => {
     const rows = await server.db.select().from(accessRequest).where(eq(accessRequest.state, "Pending"));
     return rows[0]?.id;
   };
-  // The approved one of the test before would be used.
+  // The approved request of the previous test would be used.
   await server.db.update(accessRequest).set({ expiresAt: new Date(Date.now() - 1000) });
   const denied = ask();
   await until("a request", async () => (await pending()) !== undefined);
@@ -160,7 +160,7 @@ test("a denied request ends the command with the note; a cancelled one cannot be
   expect((await cancelled.finished).code).toBe(1);
 });
 
-test("break-glass is at once, and stays on the list until somebody else reviewed it", async () => {
+test("break-glass access is immediate, and listed until another user reviews it", async () => {
   const args = ["get", "till", "-i", incidentName, "-r", "Everything is down", "--break-glass"];
   expect((await svc(alice, ...args)).code).toBe(0);
   const unreviewed = async () => (await svc(root, "requests", "--unreviewed")).stdout;
@@ -171,7 +171,7 @@ test("break-glass is at once, and stays on the list until somebody else reviewed
   expect(await unreviewed()).not.toContain("Everything is down");
 });
 
-test("leases shows what is stuck and why; revoke ends what it names", async () => {
+test("leases shows failed revocations with their error, and revoke ends the matching leases", async () => {
   const lease = await newest();
   await server.db
     .update(accessLease)

@@ -7,13 +7,13 @@ export default defineCommand({
   args: {
     file: {
       ...{ type: "string", short: "f", metavar: "FILE", required: true },
-      description: "YAML or JSON: a role, or a list of roles; - for standard input",
+      description: "A role or a list of roles in YAML or JSON; - for standard input",
     },
     ...clientArgs,
   },
   examples: ["svc access apply -f orders-db.yaml"],
   notes: [
-    "For admins. Fields that are left out have their defaults; a secret that is left out of a role that exists stays as it is. docs/credentials.md has an example for each plugin.",
+    "For admins. Omitted fields get their defaults. An omitted secret of an existing role keeps its value. docs/credentials.md has an example for each plugin.",
   ],
   async run({ file, server, json }, io) {
     const { AccessClient } = await import("../../client/access.ts");
@@ -57,6 +57,6 @@ function rolesIn(text: string, file: string): Record<string, unknown>[] {
   const roles: unknown[] = Array.isArray(value) ? value : [value];
   for (const role of roles)
     if (typeof (role as { slug?: unknown } | null)?.slug !== "string")
-      throw new UsageError(`${file}: a role has no slug`);
+      throw new UsageError(`${file}: every role needs a slug`);
   return roles as Record<string, unknown>[];
 }

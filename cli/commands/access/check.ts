@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
 
 export default defineCommand({
-  summary: "Check that access roles can be served, and show what to fix",
+  summary: "Check that access roles can issue credentials, and show what to fix",
   args: {
     role: {
       ...{ type: "positional", metavar: "ROLE", required: false },
@@ -12,7 +12,7 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc access check", "svc access check orders-db"],
-  notes: ["For admins. The exit code is 1 when something is wrong."],
+  notes: ["For admins. The exit code is 1 if there are problems."],
   async run({ role, server, json }, io) {
     const [{ AccessClient }, { printable }] = await Promise.all([
       import("../../client/access.ts"),
@@ -37,7 +37,9 @@ export default defineCommand({
     if (json) io.stdout.write(`${JSON.stringify({ items: checked })}\n`);
     else
       for (const { role: slug, problems } of checked) {
-        io.stdout.write(`${slug}: ${problems.length === 0 ? "ok" : `${problems.length} to fix`}\n`);
+        io.stdout.write(
+          `${slug}: ${problems.length === 0 ? "ok" : `${problems.length} problem${problems.length === 1 ? "" : "s"}`}\n`,
+        );
         for (const { problem, fix } of problems) {
           io.stdout.write(`  ${printable(problem)}\n`);
           if (fix !== undefined) io.stdout.write(`    ${printable(fix)}\n`);

@@ -8,7 +8,9 @@ export default defineCommand({
     ...serverArgs,
   },
   examples: ["svc access delete orders-db"],
-  notes: ["For admins. Disable a role that was used: its requests and leases stay on record."],
+  notes: [
+    "For admins. A role that was used cannot be deleted, because its requests and leases stay on record. Disable it instead, with disabled: true in svc access apply.",
+  ],
   async run({ role, server }, io) {
     const { AccessClient } = await import("../../client/access.ts");
     await AccessClient.within(io, server, async (client) => {

@@ -12,7 +12,7 @@ export default defineCommand({
       default: "json",
       metavar: "FORMAT",
       description:
-        "json, env for a shell, token for the token alone, aws for credential_process, ssh or x509 for a key and a certificate in files, kube for kubectl (default: json)",
+        "json; env for a shell; token for the token alone; aws for credential_process; ssh or x509 for a key and a certificate in files; kube for kubectl (default: json)",
     },
     ...wantedArgs,
     ...serverArgs,
@@ -24,9 +24,9 @@ export default defineCommand({
     "svc access get web-hosts --format ssh",
   ],
   notes: [
-    "With ssh and x509, the private key is made on this machine and stays there, in a folder beside the credentials of svc login, and the certificate is written next to it. With ssh, asking again renews the certificate for the same key. The command prints what to type.",
-    "With aws, it prints what credential_process in ~/.aws/config takes; with kube, an ExecCredential for the exec section of a kubeconfig. Tools ask for these each time they start, so the credential is kept in a private file until shortly before it ends (ten minutes for AWS, one for kubectl), or you sign out.",
-    "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
+    "With ssh and x509, the private key is generated on this machine and never leaves it. It is stored with the credentials of svc login, and the certificate next to it. The command prints what to type. With ssh, running it again renews the certificate for the same key.",
+    "With aws, it prints the output of a credential_process for ~/.aws/config; with kube, an ExecCredential for the exec section of a kubeconfig. Tools run these each time they start, so the credential is cached in a private file until shortly before it expires (ten minutes for AWS, one for kubectl) or you sign out.",
+    "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits.",
   ],
   async run({ role, format, server, ...wanted }, io) {
     if (format === "ssh" || format === "x509") {

@@ -3,22 +3,22 @@ import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "List your access; admins see that of everybody",
+  summary: "List your leases, or everyone's for admins",
   args: {
-    all: { type: "boolean", short: "a", description: "Also access that has ended" },
-    user: { type: "string", metavar: "USER", description: "Only access of this user" },
-    role: { type: "string", metavar: "ROLE", description: "Only access to this role" },
+    all: { type: "boolean", short: "a", description: "Include leases that have ended" },
+    user: { type: "string", metavar: "USER", description: "Only leases of this user" },
+    role: { type: "string", metavar: "ROLE", description: "Only leases of this role" },
     incident: {
       type: "string",
       short: "i",
       metavar: "INCIDENT",
-      description: "Only access for this incident",
+      description: "Only leases for this incident",
     },
     ...clientArgs,
   },
   examples: ["svc access leases", "svc access leases --all --incident INC-44"],
   notes: [
-    "Revoking: the access has ended, but its target has not confirmed that yet. svc tries again until it does; Last Error says what is in the way.",
+    "Revoking: the access has ended, but the target has not confirmed the revocation. svc retries until it does. Last Error shows why the last attempt failed.",
   ],
   async run({ all, user, role, incident, server, json }, io) {
     const [{ AccessClient }, { table }, { printable }] = await Promise.all([

@@ -3,15 +3,15 @@ import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
 
 export default defineCommand({
-  summary: "Compare the leases of an access role with its target, as after restoring a backup",
+  summary: "Compare the leases of an access role with its target, after restoring a backup",
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
-    revoke: { type: "boolean", description: "Revoke everything that differs" },
+    revoke: { type: "boolean", description: "Revoke orphaned and missing leases" },
     ...clientArgs,
   },
   examples: ["svc access reconcile orders-db", "svc access reconcile orders-db --revoke"],
   notes: [
-    "For admins. Orphan: exists at the target, and no lease is to revoke it. Missing: the lease is Active, and its credential does not exist. The exit code is 1 when something differs and --revoke is not given. Only what this installation issued is compared.",
+    "For admins. Orphan: the credential exists at the target but has no unfinished lease. Missing: the lease is Active but its credential does not exist. Without --revoke, the exit code is 1 if there are differences. Only credentials that this installation issued are compared.",
   ],
   async run({ role, revoke, server, json }, io) {
     const [{ AccessClient }, { table }, { printable }] = await Promise.all([
@@ -34,7 +34,7 @@ export default defineCommand({
     const { orphans, missing } = differences;
     const total = orphans.length + missing.length;
     if (json) io.stdout.write(`${JSON.stringify({ ...differences, revoking })}\n`);
-    else if (total === 0) io.stdout.write("Nothing differs\n");
+    else if (total === 0) io.stdout.write("No differences\n");
     else {
       const rows = [
         ...orphans.map((name) => ["Orphan", printable(name)]),

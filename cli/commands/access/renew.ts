@@ -4,14 +4,14 @@ import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "Make access last longer",
+  summary: "Extend access",
   args: {
-    id: { type: "positional", metavar: "ID", description: "The number that svc access leases shows" },
+    id: { type: "positional", metavar: "ID", description: "The id of the lease (svc access leases)" },
     duration: wantedArgs.duration,
     ...clientArgs,
   },
   examples: ["svc access renew 7", "svc access renew 7 --duration 30m"],
-  notes: ["From now on, and not beyond the longest duration of its role and what was approved."],
+  notes: ["The duration starts now. It is limited by the role's maximum and by the approved duration."],
   async run({ id, duration, server, json }, io) {
     const { AccessClient, parseId } = await import("../../client/access.ts");
     type Lease = import("../../client/access.ts").Lease;

@@ -16,10 +16,10 @@ export default defineCommand({
     'svc access request orders-db -i INC-44 -r "Nobody answers" --break-glass',
   ],
   notes: [
-    "Without --no-wait it waits until somebody approves or denies the request. Ctrl-C ends the waiting, and the request stays: svc access cancel takes it back.",
+    "Waits for the decision unless --no-wait is given. Ctrl-C stops waiting but leaves the request pending; to withdraw it, use svc access cancel.",
   ],
   async run({ role, reason, server, json, noWait, ...wanted }, io) {
-    if (reason === undefined) throw new UsageError("say why with --reason");
+    if (reason === undefined) throw new UsageError("--reason is required");
     const { AccessClient } = await import("../../client/access.ts");
     await AccessClient.within(io, server, async (client) => {
       const asked = await client.ask(role, { ...wanted, reason });

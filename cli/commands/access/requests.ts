@@ -2,10 +2,10 @@ import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "List your access requests and those that you can decide on",
+  summary: "List your access requests and those you can decide on",
   args: {
     state: {
-      ...{ type: "enum", metavar: "STATE", description: "Only these (default: Pending)" },
+      ...{ type: "enum", metavar: "STATE", description: "Only requests in this state (default: Pending)" },
       choices: ["Pending", "Approved", "Denied", "Cancelled", "Expired", "all"],
     },
     unreviewed: { type: "boolean", description: "Only break-glass access that nobody has reviewed" },

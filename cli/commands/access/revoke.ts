@@ -8,15 +8,15 @@ export default defineCommand({
   args: {
     id: {
       ...{ type: "positional", metavar: "ID", required: false },
-      description: "The number that svc access leases shows",
+      description: "The id of the lease (svc access leases)",
     },
-    user: { type: "string", metavar: "USER", description: "All access of this user" },
-    role: { type: "string", metavar: "ROLE", description: "All access by this role" },
+    user: { type: "string", metavar: "USER", description: "All leases of this user" },
+    role: { type: "string", metavar: "ROLE", description: "All leases of this role" },
     incident: {
       type: "string",
       short: "i",
       metavar: "INCIDENT",
-      description: "All access for this incident",
+      description: "All leases for this incident",
     },
     ...clientArgs,
   },
@@ -26,15 +26,15 @@ export default defineCommand({
     "svc access revoke --incident INC-44",
   ],
   notes: [
-    "Several options together mean what fits all of them. Only admins end the access of others.",
-    "Database roles end at once. Certificates end when servers have fetched the revocation list, and cloud and Kubernetes credentials when they expire.",
+    "Several options select the leases that match all of them. Only admins can end other users' access.",
+    "Database roles end immediately. Certificates end when servers have fetched the revocation list. Cloud and Kubernetes credentials end when they expire.",
   ],
   async run({ id, user, role, incident, server, json }, io) {
     const filters = Object.entries({ user, role, incident }).filter(
       (one): one is [string, string] => one[1] !== undefined,
     );
     if ((id === undefined) === (filters.length === 0))
-      throw new UsageError("name one lease, or say which by --user, --role or --incident");
+      throw new UsageError("specify the id of one lease, or --user, --role or --incident");
     const [{ AccessClient, parseId }, { forgetCredentials }] = await Promise.all([
       import("../../client/access.ts"),
       import("../../client/access_cache.ts"),
@@ -43,7 +43,7 @@ export default defineCommand({
     type Answer = { ended?: number; accepted_until?: string | null; role?: string; expires_at?: string };
     const { answer, acceptedUntil } = await AccessClient.within(io, server, async (client) => {
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
-      // It may have been one of these; the others are issued anew.
+      // The lease may be of a cached credential. The others are issued again.
       forgetCredentials(io.env, client.session.server.base);
       if (answer.role === undefined) return { answer, acceptedUntil: answer.accepted_until };
       // The role may no longer be visible to the user.
@@ -53,7 +53,7 @@ export default defineCommand({
     if (acceptedUntil) {
       const until = localTime(new Date(acceptedUntil));
       const what = id === undefined ? "some of the credentials" : "the credential";
-      io.stderr.write(`svc: ${what} may be accepted until ${until}\n`);
+      io.stderr.write(`svc: ${what} may still be accepted until ${until}\n`);
     }
     if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);

@@ -3,7 +3,7 @@ import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "Run a command with access, which ends with the command",
+  summary: "Run a command with access that ends when the command exits",
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     ...wantedArgs,
@@ -16,11 +16,11 @@ export default defineCommand({
     "svc access run web-hosts -- ssh deploy@web1.example.com",
   ],
   notes: [
-    "The credential is in the environment of the command: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
-    "For SSH certificates, an ssh-agent of its own has the key and the certificate, which ssh, scp, git and rsync find by SSH_AUTH_SOCK. The key is in no file, and the agent ends with the command.",
-    "For X.509 certificates, SVC_ACCESS_CERTIFICATE and SVC_ACCESS_KEY name private files, which are deleted when the command has ended.",
-    "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command has ended.",
-    "The exit code is that of the command.",
+    "The credential is in the environment of the command: for PostgreSQL, in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when the command exits.",
+    "For SSH certificates, a separate ssh-agent holds the key and the certificate, and ssh, scp, git and rsync find it by SSH_AUTH_SOCK. The key is never written to a file, and the agent ends with the command.",
+    "For X.509 certificates, SVC_ACCESS_CERTIFICATE and SVC_ACCESS_KEY name private files, which are deleted when the command exits.",
+    "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command exits.",
+    "The exit code is the exit code of the command.",
   ],
   async run({ role, server, ...wanted }, io, command) {
     const { runWithAccess } = await import("../../client/access_run.ts");

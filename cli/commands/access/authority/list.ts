@@ -6,7 +6,7 @@ export default defineCommand({
   summary: "List the keys of the certificate authorities",
   args: { ...clientArgs },
   examples: ["svc access authority list"],
-  notes: ["For admins only. The public keys are open to everyone: see docs/credentials-ssh.md."],
+  notes: ["For admins. The public keys do not require a sign-in: see docs/credentials-ssh.md."],
   async run({ server, json }, io) {
     const [{ AccessClient }, { table }] = await Promise.all([
       import("../../../client/access.ts"),

@@ -9,14 +9,14 @@ export default defineCommand({
     name: { type: "positional", metavar: "NAME", description: "The name of the authority" },
     revoke: {
       type: "boolean",
-      description: "Revoke the previous keys with everything they have signed, because they may have leaked",
+      description: "Revoke the previous keys and everything they signed, if they may have leaked",
     },
     ...clientArgs,
   },
   examples: ["svc access authority rotate ssh default", "svc access authority rotate ssh default --revoke"],
   notes: [
     "The next key starts signing after a day, so that servers can fetch it first. The previous key stays trusted until its last certificate expires.",
-    "With --revoke, the next key signs immediately. Servers accept its certificates, and refuse those of the previous keys, once they have fetched the new keys and the revocation list.",
+    "With --revoke, the next key signs immediately. Servers accept its certificates and refuse those of the previous keys once they have fetched the new keys and the revocation list.",
   ],
   async run({ kind, name, revoke, server, json }, io) {
     const { AccessClient } = await import("../../../client/access.ts");
