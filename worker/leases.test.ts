@@ -102,7 +102,7 @@ test("a lease whose target is down stays Revoking with the reason, and ends when
     return body.error !== null && body;
   });
   expect(stuck).toMatchObject({ state: "Revoking", end_reason: "revoked" });
-  expect(stuck.error).toContain("refuses connections");
+  expect(stuck.error).toContain("refused the connection");
   expect(stuck.attempts).toBeGreaterThan(0);
   expect(stuck.next_attempt_at).not.toBeNull();
   await move(settings.port);

@@ -72,8 +72,7 @@ function subjectOf({ subject, user, role, incident }: FederationClaims): string 
   const values: Record<string, string | undefined> = { user, role, incident };
   const made = subject.replace(/\{(user|role|incident)\}/g, (_, name: string) => {
     const value = values[name];
-    if (value === undefined)
-      throw new Refused("The subject contains {incident}: name the incident with --incident");
+    if (value === undefined) throw new Refused("The subject contains {incident}: add --incident");
     return value;
   });
   if (made.length > longestSubject)

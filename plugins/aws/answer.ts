@@ -1,6 +1,6 @@
 import { SaxesParser } from "saxes";
 
-// What STS answers: XML, of which only the texts of elements matter.
+// Parses the answers of STS: XML of which we read only the text of elements.
 
 export interface AwsSession {
   accessKeyId: string;
@@ -9,17 +9,17 @@ export interface AwsSession {
   expiresAt: Date;
 }
 
-/** An error of STS. Its message is for us to look at only: it may repeat what was sent. */
+/** An error of STS. Never pass its message on, because it may repeat what was sent. */
 export interface AwsFault {
   code: string;
   message: string;
   requestId?: string;
 }
 
-/** Far more than STS has. */
+/** The deepest nesting that is accepted, far more than STS uses. */
 const deepest = 20;
 
-/** Each element that has no elements in it, by its path of local names; undefined for what is not well-formed XML. */
+/** The text of each leaf element by its path of local names. Undefined if the text is not well-formed XML. */
 export function parseXml(text: string): Map<string, string> | undefined {
   const found = new Map<string, string>();
   const open: { name: string; text: string; hasElements: boolean }[] = [];
@@ -55,7 +55,7 @@ export function parseXml(text: string): Map<string, string> | undefined {
   return isGood && found.size > 0 ? found : undefined;
 }
 
-/** The credentials in the answer of an action; undefined if it is none. */
+/** The credentials in the answer to an action. Undefined for any other document. */
 export function sessionOf(xml: Map<string, string>, action: string): AwsSession | undefined {
   const field = (name: string) => xml.get(`${action}Response/${action}Result/Credentials/${name}`) ?? "";
   const accessKeyId = field("AccessKeyId");
@@ -63,7 +63,7 @@ export function sessionOf(xml: Map<string, string>, action: string): AwsSession 
   const sessionToken = field("SessionToken").trim();
   const expiration = field("Expiration").trim();
   const isKey = /^\w{16,128}$/.test(accessKeyId);
-  // A newline in one of them would be two lines in a client's environment or file.
+  // A newline in a secret would inject a line into a client's environment or file.
   const isSecret = [secretAccessKey, sessionToken].every((text) => /^[!-~]{1,16000}$/.test(text));
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(expiration);
   const expiresAt = new Date(expiration);
@@ -71,7 +71,7 @@ export function sessionOf(xml: Map<string, string>, action: string): AwsSession 
   return { accessKeyId, secretAccessKey, sessionToken, expiresAt };
 }
 
-/** The error that an answer is; undefined if it is none. */
+/** The error in an answer. Undefined for any other document. */
 export function faultOf(xml: Map<string, string>): AwsFault | undefined {
   const code = xml.get("ErrorResponse/Error/Code")?.trim();
   if (code === undefined || !/^[A-Za-z][\w.]{0,99}$/.test(code)) return undefined;

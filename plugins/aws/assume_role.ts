@@ -15,7 +15,7 @@ import {
 } from "./role.ts";
 import { assumeRole, type Signed } from "./sts.ts";
 
-// For accounts that cannot reach this server's issuer: the key of an IAM user that may do nothing but assume the role.
+// For AWS accounts that cannot reach this server's issuer: uses the key of an IAM user that may only assume the role.
 
 const { roleArn, accountName, ...optional } = awsRoleSettings;
 
@@ -30,7 +30,7 @@ const roleSchema = Type.Object({
   externalId: Type.Optional(
     Type.String({
       ...{ minLength: 2, maxLength: 1224, pattern: "^[A-Za-z0-9_+=,.@:/-]+$" },
-      description: "the external id that the role's trust policy asks for",
+      description: "the external id that the role's trust policy requires",
     }),
   ),
   ...optional,
@@ -55,7 +55,7 @@ export default definePlugin({
       const problems = settingProblems(target);
       if (problems.length > 0) return problems;
       try {
-        // What it gives is dropped.
+        // Discards the session.
         await assume(deps, target, { user: "svc-check", seconds: shortestSeconds, signal });
         return [];
       } catch (error) {
@@ -88,15 +88,14 @@ async function assume(
     sign: (request) => signed(deps, target, request),
     faults: {
       AccessDenied:
-        "AWS does not let the stored key assume this role: see the role's trust policy, and the key's sts:AssumeRole",
-      InvalidClientTokenId: "AWS does not know the stored key",
-      SignatureDoesNotMatch:
-        "AWS does not accept our signature: is the stored secret that of the key, and this machine's clock right?",
+        "The stored key may not assume this AWS role: check the role's trust policy and the user's sts:AssumeRole",
+      InvalidClientTokenId: "The stored key does not exist in AWS: check accessKeyId",
+      SignatureDoesNotMatch: "AWS rejected the signature: check secretAccessKey and this machine's clock",
     },
   });
 }
 
-/** Signature Version 4, over the body and its type: a proxy in between may write the other headers anew. */
+/** Signature Version 4 over the body and its type only, because a proxy may rewrite the other headers. */
 async function signed({ clock }: PluginDeps, target: Target, { headers, body }: Signed): Promise<Signed> {
   const { accessKeyId, secretAccessKey, region = "us-east-1" } = target;
   const client = new AwsClient({ accessKeyId, secretAccessKey, service: "sts", region });

@@ -82,7 +82,7 @@ const problemsOf = async (role: string) =>
   }[];
 
 describe.each(each)("%s", (plugin) => {
-  test("gives a session of the role, which AWS logs under the user's name", async () => {
+  test("issues a session of the role, named after the user", async () => {
     const role = await makeRole(plugin, { region: "eu-central-1", sessionPolicy: '{"Statement":[]}' });
     expect(await problemsOf(role)).toEqual([]);
     sts.asked.length = 0;
@@ -109,21 +109,21 @@ describe.each(each)("%s", (plugin) => {
     expect(Date.parse(body.expires_at)).toBeLessThanOrEqual(Date.parse(body.credential.fields.expiration));
   });
 
-  test("asks for as long as the user does, within what AWS has", async () => {
+  test("requests the user's duration, within the limits of AWS", async () => {
     const role = await makeRole(plugin);
     expect((await issue(role, { duration: 900 })).http).toBe(201);
-    // Of a quarter of an hour, a moment may be over.
+    // Part of the 15 minutes may have passed.
     expect((await issue(role, { duration: 841 })).http).toBe(201);
     expect(sts.asked.map(({ DurationSeconds }) => DurationSeconds)).toEqual(["900", "900"]);
-    expect(await refusal(role, { duration: 839 })).toContain("AWS sessions last 15 minutes at least");
-    expect(await refusal(role, { duration: 43_201 })).toContain("AWS sessions last 12 hours at most");
+    expect(await refusal(role, { duration: 839 })).toContain("An AWS session lasts at least 15 minutes");
+    expect(await refusal(role, { duration: 43_201 })).toContain("An AWS session can last at most 12 hours");
     expect(sts.asked).toHaveLength(2);
     expect(await refusal(role, { duration: 7201 })).toBe(
-      `${role}: ${plugin} failed: The role in AWS has no sessions as long as that: choose a shorter --duration, or raise its MaxSessionDuration (ValidationError, request 5d6e1b2c-9a1b-4c0e-8f0e-0123456789ab)`,
+      `${role}: ${plugin} failed: The duration exceeds the AWS role's MaxSessionDuration: use a shorter --duration, or raise it (ValidationError, request 5d6e1b2c-9a1b-4c0e-8f0e-0123456789ab)`,
     );
   });
 
-  test("a user whom AWS would not take by that name gets another, and nobody else's", async () => {
+  test("a user name that AWS would reject becomes a unique, valid session name", async () => {
     const role = await makeRole(plugin);
     for (const user of ["jörg@example.com", "jürg@example.com", `${"a".repeat(60)}@example.com`])
       expect((await issue(role, {}, await personOf(server, user, ["oncall"]))).http).toBe(201);
@@ -134,24 +134,24 @@ describe.each(each)("%s", (plugin) => {
     expect(new Set(names).size).toBe(3);
   });
 
-  test("says what AWS refuses, and never repeats what AWS says", async () => {
+  test("describes AWS errors without repeating AWS's message", async () => {
     const role = await makeRole(plugin);
     sts.roles.get(roleArn)!.web!.subject = "role:other:*";
     sts.roles.get(roleArn)!.keys!.ids = [];
     const denied =
       plugin === "aws-assume-role"
-        ? "AWS does not let the stored key assume this role: see the role's trust policy, and the key's sts:AssumeRole"
-        : `AWS does not let role:${role}:user:alice@example.com assume this role: see its trust policy`;
+        ? "The stored key may not assume this AWS role: check the role's trust policy and the user's sts:AssumeRole"
+        : `role:${role}:user:alice@example.com may not assume this AWS role: check its trust policy`;
     expect(await refusal(role)).toStartWith(`${role}: ${plugin} failed: ${denied} (AccessDenied, request `);
     expect((await problemsOf(role))[0]!.problem).toStartWith(
       denied.replace("alice@example.com", "svc-check"),
     );
     const codes = {
-      MalformedPolicyDocument: "takes the session policy for malformed",
-      PackedPolicyTooLarge: "finds the session policy too large",
-      RegionDisabledException: "switched off for this region",
-      ValidationError: "takes a setting of this role for invalid",
-      SomethingNew: "AWS refuses (SomethingNew",
+      MalformedPolicyDocument: "rejected the session policy as malformed",
+      PackedPolicyTooLarge: "rejected the session policy as too large",
+      RegionDisabledException: "has STS disabled in this region",
+      ValidationError: "rejected a setting of this access role",
+      SomethingNew: "AWS rejected the request (SomethingNew",
     };
     for (const [code, said] of Object.entries(codes)) {
       sts.next.push(() => faultAnswer(400, code, `echo ${JSON.stringify(sts.asked.at(-1))}`));
@@ -166,13 +166,13 @@ describe.each(each)("%s", (plugin) => {
     }
   });
 
-  test("tries again when AWS is too busy or fails, and gives up", async () => {
+  test("retries when AWS is busy or fails, up to three attempts", async () => {
     const role = await makeRole(plugin);
     sts.next.push(() => faultAnswer(400, "Throttling", "Rate exceeded"));
     sts.next.push(() => new Response("upstream connect error", { status: 503 }));
     expect((await issue(role)).http).toBe(201);
     for (let time = 0; time < 3; time++) sts.next.push(() => faultAnswer(503, "ServiceUnavailable", "x"));
-    expect(await refusal(role)).toContain("AWS has a fault of its own (ServiceUnavailable");
+    expect(await refusal(role)).toContain("AWS failed with an internal error (ServiceUnavailable");
     expect(sts.next).toHaveLength(0);
     sts.next.push(() => faultAnswer(403, "AccessDenied", "x"));
     const before = sts.asked.length;
@@ -180,7 +180,7 @@ describe.each(each)("%s", (plugin) => {
     expect(sts.asked).toHaveLength(before + 1);
   });
 
-  test("takes nothing for a session that is none", async () => {
+  test("accepts only a valid session from AWS", async () => {
     const role = await makeRole(plugin);
     const action = plugin === "aws-assume-role" ? "AssumeRole" : "AssumeRoleWithWebIdentity";
     const session = {
@@ -193,14 +193,14 @@ describe.each(each)("%s", (plugin) => {
       "plain text": "hello",
       HTML: "<html><body>Sign in to the network<br></body></html>",
       JSON: JSON.stringify({ Credentials: session }),
-      "cut short": whole.slice(0, -20),
-      "another answer": whole.replaceAll(action, "GetSessionToken"),
+      truncated: whole.slice(0, -20),
+      "the answer to another action": whole.replaceAll(action, "GetSessionToken"),
       "no key": whole.replace(/<AccessKeyId>.*<\/AccessKeyId>/, ""),
       "two keys": whole.replace(/(<AccessKeyId>.*<\/AccessKeyId>)/, "$1$1"),
       "a key in a comment": whole.replace(/(<AccessKeyId>.*<\/AccessKeyId>)/, "<!-- $1 -->"),
       "a newline in a secret": whole.replace("<SecretAccessKey>a", "<SecretAccessKey>a&#10;b"),
       "no time": whole.replace(session.expiration, "tomorrow"),
-      "an entity of its own": `<!DOCTYPE x [<!ENTITY e "a">]>${whole.replace(">a<", ">&e;<")}`,
+      "a custom entity": `<!DOCTYPE x [<!ENTITY e "a">]>${whole.replace(">a<", ">&e;<")}`,
       deep: "<a>".repeat(100_000),
       large: whole.replace(">b<", `>${"b".repeat(70_000)}<`),
     };
@@ -208,7 +208,7 @@ describe.each(each)("%s", (plugin) => {
       sts.next.push(() => xml(200, text));
       expect([name, await refusal(role)]).toEqual([
         name,
-        expect.stringMatching(/127\.0\.0\.1:\d+ answers (with something else than|more than) a session$/),
+        expect.stringMatching(/127\.0\.0\.1:\d+ answered without a valid session$/),
       ]);
     }
     const good = {
@@ -220,15 +220,15 @@ describe.each(each)("%s", (plugin) => {
       expect((await issue(role)).body.credential.fields.session_token).toBe("b");
     }
     sts.next.push(() => new Response(null, { status: 307, headers: { location: "http://127.0.0.1:9/" } }));
-    expect(await refusal(role)).toContain("answers 307 and no error that it describes");
+    expect(await refusal(role)).toContain("answered with status 307 and no error of STS");
   });
 
-  test("reports an address where nobody answers", async () => {
+  test("reports an unreachable address", async () => {
     const role = await makeRole(plugin, { endpoint: "http://127.0.0.1:9" });
     expect(await refusal(role)).toMatch(/127\.0\.0\.1:9 cannot be reached \(\w+\)$/);
   });
 
-  test("asks again when AWS does not answer", async () => {
+  test("retries when AWS does not answer", async () => {
     const role = await makeRole(plugin);
     const timeout = AbortSignal.timeout;
     using limits = spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms === 8000 ? 100 : ms));
@@ -241,7 +241,7 @@ describe.each(each)("%s", (plugin) => {
     resolve(new Response());
   });
 
-  test("waits for a slow answer no longer than the plugin may take", async () => {
+  test("waits for a slow answer no longer than the plugin's timeout", async () => {
     await using hasty = await server.another({ pluginTimeout: 1 });
     const role = await makeRole(plugin);
     const { promise, resolve } = Promise.withResolvers<Response>();
@@ -275,9 +275,9 @@ describe.each(each)("%s", (plugin) => {
     expect([http, body.field]).toEqual([400, `settings.${key}`]);
   });
 
-  test("is checked for settings that cannot work", async () => {
+  test("check reports settings that cannot work", async () => {
     const role = await makeRole(plugin, { sessionPolicy: "{}" });
-    const problem = "The setting sessionPolicy is not an IAM policy in JSON, with Version and Statement";
+    const problem = "sessionPolicy is not an IAM policy in JSON, with Version and Statement";
     expect(await problemsOf(role)).toEqual([{ problem }]);
     expect(await refusal(role)).toContain(problem);
     expect(sts.asked).toEqual([]);
@@ -309,7 +309,7 @@ describe.each(each)("%s", (plugin) => {
     expect([refused.http >= 400, refused.body.code]).toEqual([true, "902"]);
   });
 
-  test("tells that its sessions end only when they expire", async () => {
+  test("issues leases that cannot be renewed, and stores no part of the session", async () => {
     const role = await makeRole(plugin);
     const { body } = await issue(role);
     expect((await alice.call("DELETE", `/access/leases/${body.id}`)).http).toBe(200);
@@ -324,7 +324,7 @@ describe.each(each)("%s", (plugin) => {
 });
 
 describe("web identity", () => {
-  test("sends a token that is for AWS alone, for five minutes, about the user and the incident", async () => {
+  test("sends a five-minute token for AWS alone, about the user and the incident", async () => {
     const ids = await insertIncident(server.db, server.clock.now());
     const [incident] = await server.db.execute<{ name: string }>(
       sql`select name from incident where id = ${ids.incidentId}`,
@@ -340,9 +340,9 @@ describe("web identity", () => {
     expect(JSON.stringify(body)).not.toContain(sts.asked[0]!.WebIdentityToken);
   });
 
-  test("names the audience and the issuer that AWS does not know", async () => {
+  test("names the issuer and the audience that AWS does not trust", async () => {
     const role = await makeRole("aws-web-identity", { audience: "another" });
-    const said = `AWS does not accept our token: has its account the OpenID provider ${server.url}, with the audience another? (InvalidIdentityToken`;
+    const said = `AWS rejected our token: check that the account has the OpenID provider ${server.url} with the audience another (InvalidIdentityToken`;
     expect(await refusal(role)).toContain(said);
     const [{ problem, fix }] = (await problemsOf(role)) as [{ problem: string; fix: string }];
     expect(problem).toStartWith(said);
@@ -362,21 +362,21 @@ describe("web identity", () => {
     });
   });
 
-  test("tries again when AWS cannot fetch our keys", async () => {
+  test("retries when AWS cannot fetch our keys", async () => {
     const role = await makeRole("aws-web-identity");
     sts.next.push(() => faultAnswer(400, "IDPCommunicationError", "x"));
     expect((await issue(role)).http).toBe(201);
     sts.next.push(() => faultAnswer(400, "ExpiredTokenException", "x"));
-    expect(await refusal(role)).toContain("To AWS our token has expired");
+    expect(await refusal(role)).toContain("AWS rejected our token as expired");
   });
 
-  test("asks AWS itself only with an https issuer, and only with signatures that AWS takes", async () => {
+  test("requires an https issuer and a signature that AWS supports", async () => {
     const role = await makeRole("aws-web-identity", { endpoint: "https://127.0.0.1:9" });
     await admin.call("PUT", `/access/roles/${role}`, {
       ...(await admin.call("GET", `/access/roles/${role}`)).body,
       settings: { roleArn },
     });
-    const problem = `AWS wants an https address for an issuer, and not ${server.url}`;
+    const problem = `AWS requires an https address for the issuer, not ${server.url}`;
     expect(await problemsOf(role)).toEqual([{ problem, fix: "SVC_FEDERATION_ISSUER=https://..." }]);
     expect(await refusal(role)).toContain(problem);
     await using other = await startTestServer({
@@ -394,7 +394,7 @@ describe("web identity", () => {
       ...{ incident_required: false, break_glass: false, disabled: false },
     });
     expect((await root.call("GET", "/access/roles/aws/check")).body.problems).toEqual([
-      { problem: "AWS takes no tokens that are signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
+      { problem: "AWS does not accept tokens signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
     ]);
   });
 });
@@ -411,7 +411,7 @@ test("svc access check prints the trust policy of docs/credentials-aws.md", asyn
 });
 
 describe("a stored key", () => {
-  test("is shown to nobody, and signs what another implementation verifies", async () => {
+  test("is never shown, and its signature passes another implementation", async () => {
     const role = await makeRole("aws-assume-role", { externalId: "svc:1/2" });
     sts.roles.get(roleArn)!.keys!.externalId = "svc:1/2";
     expect((await issue(role)).http).toBe(201);
@@ -424,16 +424,16 @@ describe("a stored key", () => {
     expect(row!.text).not.toContain(secretAccessKey);
   });
 
-  test("that AWS does not know, or whose secret is another, is named as such", async () => {
+  test("that does not exist in AWS, or has the wrong secret, is reported", async () => {
     const role = await makeRole("aws-assume-role");
     sts.secrets.set(keyId, "another-secret-than-the-one-that-we-have");
     const detail = await refusal(role);
-    expect(detail).toContain("AWS does not accept our signature");
+    expect(detail).toContain("AWS rejected the signature");
     expect(detail).not.toContain("another-secret");
     sts.secrets.delete(keyId);
-    expect(await refusal(role)).toContain("AWS does not know the stored key");
+    expect(await refusal(role)).toContain("The stored key does not exist in AWS");
     expect(await problemsOf(role)).toEqual([
-      { problem: expect.stringContaining("AWS does not know the stored key") },
+      { problem: expect.stringContaining("The stored key does not exist in AWS") },
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import type { AwsSession } from "./answer.ts";
 import type { AwsTarget } from "./role.ts";
 
-/** A session as a credential. It cannot be taken back: it ends when it expires. */
+/** Formats a session as a credential. It cannot be revoked, so it ends when it expires. */
 export function awsCredential({ roleArn, region }: AwsTarget, session: AwsSession) {
   const { accessKeyId, secretAccessKey, sessionToken, expiresAt } = session;
   const end = `${expiresAt.toISOString().slice(0, 19)}Z`;

@@ -3,10 +3,10 @@ import { Type } from "@sinclair/typebox";
 import type { RoleFacts } from "../../core/plugin.ts";
 import { Refused } from "../../platform/errors.ts";
 
-// What all access roles for AWS have in common, whichever way svc comes to a session of theirs. Weep and other AWS clients
-// find them by the setting `roleArn` (core/access/aws_role.ts).
+// Shared by all access roles for AWS, however svc gets their sessions. Weep and other AWS clients find these roles by the
+// setting `roleArn` (core/access/aws_role.ts).
 
-/** https, or this machine. */
+/** Matches https addresses, and http addresses of this machine. */
 const endpointPattern =
   "^(https://[^\\s/@?#]+|http://(localhost|127(\\.[0-9]{1,3}){3}|\\[::1\\])(:[0-9]{1,5})?)/?$";
 
@@ -16,21 +16,21 @@ export const awsRoleSettings = {
     description: "the AWS role, such as arn:aws:iam::123456789012:role/deploy",
   }),
   accountName: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 100, description: "what people call the AWS account" }),
+    Type.String({ minLength: 1, maxLength: 100, description: "a name for the AWS account" }),
   ),
   region: Type.Optional(
     Type.String({
       ...{ maxLength: 40, pattern: "^[a-z]{2,}(-[a-z]+)+-[0-9]{1,2}$" },
-      description: "the region whose STS is asked, and that clients start with, such as eu-central-1",
+      description: "the region of STS, and the default region of clients, such as eu-central-1",
     }),
   ),
   sessionPolicy: Type.Optional(
-    Type.String({ maxLength: 2048, description: "an IAM policy (JSON) that limits each session further" }),
+    Type.String({ maxLength: 2048, description: "an IAM policy (JSON) that further limits each session" }),
   ),
   endpoint: Type.Optional(
     Type.String({
       ...{ maxLength: 500, pattern: endpointPattern },
-      description: "the address of STS (https), if it is not AWS's own",
+      description: "the address of STS (https), if not AWS's",
     }),
   ),
 };
@@ -52,7 +52,7 @@ export function stsAddress({ endpoint, region }: AwsTarget): string {
   return `https://sts.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}/`;
 }
 
-/** What can be seen to be wrong without asking AWS. */
+/** The problems of the settings that are visible without calling AWS. */
 export function settingProblems({
   roleArn,
   region,
@@ -62,9 +62,9 @@ export function settingProblems({
   const problems: string[] = [];
   const partition = roleArn.split(":")[1]!;
   if (partition !== "aws" && region === undefined && endpoint === undefined)
-    problems.push(`A role in the partition ${partition} needs the setting region`);
+    problems.push(`Set region: it is required in the partition ${partition}`);
   if (sessionPolicy !== undefined && !isPolicy(sessionPolicy))
-    problems.push("The setting sessionPolicy is not an IAM policy in JSON, with Version and Statement");
+    problems.push("sessionPolicy is not an IAM policy in JSON, with Version and Statement");
   return problems.map((problem) => ({ problem }));
 }
 
@@ -77,26 +77,26 @@ function isPolicy(text: string): boolean {
   }
 }
 
-/** Of AssumeRole and AssumeRoleWithWebIdentity. */
+/** The limits of AssumeRole and AssumeRoleWithWebIdentity. */
 export const shortestSeconds = 900;
 const longestSeconds = 43_200;
-/** Of a request that was approved for 15 minutes, a moment is over when it is used. */
+/** A request approved for 15 minutes has slightly less left when it is used. */
 const graceSeconds = 60;
 
-/** What AWS is asked for, for a lease of so many seconds. @throws Refused where AWS has no such session */
+/** The duration of the AWS session for a lease of this many seconds. @throws Refused if AWS does not support it */
 export function sessionSeconds(seconds: number): number {
   if (seconds > longestSeconds)
-    throw new Refused("AWS sessions last 12 hours at most: choose a shorter --duration");
+    throw new Refused("An AWS session can last at most 12 hours: use a shorter --duration");
   if (seconds < shortestSeconds - graceSeconds)
     throw new Refused(
-      "AWS sessions last 15 minutes at least, and cannot be ended earlier: ask for a --duration of 15m or more",
+      "An AWS session lasts at least 15 minutes and cannot be ended early: use a --duration of 15m or more",
     );
   return Math.max(shortestSeconds, Math.floor(seconds));
 }
 
 const longestName = 64;
 
-/** The user as CloudTrail shows it. What AWS does not take in it is replaced, and what was replaced told apart. */
+/** The user as CloudTrail shows it. If it has characters that AWS rejects, they are replaced, and a hash is added. */
 export function sessionName(user: string): string {
   const name = user.replaceAll(/[^\w+=,.@-]/g, "-");
   if (name === user && name.length <= longestName) return name;

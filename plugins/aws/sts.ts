@@ -2,7 +2,7 @@ import type { PluginDeps } from "../../core/plugin.ts";
 import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { type AwsFault, type AwsSession, faultOf, parseXml, sessionOf } from "./answer.ts";
 
-// The one call that we make to AWS. Every failure is a sentence of ours: what AWS says may repeat what was sent.
+// The only call to AWS. Errors never include AWS's own message, because it may repeat what was sent.
 
 const attempts = 3;
 const pauseMilliseconds = 250;
@@ -10,7 +10,7 @@ const answerMilliseconds = 8000;
 const answerCharacters = 64_000;
 const version = "2011-06-15";
 
-/** A request as it goes out, signed if it has to be. */
+/** A request as it is sent. */
 export interface Signed {
   headers: Record<string, string>;
   body: string;
@@ -19,22 +19,22 @@ export interface Signed {
 export interface StsCall {
   address: string;
   action: "AssumeRole" | "AssumeRoleWithWebIdentity";
-  /** Without those that are absent. */
+  /** Undefined parameters are not sent. */
   parameters: Readonly<Record<string, string | undefined>>;
-  /** Signs it, anew for each attempt; without one, it goes as it is. */
+  /** Signs each attempt, if the action needs a signature. */
   sign?: (request: Signed) => Promise<Signed>;
   signal: AbortSignal;
-  /** What to say of errors that depend on who asks; by their codes. */
+  /** The texts of errors that depend on the plugin, by AWS's error code. */
   faults: Readonly<Record<string, string>>;
 }
 
-/** An error after which the same request may succeed. */
+/** An error that a retry may fix. */
 class Transient extends Unavailable {}
 
 /**
- * Asks STS for a session, again if it is too busy or does not answer.
+ * Gets a session from STS. Retries when STS is busy or does not answer.
  *
- * @throws Refused for what would be refused again, Unavailable for the rest
+ * @throws Refused if a retry would fail again, Unavailable otherwise
  */
 export async function assumeRole({ fetch }: Pick<PluginDeps, "fetch">, call: StsCall): Promise<AwsSession> {
   for (let attempt = 1; ; attempt++) {
@@ -71,7 +71,7 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
     text = await readText(response, host);
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    if (signal.aborted) throw new Unavailable("AWS was not waited for", { cause: error });
+    if (signal.aborted) throw new Unavailable("The call to AWS was cancelled", { cause: error });
     if (late.aborted) throw new Transient(`${host} did not answer within ${answerMilliseconds / 1000} s`);
     const { code, name } = Object(error) as { code?: unknown; name?: unknown };
     const why = typeof code === "string" ? code : name;
@@ -83,10 +83,8 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
   const fault = xml && faultOf(xml);
   if (fault) throw errorOf(fault, response.status, call);
   const { status } = response;
-  const said = response.ok
-    ? "with something else than a session"
-    : `${status} and no error that it describes`;
-  throw new (status >= 500 || status === 429 ? Transient : Unavailable)(`${host} answers ${said}`);
+  const said = response.ok ? "without a valid session" : `with status ${status} and no error of STS`;
+  throw new (status >= 500 || status === 429 ? Transient : Unavailable)(`${host} answered ${said}`);
 }
 
 async function readText(response: Response, host: string): Promise<string> {
@@ -94,19 +92,20 @@ async function readText(response: Response, host: string): Promise<string> {
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) {
     text += decoder.decode(chunk as Uint8Array, { stream: true });
-    if (text.length > answerCharacters) throw new Unavailable(`${host} answers more than a session`);
+    if (text.length > answerCharacters) throw new Unavailable(`${host} answered without a valid session`);
   }
   return text + decoder.decode();
 }
 
 const busy = /^(Throttling(Exception)?|TooManyRequests(Exception)?|RequestLimitExceeded|SlowDown)$/;
 
-/** What AWS's error means for who asks us, and where it can be looked up. */
+/** Describes an AWS error to the user, with AWS's code and request id. */
 function errorOf({ code, message, requestId }: AwsFault, status: number, call: StsCall): Unavailable {
   const also = requestId ? ` (${code}, request ${requestId})` : ` (${code})`;
-  if (busy.test(code) || status === 429) return new Transient(`AWS has too many requests now${also}`);
+  if (busy.test(code) || status === 429)
+    return new Transient(`AWS limits the rate of requests: try again later${also}`);
   if (code === "IDPCommunicationError") return new Transient(`${call.faults[code] ?? "AWS failed"}${also}`);
-  if (status >= 500) return new Transient(`AWS has a fault of its own${also}`);
+  if (status >= 500) return new Transient(`AWS failed with an internal error${also}`);
   return new Refused(`${call.faults[code] ?? commonFault(code, message)}${also}`);
 }
 
@@ -114,15 +113,15 @@ function commonFault(code: string, message: string): string {
   switch (code) {
     case "ValidationError":
       return /MaxSessionDuration|DurationSeconds exceeds/i.test(message)
-        ? "The role in AWS has no sessions as long as that: choose a shorter --duration, or raise its MaxSessionDuration"
-        : "AWS takes a setting of this role for invalid";
+        ? "The duration exceeds the AWS role's MaxSessionDuration: use a shorter --duration, or raise it"
+        : "AWS rejected a setting of this access role";
     case "MalformedPolicyDocument":
-      return "AWS takes the session policy for malformed";
+      return "AWS rejected the session policy as malformed";
     case "PackedPolicyTooLarge":
-      return "AWS finds the session policy too large";
+      return "AWS rejected the session policy as too large";
     case "RegionDisabledException":
-      return "STS is switched off for this region in the account: the setting region names another one";
+      return "The AWS account has STS disabled in this region: set region to another one";
     default:
-      return "AWS refuses";
+      return "AWS rejected the request";
   }
 }

@@ -27,8 +27,8 @@ import {
 } from "./role.ts";
 import { assumeRole } from "./sts.ts";
 
-// AWS trusts this server as an OpenID provider: a token about the user, which never leaves for anywhere but STS, becomes a
-// session of a role. There is no secret of AWS here.
+// AWS trusts this server as an OpenID provider. STS exchanges a token about the user, which is sent only to STS, for a
+// session of a role. svc stores no AWS secret.
 
 const { roleArn, accountName, ...optional } = awsRoleSettings;
 
@@ -37,7 +37,7 @@ const roleSchema = Type.Object({
   accountName,
   audience: Type.String({
     ...{ default: "sts.amazonaws.com", maxLength: 255, pattern: audiencePattern },
-    description: "the audience that the OpenID provider in AWS knows",
+    description: "an audience of the OpenID provider in AWS",
   }),
   subject: Type.String({
     ...{ default: defaultSubject, maxLength: 500, pattern: subjectPattern, description: subjectAbout },
@@ -45,7 +45,7 @@ const roleSchema = Type.Object({
   ...optional,
 });
 
-/** An issuer may have an address of any length. */
+/** Limits the length of problems, because the issuer's address may be long. */
 const longestProblem = 500;
 
 interface Target extends AwsTarget {
@@ -58,7 +58,7 @@ interface Asked {
   incident?: string;
   leaseId: number;
   seconds: number;
-  /** By the clock that leases end by. */
+  /** By the database's clock. */
   at: Date;
   signal: AbortSignal;
 }
@@ -104,39 +104,39 @@ async function exchange(
         ...{ Policy: target.sessionPolicy, WebIdentityToken: signed.token },
       },
       faults: {
-        AccessDenied: `AWS does not let ${signed.subject} assume this role: see its trust policy`,
-        InvalidIdentityToken: `AWS does not accept our token: has its account the OpenID provider ${issuer}, with the audience ${audience}?`,
-        IDPRejectedClaim: `AWS rejects a claim of our token: does its OpenID provider know the audience ${audience}?`,
+        AccessDenied: `${signed.subject} may not assume this AWS role: check its trust policy`,
+        InvalidIdentityToken: `AWS rejected our token: check that the account has the OpenID provider ${issuer} with the audience ${audience}`,
+        IDPRejectedClaim: `AWS rejected a claim of our token: check that its OpenID provider has the audience ${audience}`,
         IDPCommunicationError: `AWS cannot fetch our keys from ${issuer}/.well-known/`,
-        ExpiredTokenException: "To AWS our token has expired: is the clock of the database right?",
+        ExpiredTokenException: "AWS rejected our token as expired: check the clock of the database",
       },
     },
   );
 }
 
-/** What keeps AWS from ever accepting a token of ours. */
+/** The problems because of which AWS would never accept our tokens. */
 async function issuerProblems(
   context: BuiltinDeps["context"],
   { endpoint }: AwsTarget,
 ): Promise<{ problem: string; fix?: string }[]> {
   const problems: { problem: string; fix?: string }[] = [];
   const issuer = federationIssuer(context.config);
-  // A stand-in for AWS may take another.
+  // A stand-in for AWS may accept other issuers.
   if (endpoint === undefined && !issuer.startsWith("https:"))
     problems.push({
-      problem: `AWS wants an https address for an issuer, and not ${issuer}`,
+      problem: `AWS requires an https address for the issuer, not ${issuer}`,
       fix: "SVC_FEDERATION_ISSUER=https://...",
     });
   const { algorithm } = await federationKeys(context).signing();
   if (algorithm !== "ES256")
     problems.push({
-      problem: `AWS takes no tokens that are signed with ${algorithm}`,
+      problem: `AWS does not accept tokens signed with ${algorithm}`,
       fix: "SVC_TOKEN_ALGORITHM=ES256",
     });
   return problems;
 }
 
-/** Also whether AWS really gives a session, which is dropped. */
+/** Also gets a session from AWS, and discards it. */
 async function check(deps: BuiltinDeps, slug: string, target: Target, signal: AbortSignal) {
   const problems = [...settingProblems(target), ...(await issuerProblems(deps.context, target))];
   if (problems.length > 0) return problems;
@@ -156,7 +156,7 @@ async function check(deps: BuiltinDeps, slug: string, target: Target, signal: Ab
   }
 }
 
-/** The trust policy that lets everybody have the role who may have the access role. */
+/** The trust policy that admits every user of the access role. */
 function trustOf(issuer: string, slug: string, { roleArn, audience, subject }: Target): string {
   const [, partition, , , account] = roleArn.split(":");
   const name = issuer.replace(/^https?:\/\//, "");

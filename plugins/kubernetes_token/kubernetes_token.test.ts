@@ -21,7 +21,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "svc-home-"));
   cluster = await startKubernetesApi();
   server = await startTestServer({ pluginCredential: "kubernetes-token", pluginTimeout: 5 });
-  // The program and the cluster have the real time.
+  // The CLI and the cluster use the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   admin = await personOf(server, "root@example.com", ["admin"]);
   alice = await personOf(server, "alice@example.com", ["oncall"]);
@@ -61,7 +61,7 @@ async function issue(role: string, more: object = {}) {
 
 const check = async (role: string) => (await admin.call("GET", `/access/roles/${role}/check`)).body.problems;
 
-test("a lease is a token of the service account, and expires with it", async () => {
+test("a lease is a token of the service account and expires with it", async () => {
   const role = await makeRole();
   const { http, body } = await issue(role);
   expect([http, body.credential.kind]).toEqual([201, "token"]);
@@ -72,7 +72,7 @@ test("a lease is a token of the service account, and expires with it", async () 
     certificate_authority: cluster.authority,
   });
   expect(Math.abs(cluster.tokens.get(token)!.getTime() - Date.parse(body.expires_at))).toBeLessThan(3000);
-  // One that lasts less than was asked for ends the lease.
+  // A token that is shorter than requested shortens the lease.
   cluster.lifetime = () => 900;
   const shorter = (await issue(role)).body;
   expect(shorter.expires_at).toBe(cluster.tokens.get(shorter.credential.fields.token)!.toISOString());
@@ -91,13 +91,13 @@ test("a role can set another address for users and other audiences", async () =>
   expect(asked).toMatchObject({ spec: { audiences: ["vault", "other"], expirationSeconds: 3600 } });
 });
 
-test("svc access check names a missing right and the command that grants it", async () => {
+test("svc access check reports a missing permission and the command that grants it", async () => {
   const role = await makeRole();
   expect(await check(role)).toEqual([]);
   cluster.allowed = false;
   expect(await check(role)).toEqual([
     {
-      problem: "The broker may not create tokens of shop/reader",
+      problem: "The broker cannot create tokens of shop/reader",
       fix: expect.stringMatching(
         /^kubectl apply -f - <<'END'\n[\s\S]*resourceNames: \[reader\][\s\S]*\nEND$/,
       ),
@@ -105,18 +105,23 @@ test("svc access check names a missing right and the command that grants it", as
   ]);
 });
 
-describe("nothing is issued, and the error says why,", () => {
+describe("no token is issued, and the error says why,", () => {
   const faults: [string, object, Partial<KubernetesApi>, RegExp][] = [
     [
-      "when the broker may not",
+      "when the broker lacks the permission",
       {},
       { allowed: false },
-      /does not let the broker create tokens of shop\/reader/,
+      /does not allow the broker to create tokens of shop\/reader/,
     ],
-    ["when the cluster issues a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than asked for/],
-    ["when it fails", {}, { instead: () => new Response("secret", { status: 500 }) }, /answers 500/],
-    ["when it answers nonsense", {}, { instead: () => new Response("<p>Sign in</p>") }, /answers no token/],
-    ["when it hangs", {}, { instead: () => new Promise<never>(() => {}) }, /did not answer within 5 s/],
+    ["when the cluster issues a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than requested/],
+    ["when the cluster fails", {}, { instead: () => new Response("secret", { status: 500 }) }, /status 500/],
+    ["when the answer is invalid", {}, { instead: () => new Response("<p>Sign in</p>") }, /without a token/],
+    [
+      "when the cluster hangs",
+      {},
+      { instead: () => new Promise<never>(() => {}) },
+      /did not answer within 5 s/,
+    ],
   ];
   test.each(faults)(
     "%s",
@@ -130,7 +135,7 @@ describe("nothing is issued, and the error says why,", () => {
     20_000,
   );
 
-  test("when it redirects; nothing is sent to the other address", async () => {
+  test("when the cluster redirects, and nothing is sent to the other address", async () => {
     let asked = 0;
     const expirationTimestamp = new Date(Date.now() + 3_600_000).toISOString();
     using other = Bun.serve({
@@ -142,7 +147,7 @@ describe("nothing is issued, and the error says why,", () => {
     });
     cluster.instead = () => Response.redirect(`http://127.0.0.1:${other.port}/`, 307);
     const { http, said } = await issue(await makeRole());
-    expect([http, said, asked]).toEqual([503, expect.stringContaining("does not answer"), 0]);
+    expect([http, said, asked]).toEqual([503, expect.stringContaining("cannot be reached"), 0]);
   });
 
   test("for less than ten minutes", async () => {
@@ -150,30 +155,30 @@ describe("nothing is issued, and the error says why,", () => {
     expect([http, body.field, body.detail]).toEqual([
       400,
       "duration",
-      expect.stringContaining("less than 10 minutes"),
+      expect.stringContaining("at least 10 minutes"),
     ]);
   });
 
   test("when the broker's token is wrong, the account does not exist, or nothing listens", async () => {
     const said = async (settings: object) => (await issue(await makeRole(settings))).said;
-    expect(await said({ token: "another" })).toContain("does not know the token of the broker");
+    expect(await said({ token: "another" })).toContain("rejected the token of the broker");
     expect(await said({ serviceAccount: "nobody" })).toContain("has no service account shop/nobody");
-    expect(await said({ server: "https://127.0.0.1:9" })).toContain("does not answer");
+    expect(await said({ server: "https://127.0.0.1:9" })).toContain("cannot be reached");
   });
 
-  test("when its certificate is signed by another authority", async () => {
+  test("when the cluster's certificate is signed by another authority", async () => {
     await using other = await startKubernetesApi();
     const { said } = await issue(await makeRole({ certificateAuthority: other.authority }));
-    expect(said).toContain("certificate that is not of its authority");
+    expect(said).toContain("certificate that certificateAuthority did not sign");
     expect(other.tokens.size + cluster.tokens.size).toBeGreaterThan(0);
   });
 });
 
 test.each([
   ["plain http", { server: "http://127.0.0.1:6443" }],
-  ["a namespace that leads elsewhere", { namespace: "../../apis" }],
-  ["an account that leads elsewhere", { serviceAccount: "a/../b" }],
-  ["a query", { server: "https://127.0.0.1/?a=" }],
+  ["a path as the namespace", { namespace: "../../apis" }],
+  ["a path as the service account", { serviceAccount: "a/../b" }],
+  ["a query in the address", { server: "https://127.0.0.1/?a=" }],
 ])("a role with %s is refused", async (_, settings) => {
   const target = {
     server: cluster.url,
@@ -190,7 +195,7 @@ test.each([
   expect(http).toBe(400);
 });
 
-/** Strict: no other fields, and a time without fractions, as Go's metav1.Time writes it. */
+/** Strict: allows no other fields, and only times without fractions, like Go's metav1.Time. */
 const execCredential = Type.Object(
   {
     apiVersion: Type.Literal("client.authentication.k8s.io/v1"),
@@ -224,7 +229,7 @@ describe("svc access get --format kube", () => {
     expect(others).toEqual([]);
     const modes = [folder, join(folder, file!)].map((path) => (statSync(path).mode & 0o777).toString(8));
     expect(modes).toEqual(["700", "600"]);
-    // Another session, an incident, or a file that others can read: it asks again.
+    // It gets a new one for another session, for an incident, and if others can read the file.
     const other = { SVC_TOKEN: await signInToken(server) };
     expect((await get(role, other)).stdout).not.toBe(first.stdout);
     await chmod(join(folder, file!), 0o644);
@@ -264,7 +269,7 @@ describe("svc access get --format kube", () => {
     const quoted = testProgram.map((word) => `'${word}'`).join(" ");
     await writeFile(wrapper, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });
     const config = join(home, "kubeconfig");
-    // Kubernetes knows v1 since 1.22; Debian's kubectl is older.
+    // Kubernetes supports v1 since 1.22, and Debian's kubectl is older.
     const { stdout } = Bun.spawnSync(["kubectl", "version", "--client", "-o", "json"]);
     const { minor } = JSON.parse(stdout.toString()).clientVersion;
     const version = Number.parseInt(minor, 10) >= 22 ? "v1" : "v1beta1";

@@ -2,12 +2,12 @@ import { type Static, Type } from "@sinclair/typebox";
 import { definePlugin, type LeaseFacts, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
 import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
-// A broker account with no other rights creates tokens for a service account by the cluster's TokenRequest API. A token
-// is valid until it expires; it cannot be revoked.
+// A broker account without other permissions creates tokens for a service account with the cluster's TokenRequest API. A
+// token cannot be revoked: it is valid until it expires.
 
 /** The API server refuses shorter tokens. */
 const shortestSeconds = 600;
-/** How far ahead its clock may be. */
+/** How far ahead the API server's clock may be. */
 const skewSeconds = 300;
 const slug = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
@@ -19,7 +19,7 @@ const roleSchema = Type.Object({
   certificateAuthority: Type.Optional(
     Type.String({
       maxLength: 20_000,
-      description: "the authority of the API server (PEM), if it is not a public one",
+      description: "the authority of the API server (PEM), unless it is a public one",
     }),
   ),
   token: Type.String({ secret: true, minLength: 1, description: "the token of the broker" }),
@@ -30,7 +30,7 @@ const roleSchema = Type.Object({
   }),
   serviceAccount: Type.String({
     ...{ maxLength: 253, pattern: slug },
-    description: "the service account whose rights a lease has",
+    description: "the service account whose permissions a lease has",
   }),
   audiences: Type.Optional(
     Type.String({
@@ -41,7 +41,7 @@ const roleSchema = Type.Object({
   clientServer: Type.Optional(
     Type.String({
       ...{ maxLength: 2000, pattern: "^https://[^\\s]+$" },
-      description: "the API server as people reach it, if that is another address",
+      description: "the address of the API server for users, if different",
     }),
   ),
 });
@@ -64,13 +64,13 @@ export default definePlugin({
       if (seconds < shortestSeconds)
         throw new InvalidInput(
           "duration",
-          `Kubernetes issues no token for less than ${shortestSeconds / 60} minutes`,
+          `A Kubernetes token lasts at least ${shortestSeconds / 60} minutes: use a longer --duration`,
         );
       const asked = clock.now();
       const { token, end } = await requestToken(fetch, target, seconds, signal);
       if (end.getTime() > asked.getTime() + (seconds + skewSeconds) * 1000)
         throw new Refused(
-          `The cluster issues tokens that last until ${end.toISOString()}, longer than asked for`,
+          `The cluster issued a token until ${end.toISOString()}, which is longer than requested`,
         );
       const { server, clientServer = server, certificateAuthority, namespace } = target;
       return {
@@ -86,7 +86,7 @@ export default definePlugin({
   }),
 });
 
-/** @throws Unavailable, or Refused if retrying cannot help */
+/** @throws Unavailable, or Refused if a retry would fail again */
 async function requestToken(
   fetch: PluginDeps["fetch"],
   target: Target,
@@ -104,7 +104,7 @@ async function requestToken(
   const { token, expirationTimestamp } = status ?? {};
   const end = new Date(String(expirationTimestamp));
   if (typeof token !== "string" || !/^[\w.-]{1,20000}$/.test(token) || Number.isNaN(end.getTime()))
-    throw new Unavailable(`${target.server} answers no token`);
+    throw new Unavailable(`${target.server} answered without a token`);
   return { token, end };
 }
 
@@ -112,7 +112,7 @@ interface Answer {
   status?: Record<string, unknown>;
 }
 
-/** The API server's own messages may contain what was sent, so they are never passed on. */
+/** Sends a request. Errors never include the API server's messages, because these may repeat what was sent. */
 async function post(
   fetch: PluginDeps["fetch"],
   target: Target,
@@ -137,8 +137,8 @@ async function post(
   } catch (cause) {
     const { code } = cause as { code?: string };
     const said = /CERT|SELF_SIGNED|ISSUER|ALTNAME/.test(code ?? "")
-      ? "has a certificate that is not of its authority (setting certificateAuthority)"
-      : "does not answer";
+      ? "has a certificate that certificateAuthority did not sign"
+      : "cannot be reached";
     throw new Unavailable(`${server} ${said}`, { cause });
   }
   if (response.status === 200 || response.status === 201) {
@@ -147,12 +147,12 @@ async function post(
   }
   await response.body?.cancel();
   const refused: Record<number, string> = {
-    401: "does not know the token of the broker: it may have expired",
-    403: `does not let the broker create tokens of ${namespace}/${serviceAccount}: svc access check names the missing right`,
+    401: "rejected the token of the broker, which may have expired",
+    403: `does not allow the broker to create tokens of ${namespace}/${serviceAccount}: run svc access check`,
     404: `has no service account ${namespace}/${serviceAccount}`,
-    422: "does not accept what the access role asks for",
+    422: "rejected the settings of the access role",
   };
-  const detail = `${server} ${refused[response.status] ?? `answers ${response.status}`}`;
+  const detail = `${server} ${refused[response.status] ?? `answered with status ${response.status}`}`;
   throw response.status in refused ? new Refused(detail) : new Unavailable(detail);
 }
 
@@ -174,13 +174,13 @@ async function check(
   if (status?.allowed === true) return [];
   return [
     {
-      problem: `The broker may not create tokens of ${namespace}/${serviceAccount}`,
+      problem: `The broker cannot create tokens of ${namespace}/${serviceAccount}`,
       fix: `kubectl apply -f - <<'END'\n${grant(target)}END`,
     },
   ];
 }
 
-/** The name of the broker's account is not known here, so this uses the one from the documentation. */
+/** Uses the broker's name from the documentation, because its real name is unknown here. */
 const grant = ({ namespace, serviceAccount }: Target) => `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: svc-token-${serviceAccount}, namespace: ${namespace}}

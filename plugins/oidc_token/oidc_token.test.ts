@@ -45,7 +45,7 @@ async function issue(role: string, more: object = {}) {
   return body;
 }
 
-/** What somebody knows who was told the issuer's address and nothing else. */
+/** A verifier that knows only the issuer's address. */
 async function outsider(issuer = server.url) {
   const found = await discovery(new URL(issuer), "vault", undefined, undefined, {
     execute: [allowInsecureRequests],
@@ -63,7 +63,7 @@ async function outsider(issuer = server.url) {
   };
 }
 
-test("an outsider verifies a token by discovery alone", async () => {
+test("a token can be verified with only the issuer's address", async () => {
   const role = await makeRole();
   const lease = await issue(role, { incident });
   const { kind, fields } = lease.credential;
@@ -87,7 +87,7 @@ test("an outsider verifies a token by discovery alone", async () => {
   expect(decodeJwt(other).jti).not.toBe(payload.jti);
 });
 
-test("the issuer may be elsewhere, and the discovery document says what to publish there", async () => {
+test("with another issuer, the discovery document has the contents to publish there", async () => {
   await using elsewhere = await server.another({ federationIssuer: "https://keys.example.com/svc/" });
   const response = await elsewhere.fetch("/.well-known/openid-configuration");
   expect(response.headers.get("cache-control")).toBe("public, max-age=300");
@@ -104,18 +104,18 @@ test("the issuer may be elsewhere, and the discovery document says what to publi
   const person = await personOf(elsewhere, "alice@example.com", ["oncall"]);
   const { body } = await person.call("POST", "/access/leases/", { role: slug });
   expect(decodeJwt(body.credential.fields.token).iss).toBe("https://keys.example.com/svc");
-  // That does not concern our own tokens.
+  // The server's access tokens are not affected.
   expect((await person.call("GET", "/whoami")).http).toBe(200);
 });
 
-test("it says what signs: with Ed25519, that", async () => {
+test("the discovery document names the signature algorithm", async () => {
   await using other = await startTestServer({ tokenAlgorithm: "Ed25519" });
   const body = (await (await other.fetch("/.well-known/openid-configuration")).json()) as object;
   expect(body).toMatchObject({ id_token_signing_alg_values_supported: ["Ed25519"] });
 });
 
-describe("a user decides", () => {
-  test("neither audience nor subject nor lifetime", async () => {
+describe("a user", () => {
+  test("cannot choose the audience, subject or lifetime", async () => {
     const role = await makeRole({ subject: "deploy:{incident}", lifetime: 120 });
     for (const field of ["audience", "subject", "lifetime", "settings", "sub", "user"]) {
       const { http, body } = await alice.call("POST", "/access/leases/", { role, incident, [field]: "x" });
@@ -126,36 +126,36 @@ describe("a user decides", () => {
     expect([sub, aud, exp! - iat!]).toEqual([`deploy:${incident}`, audience, 120]);
   });
 
-  test("to have it for less", async () => {
+  test("can request a shorter token", async () => {
     const { iat, exp } = decodeJwt((await issue(await makeRole(), { duration: 60 })).credential.fields.token);
     expect(exp! - iat!).toBe(60);
   });
 
-  test("not to be without the incident that the subject names", async () => {
+  test("must name an incident if the subject contains it", async () => {
     const role = await makeRole({ subject: "deploy:{incident}" });
     const { http, body } = await alice.call("POST", "/access/leases/", { role });
     expect([http, body.detail]).toEqual([
       503,
-      `${role}: oidc-token failed: The subject contains {incident}: name the incident with --incident`,
+      `${role}: oidc-token failed: The subject contains {incident}: add --incident`,
     ]);
   });
 });
 
 test.each([
-  ["our own audience", { audience: "svc" }],
+  ["the audience of svc", { audience: "svc" }],
   ["no audience", { audience: "" }],
   ["an audience with a space", { audience: "a b" }],
-  ["more than five minutes", { lifetime: 301 }],
-  ["a placeholder that there is not", { subject: "{groups}" }],
-  ["half a placeholder", { subject: "{user" }],
+  ["a lifetime over five minutes", { lifetime: 301 }],
+  ["an unknown placeholder", { subject: "{groups}" }],
+  ["an unclosed placeholder", { subject: "{user" }],
   ["a subject with a newline", { subject: "user:{user}\n" }],
 ])("a role is refused with %s", async (_, settings) => {
   const { http, body } = await admin.call("POST", "/access/roles/", roleOf(settings));
   expect([http, body.field]).toEqual([400, `settings.${Object.keys(settings)[0]}`]);
 });
 
-describe("a federation token and an access token never pass for each other", () => {
-  test("at our API, even if the database knew its id", async () => {
+describe("federation tokens and access tokens are never accepted for each other", () => {
+  test("by the API, even if the id of a federation token is in the database", async () => {
     const { token } = (await issue(await makeRole({ subject: "{user}" }))).credential.fields;
     const { jti } = decodeJwt(token);
     const now = server.clock.now();
@@ -170,7 +170,7 @@ describe("a federation token and an access token never pass for each other", () 
     for (const headers of ways) expect((await server.fetch("/whoami", { headers })).status).toBe(401);
   });
 
-  test("elsewhere: an access token is for svc, for which no federation token is ever made", async () => {
+  test("elsewhere: access tokens are for svc, which no federation token can be for", async () => {
     const access = await signInToken(server);
     expect([decodeProtectedHeader(access).typ, decodeJwt(access).aud]).toEqual(["at+jwt", "svc"]);
     const { verify } = await outsider();
@@ -183,7 +183,7 @@ describe("a federation token and an access token never pass for each other", () 
   });
 });
 
-test("a role is checked, and its lease ends with the token", async () => {
+test("the role passes the check, and a lease expires with its token", async () => {
   const role = await makeRole();
   expect((await admin.call("GET", `/access/roles/${role}/check`)).body).toEqual({ problems: [] });
   const lease = await issue(role);

@@ -14,14 +14,14 @@ import { after } from "../../platform/clock.ts";
 const roleSchema = Type.Object({
   audience: Type.String({
     ...{ maxLength: 500, pattern: audiencePattern },
-    description: "whom the token is for (`aud`), as they ask for it; any but svc",
+    description: "the audience of the token (`aud`), as the service requires it; not svc",
   }),
   subject: Type.String({
     ...{ default: defaultSubject, maxLength: 500, pattern: subjectPattern, description: subjectAbout },
   }),
   lifetime: Type.Integer({
     ...{ default: longestFederationSeconds, minimum: 60, maximum: longestFederationSeconds },
-    description: "seconds that the token is valid",
+    description: "how long the token is valid, in seconds",
   }),
 });
 
@@ -31,11 +31,12 @@ interface Target {
   lifetime: number;
 }
 
-/** Google Cloud, Vault and others exchange such a token for one of their own. What it opens there ends by their rules. */
+/** Google Cloud, Vault and others exchange such a token for one of theirs, which ends by their rules. */
 export default defineBuiltin({
   ...{ title: "OpenID Connect tokens", slug: "oidc-token", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A short token about the user, for a service that trusts this server as an OpenID provider",
+  description:
+    "A short-lived token about the user, for a service that trusts this server as an OpenID provider",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -48,7 +49,7 @@ export default defineBuiltin({
       const { audience, subject, lifetime } = role.settings as unknown as Target;
       const signed = await signFederationToken(context, {
         ...{ audience, subject, user, incident, leaseId, role: role.slug },
-        // By the clock that the lease ends by, which need not be this machine's.
+        // Leases end by the database's clock, which may differ from this machine's.
         ...{ issuedAt: after(new Date(expiresAt), -seconds), seconds: Math.min(lifetime, seconds) },
       });
       const end = signed.expiresAt.toISOString();

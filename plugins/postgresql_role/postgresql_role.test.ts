@@ -11,7 +11,7 @@ const never = new AbortController().signal;
 const installation = "5eed5eed5eed";
 let made = 0;
 
-/** What svc passes for a lease of one hour. */
+/** The facts of a lease of one hour. */
 function factsFor(target: AccessTarget, settings: object = {}) {
   const leaseId = ++made;
   const role: RoleFacts = { slug: "shop", installation, settings: { ...target.settings, ...settings } };
@@ -69,17 +69,17 @@ for (const [version, start] of [
       expect(await plugin.check(factsFor(target))).toEqual([]);
     });
 
-    test("the check names every missing right, and its fixes work", async () => {
+    test("the check reports every missing privilege, and its fixes work", async () => {
       const { sql, settings } = target;
       const [broker, parent] = [`Bro"ker ${version}`, `Pa'rent "of" ${version}`];
       await sql.unsafe(`create role ${quoted(broker)} login noinherit password 'secret'`);
       const facts = () => factsFor(target, { user: broker, password: "secret", parents: parent });
       const problems = await plugin.check(facts());
       expect(problems.map(({ problem }) => problem)).toEqual([
-        `The broker ${broker} does not inherit rights, so it cannot drop what a lease owns`,
-        `The broker ${broker} may not create roles`,
-        `There is no role ${parent}`,
-        `The broker ${broker} may not end sessions of others`,
+        `The broker ${broker} does not inherit privileges, so it cannot drop objects that a lease owns`,
+        `The broker ${broker} cannot create roles`,
+        `The role ${parent} does not exist`,
+        `The broker ${broker} cannot terminate other roles' sessions`,
       ]);
       for (const { fix } of problems) await sql.unsafe(fix!);
       expect(await plugin.check(facts())).toEqual([]);
@@ -93,7 +93,7 @@ for (const [version, start] of [
       );
     });
 
-    test("the check names parents through which a lease would get more than it should", async () => {
+    test("the check reports parents that would make a lease too powerful", async () => {
       const { sql } = target;
       const [top, indirect, maker] = ["top", "indirect", "maker"].map((name) => `${name}_${target.parent}`);
       await sql.unsafe(`create role ${top} superuser; create role ${indirect}; create role ${maker} createrole;
@@ -104,7 +104,7 @@ for (const [version, start] of [
       for (const [above, problem] of [
         [top, "can act as a superuser"],
         [indirect, "can act as a superuser"],
-        [maker, "may create roles"],
+        [maker, "can create roles"],
       ] as const) {
         expect(await problemsOf(above!)).toEqual([expect.stringContaining(`${above} ${problem}`)]);
         await sql.unsafe(
@@ -116,7 +116,7 @@ for (const [version, start] of [
       await sql.unsafe(`drop role ${top}, ${indirect}, ${maker}`);
     });
 
-    test("a lease has the rights of its parents, an end, and is listed as ours", async () => {
+    test("a lease has its parents' privileges and an expiry, and is listed", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
       expect(await client`select count(*)::int as n from shop`).toMatchObject([{ n: 2 }]);
@@ -139,12 +139,12 @@ for (const [version, start] of [
       expect(await messageOf(plugin.renew!(lease))).toBe("The role of this lease no longer exists");
     });
 
-    test("sessions end, also under SET ROLE, with an open transaction, and after the user changed the password", async () => {
+    test("revoking ends sessions under SET ROLE, in transactions, and after a password change", async () => {
       const lease = await issue();
       const clients = [1, 2, 3].map(() => target.open(lease.fields));
       await clients[0]!.unsafe(`set role ${target.parent}`);
       expect(await clients[0]!`select current_user`).toMatchObject([{ current_user: target.parent }]);
-      // This transaction holds a lock on the role itself.
+      // This transaction holds a lock on the role.
       await clients[1]!.unsafe(`begin; alter role ${lease.name} password 'changed'`);
       await clients[2]!.unsafe("begin; create table pending (id int); lock table shop in access share mode");
       expect(await sessions(lease.name)).toBe(3);
@@ -156,7 +156,7 @@ for (const [version, start] of [
       }
     });
 
-    test("prepared transactions neither keep the role nor its right to log in", async () => {
+    test("prepared transactions do not prevent a revocation", async () => {
       const lease = await issue();
       const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
       const inFirst = target.open(lease.fields);
@@ -177,7 +177,7 @@ for (const [version, start] of [
       );
     });
 
-    test("a user who holds the lock of the role's name does not delay the revocation", async () => {
+    test("a user who holds the advisory lock of the role's name does not delay its revocation", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
       await client`select pg_advisory_lock(hashtextextended(${`svc ${lease.name}`}, 0))`;
@@ -186,7 +186,7 @@ for (const [version, start] of [
       await client.end();
     });
 
-    test("what the role owns in any database goes to a role without privileges, and its grants are dropped", async () => {
+    test("the role's objects in all databases go to a role without privileges; its grants are dropped", async () => {
       const lease = await issue();
       const inFirst = target.open(lease.fields);
       await inFirst.unsafe(`create table "Mine, ""all"" 'of' it" (id int);
@@ -213,12 +213,12 @@ for (const [version, start] of [
       await second`drop table there`;
     });
 
-    test("a right that only a superuser can revoke keeps the role, without logins, and the error says what to type", async () => {
+    test("a grant that only a superuser can revoke keeps the role without LOGIN, with a command in the error", async () => {
       const lease = await issue();
       await second.unsafe(`create table theirs (id int); grant select on theirs to ${lease.name}`);
       const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
       expect(await messageOf(plugin.revoke(lease))).toBe(
-        `The role has rights that the broker cannot revoke. As a superuser, in ${name}: drop owned by "${lease.name}";`,
+        `The role has privileges that the broker cannot revoke: as a superuser, run in ${name}: drop owned by "${lease.name}";`,
       );
       expect(await messageOf(target.open(lease.fields)`select 1`)).toContain("not permitted to log in");
       await second.unsafe(`drop owned by ${lease.name}; drop table theirs`);
@@ -226,7 +226,7 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
-    test("two revocations at once share the role for leftovers, and a stranger's of its name is left alone", async () => {
+    test("concurrent revocations share the heir, and a role of its name that svc did not create is refused", async () => {
       const leases = await Promise.all([issue(), issue()]);
       for (const [at, lease] of leases.entries()) {
         const client = target.open(lease.fields);
@@ -240,7 +240,7 @@ for (const [version, start] of [
       expect(await messageOf(plugin.revoke(leases[0]!))).toContain(`a role ${heir} that svc did not create`);
       expect(await exists(leases[0]!.name)).toBe(true);
       await target.sql.unsafe(`drop role ${heir}`);
-      // Holding the lock of its name, as any user could, delays nobody.
+      // Any user can hold the advisory lock of its name, which must not delay a revocation.
       await target.sql.begin(async (tx) => {
         await tx`select pg_advisory_xact_lock(hashtextextended(${`svc ${heir}`}, 0))`;
         await Promise.all(leases.map((lease) => plugin.revoke(lease)));
@@ -249,7 +249,7 @@ for (const [version, start] of [
       await target.sql.unsafe("drop table both_0; drop table both_1");
     });
 
-    test("functions, views and rules that a lease leaves behind act with nobody's rights", async () => {
+    test("functions, views and rules that a lease leaves behind run without privileges", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
       await client.unsafe(`create function whoami() returns text security definer language sql as 'select current_user::text';
@@ -275,7 +275,7 @@ for (const [version, start] of [
       );
     });
 
-    test("objects whose new owner would need rights in their schema do not keep the role", async () => {
+    test("objects whose new owner would need privileges on the schema do not prevent a revocation", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
       await client.unsafe(`create table kept (a int, b int); create statistics st on a, b from kept;
@@ -292,7 +292,7 @@ for (const [version, start] of [
       await target.sql.unsafe("drop table kept");
     });
 
-    test("functions that a user puts into the search path are not run by the broker", async () => {
+    test("the broker does not run functions that a user put into the search path", async () => {
       const { sql, parent } = target;
       await sql.unsafe(`create table trapped (who text); grant insert on trapped to public;
         create function public.hashtextextended(text, int) returns bigint language sql
@@ -303,7 +303,7 @@ for (const [version, start] of [
       await sql.unsafe("drop function public.hashtextextended(text, int); drop table trapped");
     });
 
-    test("a role of this name that is somebody else's is neither taken nor dropped", async () => {
+    test("a role of this name that svc did not create is neither used nor dropped", async () => {
       const lease = factsFor(target);
       await target.sql.unsafe(`create role ${lease.name}`);
       expect(await messageOf(plugin.issue(lease))).toContain("already has a role of this name");
@@ -324,10 +324,10 @@ for (const [version, start] of [
       await plugin.revoke(theirs);
     });
 
-    test("a revocation waits for the role that is still being created", async () => {
+    test("a revocation waits for a role that is still being created", async () => {
       const lease = factsFor(target);
       const [holding, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      // The transaction of an issue that has not committed yet.
+      // The uncommitted transaction of an issue.
       const creating = target.sql.begin(async (tx) => {
         await tx`select pg_advisory_xact_lock(hashtextextended(${`svc ${lease.name}`}, 0))`;
         await tx.unsafe(
@@ -348,7 +348,7 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
-    test("an issue that was aborted creates nothing", async () => {
+    test("an aborted issue creates nothing", async () => {
       const lease = factsFor(target);
       const controller = new AbortController();
       const stopped = target.sql.begin(async (tx) => {
@@ -366,7 +366,7 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
-    test("a target that is read-only, out of connections or lacks a parent says so", async () => {
+    test("the error says that a target is read-only, out of connections or lacks a parent", async () => {
       const { sql, broker } = target;
       const failing = async (settings: object = {}) => await messageOf(issue(settings));
       await sql.unsafe(`alter role ${broker} set default_transaction_read_only = on`);
@@ -375,17 +375,17 @@ for (const [version, start] of [
       await sql.unsafe(
         `alter role ${broker} reset default_transaction_read_only; alter role ${broker} connection limit 0`,
       );
-      expect(await failing()).toEndWith("has no free connections");
+      expect(await failing()).toEndWith("has no free connections for the broker");
       await sql.unsafe(`alter role ${broker} connection limit -1`);
       expect(await failing({ parents: "nobody's; drop role x" })).toEndWith(
-        "lacks a parent role: svc access check names it",
+        "lacks a parent role: run svc access check",
       );
-      expect(await failing({ password: "wrong" })).toEndWith("rejects the broker's password");
-      expect(await failing({ database: 'no "such"' })).toEndWith("has no such database");
+      expect(await failing({ password: "wrong" })).toEndWith("rejected the broker's password");
+      expect(await failing({ database: 'no "such"' })).toEndWith("does not have this database");
     });
   });
 
-test("a session whose process hangs fails the attempt, which says so; it ends once that goes on", async () => {
+test("a revocation fails while a session's process hangs, and succeeds once it continues", async () => {
   await using target = await startAccessTarget();
   const lease = factsFor(target);
   const { fields } = await plugin.issue(lease);
@@ -394,7 +394,7 @@ test("a session whose process hangs fails the attempt, which says so; it ends on
   process.kill(pid, "SIGSTOP");
   try {
     expect(await messageOf(plugin.revoke(lease))).toBe(
-      `1 sessions of ${lease.name} do not end at the target`,
+      `Sessions of ${lease.name} that do not end at the target: 1`,
     );
     expect(await messageOf(target.open(fields)`select 1`)).toContain("not permitted to log in");
   } finally {
@@ -405,47 +405,50 @@ test("a session whose process hangs fails the attempt, which says so; it ends on
   await client.end();
 });
 
-test.each(["+10m", "-10m"])("a lease lasts as long at a target whose clock is %s wrong", async (wrongBy) => {
-  const debian = await startDebianPostgres(wrongBy);
-  {
-    await using target = await startAccessTarget(debian.url);
-    const [clock] = await target.sql<[{ ahead: number }]>`
+test.each(["+10m", "-10m"])(
+  "a lease has its full duration at a target whose clock is off by %s",
+  async (wrongBy) => {
+    const debian = await startDebianPostgres(wrongBy);
+    {
+      await using target = await startAccessTarget(debian.url);
+      const [clock] = await target.sql<[{ ahead: number }]>`
       select extract(epoch from now() - ${new Date()}::timestamptz)::int as ahead`;
-    expect(Math.abs(clock.ahead)).toBeWithin(590, 610);
-    const lease = factsFor(target);
-    const { fields } = await plugin.issue(lease);
-    const left = async () => {
-      const [row] = await target.sql<[{ left: number }]>`
+      expect(Math.abs(clock.ahead)).toBeWithin(590, 610);
+      const lease = factsFor(target);
+      const { fields } = await plugin.issue(lease);
+      const left = async () => {
+        const [row] = await target.sql<[{ left: number }]>`
         select extract(epoch from rolvaliduntil - now())::int as left from pg_roles where rolname = ${lease.name}`;
-      return row.left;
-    };
-    expect(await left()).toBeWithin(3590, 3601);
-    const client = target.open(fields);
-    expect(await client`select count(*)::int as n from shop`).toMatchObject([{ n: 2 }]);
-    await plugin.renew!({ ...lease, seconds: 7200 });
-    expect(await left()).toBeWithin(7190, 7201);
-    await plugin.revoke(lease);
-    expect(await plugin.list!(lease)).toEqual([]);
-    await client.end();
-  }
-  await debian.stop();
-});
+        return row.left;
+      };
+      expect(await left()).toBeWithin(3590, 3601);
+      const client = target.open(fields);
+      expect(await client`select count(*)::int as n from shop`).toMatchObject([{ n: 2 }]);
+      await plugin.renew!({ ...lease, seconds: 7200 });
+      expect(await left()).toBeWithin(7190, 7201);
+      await plugin.revoke(lease);
+      expect(await plugin.list!(lease)).toEqual([]);
+      await client.end();
+    }
+    await debian.stop();
+  },
+);
 
-test("a target that refuses connections says so", async () => {
+test("the error says that a target refuses connections", async () => {
   const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = closed;
   closed.stop(true);
   const target = { settings: { ...unreachable, port } } as never as AccessTarget;
   expect(await messageOf(plugin.revoke(factsFor(target)))).toBe(
-    `PostgreSQL at 127.0.0.1:${port}/shop refuses connections`,
+    `PostgreSQL at 127.0.0.1:${port}/shop refused the connection`,
   );
 });
 
-test("a target that accepts connections and never answers fails the attempt", async () => {
+test("issuing fails if the target accepts connections but never answers", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const target = { settings: { ...unreachable, port: silent.port } } as never as AccessTarget;
   const attempt = messageOf(plugin.revoke(factsFor(target)));
-  expect(await within("the attempt to fail", attempt, 8)).toEndWith("does not answer");
+  expect(await within("the attempt to fail", attempt, 8)).toEndWith("did not answer");
   silent.stop(true);
 });
 

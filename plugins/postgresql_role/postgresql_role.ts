@@ -19,21 +19,21 @@ import {
   targetOf,
 } from "./target.ts";
 
-// Vocabulary. The target is a PostgreSQL server. The broker is the account svc uses there: CREATEROLE, not a superuser. The
-// parents are roles with the rights that a lease grants; a lease is a login role that is a member of them. It has no grants
-// of its own, because thousands of grants bloat the catalogs of the target.
+// Terminology: the target is a PostgreSQL server. The broker is svc's account there, with CREATEROLE but not a superuser.
+// The parents are roles with the privileges that a lease gets. A lease is a login role and a member of its parents. It has
+// no direct grants, because thousands of grants would bloat the target's catalogs.
 //
-// What a lease leaves behind goes to the heir, a role without login and without privileges. Owned by the broker or a parent,
-// a view, a rule, a SECURITY DEFINER function or an index expression that somebody left would act with their privileges
-// when others use the object, and autovacuum alone is enough to run an index expression.
+// The objects that a lease leaves behind go to the heir, a role without LOGIN and without privileges. If the broker or a
+// parent owned them, a view, a rule, a SECURITY DEFINER function or an index expression would run with their privileges
+// when others use the object. Autovacuum alone runs index expressions.
 //
-// A lease role's comment names the installation of svc that created it. Only roles with our comment are ever changed or
-// dropped: a name alone may belong to somebody else, and several installations may share a target.
+// The comment of a lease role names the installation of svc that created it. svc changes and drops only roles with its own
+// comment: a name alone may belong to someone else, and several installations may share a target.
 
 export default definePlugin({
   ...{ title: "PostgreSQL roles", slug: "postgresql-role", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "Creates a PostgreSQL role for each lease, a member of existing roles",
+  description: "Creates a PostgreSQL role for each lease, as a member of existing roles",
   configSchema: Type.Object({}),
   roleSchema,
   create: () => ({
@@ -45,7 +45,7 @@ export default definePlugin({
   }),
 });
 
-/** The end of a lease by the target's clock, which may differ from ours. */
+/** The expiry of a lease by the target's clock, which may differ from ours. */
 async function endAtTarget(sql: Sql, seconds: number): Promise<string> {
   const [end] = await sql<{ until: string }[]>`
     select (now() + make_interval(secs => ${seconds}))::timestamptz(0)::text as until`;

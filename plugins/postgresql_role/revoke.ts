@@ -15,24 +15,29 @@ import {
 } from "./target.ts";
 
 const heirComment = "svc: owner of what leases left behind, without privileges";
-/** How long a role's sessions may take to end before the attempt fails. */
+/** How long to wait for a role's sessions to end before the attempt fails. */
 const terminateSeconds = 5;
-/** How long to wait for a lock that a session of the role may hold, before terminating its sessions again. */
+/** How long to wait for a lock that a session of the role may hold before terminating its sessions again. */
 const ownLockMilliseconds = 250;
 const pollMilliseconds = 20;
-/** Bytes; PostgreSQL truncates longer names. */
+/** In bytes. PostgreSQL truncates longer names. */
 const longestName = 63;
 
 /**
- * Ends a role in six steps, each of which may have been done before: no new logins, committed; sessions terminated, and
- * prepared transactions rolled back; the role granted to the broker, so that it may act for it; nothing owned or granted
- * in any database; dropped; verified.
+ * Removes a role in six idempotent steps:
+ *
+ * 1. Forbid new logins, and commit.
+ * 2. Terminate its sessions, and roll back its prepared transactions.
+ * 3. Grant the role to the broker, so that the broker can act for it.
+ * 4. Remove its objects and grants in every database.
+ * 5. Drop it.
+ * 6. Verify that it is gone.
  */
 export async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
   const target = targetOf(role);
   await connected(target, signal, async (sql) => {
-    // The lock is only for a role that is still being created. Users know their role's name and could hold the lock, so a
-    // role that exists must not wait for it.
+    // Take the lock only if the role may still be being created. Users know their role's name and could hold the lock, so
+    // an existing role must not wait for it.
     const exists =
       (await isOurs(sql, role, name)) ||
       (await inTransaction(sql, async (tx) => {
@@ -46,7 +51,7 @@ export async function revoke({ name, role, signal }: LeaseFacts & { signal: Abor
     };
     await forbidLogin(sql, name, endWork);
     await endWork();
-    // This catalog is shared: it lists what the role owns or was granted in every database.
+    // pg_shdepend is shared: it lists what the role owns or was granted in every database.
     const [{ databases }] = await sql<[{ databases: string[] }]>`
       select to_json(array(
         select distinct d.datname::text from pg_shdepend s join pg_roles r on r.oid = s.refobjid
@@ -63,39 +68,39 @@ export async function revoke({ name, role, signal }: LeaseFacts & { signal: Abor
   });
 }
 
-/** @throws Unavailable when something keeps the role that only a superuser can remove */
+/** @throws Unavailable when the role has privileges that only a superuser can revoke */
 async function dropRole(sql: Sql, name: string): Promise<void> {
   try {
     await sql.unsafe(`drop role if exists ${identifier(name)}`);
   } catch (error) {
-    // dependent_objects_still_exist: the broker cannot revoke what the owner of an object granted to this role directly.
+    // dependent_objects_still_exist: the broker cannot revoke privileges that an object's owner granted to this role.
     if (codeOf(error) !== "2BP01") throw error;
     const places = await sql<{ name: string }[]>`
       select distinct coalesce(d.datname, 'all databases') as name from pg_shdepend s
       join pg_roles r on r.oid = s.refobjid left join pg_database d on d.oid = s.dbid
       where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name} order by 1`;
     throw new Unavailable(
-      `The role has rights that the broker cannot revoke. As a superuser, in ${places.map((one) => one.name).join(", ")}: drop owned by ${identifier(name)};`,
+      `The role has privileges that the broker cannot revoke: as a superuser, run in ${places.map((one) => one.name).join(", ")}: drop owned by ${identifier(name)};`,
       { cause: error },
     );
   }
 }
 
-/** The broker may then act for the role. */
+/** Lets the broker act for the role. */
 async function grantToBroker(sql: Sql, { user }: Target, name: string): Promise<void> {
   const options = (await versionOf(sql)) >= 160_000 ? " with inherit true, set true" : "";
   await sql.unsafe(`grant ${identifier(name)} to ${identifier(user)}${options}`);
 }
 
 /**
- * Takes away LOGIN. A transaction of the role may hold a lock on its own row, as after `ALTER ROLE ... PASSWORD`, so
- * its work is ended until the change succeeds.
+ * Removes LOGIN. A transaction of the role may hold a lock on its row, such as after `ALTER ROLE ... PASSWORD`. So this
+ * ends the role's work and retries until the change succeeds.
  */
 async function forbidLogin(sql: Sql, name: string, endWork: () => Promise<void>): Promise<void> {
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
     try {
-      // Statements sent together are one transaction.
+      // Statements sent together run in one transaction.
       await sql.unsafe(
         `set local lock_timeout = ${ownLockMilliseconds}; alter role ${identifier(name)} nologin`,
       );
@@ -109,8 +114,8 @@ async function forbidLogin(sql: Sql, name: string, endWork: () => Promise<void>)
 }
 
 /**
- * Rolls back what the role prepared for a two-phase commit: it outlives its session, and keeps its locks. Only the role
- * itself may do so, in the same database.
+ * Rolls back the role's prepared transactions, which outlive its sessions and keep their locks. Only the role itself can
+ * do so, in the same database.
  */
 async function rollBackPrepared(sql: Sql, target: Target, name: string, signal: AbortSignal): Promise<void> {
   const prepared = await sql<{ gid: string; database: string }[]>`
@@ -123,7 +128,7 @@ async function rollBackPrepared(sql: Sql, target: Target, name: string, signal: 
       async (there) => {
         await there.unsafe(`set role ${identifier(name)}`);
         await there.unsafe(`rollback prepared ${literal(gid)}`).catch((error) => {
-          // undefined_object: somebody else has ended it.
+          // undefined_object: it has already ended.
           if (codeOf(error) !== "42704") throw error;
         });
       },
@@ -131,7 +136,7 @@ async function rollBackPrepared(sql: Sql, target: Target, name: string, signal: 
     );
 }
 
-/** Terminates the role's sessions: they survive NOLOGIN, and even DROP ROLE. @throws Unavailable */
+/** Terminates the role's sessions, which would survive NOLOGIN and even DROP ROLE. @throws Unavailable */
 async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
@@ -139,16 +144,16 @@ async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise
       select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
     if (alive.length === 0) return;
     if (performance.now() > deadline)
-      throw new Unavailable(`${alive.length} sessions of ${name} do not end at the target`);
+      throw new Unavailable(`Sessions of ${name} that do not end at the target: ${alive.length}`);
     signal.throwIfAborted();
     await Bun.sleep(pollMilliseconds);
   }
 }
 
 /**
- * The role that gets what leases own when they end: one for each broker, created when it is first needed.
+ * The role that gets the objects of ended leases. Each broker has one, created on first use.
  *
- * @throws Refused when somebody else's role has its name
+ * @throws Refused when a role of this name exists that svc did not create
  */
 async function heirOf(sql: Sql, target: Target): Promise<string> {
   const suffix = "_leftovers";
@@ -158,7 +163,7 @@ async function heirOf(sql: Sql, target: Target): Promise<string> {
     const [found] = await there<{ comment: string | null }[]>`
       select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = ${heir}`;
     if (found && found.comment !== heirComment)
-      throw new Refused(`The target has a role ${heir} that svc did not create: rename it`);
+      throw new Refused(`The target has a role ${heir} that svc did not create: rename that role`);
     return found !== undefined;
   };
   if (await find(sql)) return heir;
@@ -169,23 +174,23 @@ async function heirOf(sql: Sql, target: Target): Promise<string> {
       await grantToBroker(tx, target, heir);
     });
   } catch (error) {
-    // No lock, because users could hold it: of two revocations, one finds what the other has created.
+    // No lock, because users could hold it. If a concurrent revocation created the role, use that.
     const isTaken = ["42710", "23505"].includes(codeOf(error));
     if (!isTaken || !(await find(sql))) throw error;
   }
   return heir;
 }
 
-/** Kinds of objects that PostgreSQL gives only to an owner with further rights, as CREATE in their schema. */
+/** Kinds of objects whose new owner needs further privileges, such as CREATE on their schema. */
 const bound = ["pg_proc", "pg_operator", "pg_collation", "pg_conversion", "pg_statistic_ext", "pg_ts_config"];
 bound.push("pg_ts_dict", "pg_opclass", "pg_opfamily", "pg_publication", "pg_foreign_server");
 
 /**
- * Gives what the role owns in this database to the heir, and drops its grants. Objects that the heir may not own, which
- * hold no data, are dropped.
+ * Reassigns the role's objects in this database to the heir, and drops its grants. Drops the objects that the heir cannot
+ * own, which contain no data.
  */
 async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void> {
-  // Sent together, so that they are one transaction.
+  // Sent together, so that they run in one transaction.
   const giveUp = `reassign owned by ${identifier(name)} to ${identifier(heir)}; drop owned by ${identifier(name)}`;
   try {
     await sql.unsafe(giveUp);

@@ -1,12 +1,12 @@
 import { createHash, createHmac, pbkdf2, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 
-/** As PostgreSQL does unless it is told otherwise. */
+/** PostgreSQL's default. */
 const iterations = 4096;
 
 /**
- * What PostgreSQL keeps of a password (RFC 5803, `SCRAM-SHA-256$...`). It takes it in place of the password, which then
- * stands in no log of the target.
+ * The verifier that PostgreSQL stores for a password (RFC 5803, `SCRAM-SHA-256$...`). PostgreSQL accepts it instead of the
+ * password, which keeps the password out of the target's logs.
  */
 export async function scramVerifier(password: string): Promise<string> {
   const salt = randomBytes(16);

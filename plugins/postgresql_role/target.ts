@@ -3,7 +3,7 @@ import postgres from "postgres";
 import type { RoleFacts } from "../../core/plugin.ts";
 import { SvcError, Unavailable } from "../../platform/errors.ts";
 
-// The target: its settings, a connection to it, and how svc recognises what it created there.
+// The target: its settings, connections to it, and how svc recognises the roles that it created there.
 
 const secondsToConnect = 5;
 /** Limits each statement, so that a lock at the target does not block a worker. */
@@ -12,7 +12,7 @@ const statementSeconds = 10;
 export const roleSchema = Type.Object({
   host: Type.String({ minLength: 1, maxLength: 255, description: "the host of the target" }),
   port: Type.Integer({ default: 5432, minimum: 1, maximum: 65_535, description: "its port" }),
-  database: Type.String({ minLength: 1, maxLength: 63, description: "the database that people are to use" }),
+  database: Type.String({ minLength: 1, maxLength: 63, description: "the database that users connect to" }),
   user: Type.String({ minLength: 1, maxLength: 63, description: "the broker account" }),
   password: Type.String({ secret: true, minLength: 1, description: "the password of the broker account" }),
   sslMode: Type.Union(
@@ -27,17 +27,15 @@ export const roleSchema = Type.Object({
   ),
   parents: Type.String({
     pattern: "^[^,]{1,63}( *, *[^,]{1,63})*$",
-    description: "the roles whose rights a lease has, comma-separated",
+    description: "the roles whose privileges a lease has, comma-separated",
   }),
   connectionLimit: Type.Integer({
     ...{ default: 5, minimum: 1, maximum: 1000 },
-    description: "connections that one lease may open",
+    description: "how many connections a lease may open",
   }),
-  clientHost: Type.Optional(
-    Type.String({ maxLength: 255, description: "the host as people reach it, if that is another" }),
-  ),
+  clientHost: Type.Optional(Type.String({ maxLength: 255, description: "the host for users, if different" })),
   clientPort: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 65_535, description: "the port as people reach it" }),
+    Type.Integer({ minimum: 1, maximum: 65_535, description: "the port for users, if different" }),
   ),
 });
 
@@ -63,9 +61,9 @@ export function targetOf({ settings }: RoleFacts): Target {
 export type Sql = postgres.Sql;
 
 /**
- * Runs `work` on a connection of its own to the target, which is cut when `signal` aborts.
+ * Runs `work` on a new connection to the target, which is closed when `signal` aborts.
  *
- * @throws Unavailable with what an operator can do
+ * @throws Unavailable with a description for operators
  */
 export async function connected<T>(
   target: Target,
@@ -77,7 +75,7 @@ export async function connected<T>(
   signal.throwIfAborted();
   const sql = postgres({
     ...{ host, port, database, username: user, password, max: 1, prepare: false },
-    // Otherwise each connection begins with a query for types that are not used here.
+    // Avoids a query for types that are not used here.
     fetch_types: false,
     ssl: sslMode === "disable" ? false : { rejectUnauthorized: sslMode === "verify-full", ca: sslRootCert },
     connect_timeout: secondsToConnect,
@@ -86,11 +84,11 @@ export async function connected<T>(
       application_name: "svc",
       statement_timeout: statementSeconds * 1000,
       lock_timeout: statementSeconds * 1000,
-      // Users of leases may create functions in `public`: with these in the path, the broker would run them.
+      // Users of leases may create functions in `public`, and the broker must not run them.
       search_path: "pg_catalog",
     },
   });
-  // The server's own timeouts do not help when it is frozen or cut off. The client would wait for a ROLLBACK even then.
+  // The server's timeouts do not help when it is frozen or unreachable: the client would still wait for the ROLLBACK.
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const cut = () => {
     void sql.end({ timeout: 0 });
@@ -114,27 +112,27 @@ export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>):
 
 export const codeOf = (error: unknown): string => (error as { code?: string }).code ?? "";
 
-/** Describes a failure by its SQLSTATE; the message of PostgreSQL may repeat a statement. */
+/** Describes a failure by its SQLSTATE, because PostgreSQL's message may repeat a statement. */
 function targetError(error: unknown, place: string): unknown {
   if (error instanceof SvcError) return error;
   const code = codeOf(error);
   const meanings: Record<string, string> = {
-    "28P01": "rejects the broker's password",
-    "28000": "rejects the broker account",
-    "3D000": "has no such database",
-    "42501": "denies the broker a right: svc access check names it",
+    "28P01": "rejected the broker's password",
+    "28000": "rejected the broker account",
+    "3D000": "does not have this database",
+    "42501": "denied the broker a privilege: run svc access check",
     "42710": "already has a role of this name",
-    "53300": "has no free connections",
+    "53300": "has no free connections for the broker",
     "25006": "is read-only",
     "57P01": "closed the connection",
     "57P03": "is starting up or shutting down",
-    "55P03": "has locked an object that must be changed",
+    "55P03": "holds a lock on an object that must change",
     "57014": "took too long",
-    "42704": "lacks a parent role: svc access check names it",
-    ECONNREFUSED: "refuses connections",
-    CONNECT_TIMEOUT: "does not answer",
+    "42704": "lacks a parent role: run svc access check",
+    ECONNREFUSED: "refused the connection",
+    CONNECT_TIMEOUT: "did not answer",
     CONNECTION_CLOSED: "closed the connection",
-    ENOTFOUND: "cannot be resolved",
+    ENOTFOUND: "has an unknown host name",
   };
   return new Unavailable(`PostgreSQL at ${place} ${meanings[code] ?? `failed (${code || "no code"})`}`, {
     cause: error,
@@ -144,14 +142,14 @@ function targetError(error: unknown, place: string): unknown {
 export const commentOf = (installation: string, leaseId: number) => `svc ${installation}: lease ${leaseId}`;
 export const commentPattern = /^svc ([^:]+): lease \d+$/;
 
-/** Serialises issuing and revoking by name, across processes: a revocation waits for a CREATE ROLE in progress. */
+/** Serializes issuing and revoking by name across processes, so a revocation waits for a CREATE ROLE in progress. */
 export const lockName = (sql: Sql, name: string) =>
   sql`select pg_advisory_xact_lock(hashtextextended(${`svc ${name}`}, 0))`;
 
 /**
  * Whether the role exists and this installation created it.
  *
- * @throws Unavailable when another installation did: it may be ours under a former SVC_KEY_SECRET
+ * @throws Unavailable when another installation did, which may be this one with a former SVC_KEY_SECRET
  */
 export async function isOurs(sql: Sql, { installation }: RoleFacts, name: string): Promise<boolean> {
   const [found] = await sql<{ comment: string | null }[]>`
@@ -170,6 +168,6 @@ export async function versionOf(sql: Sql): Promise<number> {
   return row.version;
 }
 
-/** Quotes like PostgreSQL's `quote_ident` and `quote_literal`. NUL cannot occur: the settings reject it. */
+/** Quote like PostgreSQL's `quote_ident` and `quote_literal`. NUL cannot occur, because the settings reject it. */
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 export const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;

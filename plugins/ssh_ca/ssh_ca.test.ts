@@ -17,9 +17,9 @@ let server: TestServer;
 let sshd: SshServer;
 let admin: Person;
 let alice: Person;
-/** A client key: the path of the private key, and the public line. */
+/** A client key: the path of the private key and the public line. */
 let key: { path: string; line: string };
-/** Also trusted by the host, for certificates that svc would not sign. */
+/** A second authority that the host trusts, for certificates that svc would not sign. */
 const own = generateKeyPairSync("ed25519");
 const ownBlob = sshEd25519Blob(own.publicKey);
 const ownLine = `ssh-ed25519 ${ownBlob.toString("base64")}`;
@@ -62,7 +62,7 @@ async function issue(role: string, more: object = {}) {
   return body;
 }
 
-/** Gives the host the files of an authority. */
+/** Copies the files of an authority to the host. */
 async function fetchTrust(authority = "default"): Promise<void> {
   const response = await server.fetch(`/access/ssh/${authority}/ca.pub`);
   expect(response.status).toBe(200);
@@ -95,7 +95,7 @@ async function login(certificate: string, command: string, ...options: string[])
   return `refused: ${errors}${await sshd.said()}`;
 }
 
-test("a certificate logs in with a terminal, and ssh-keygen shows what was asked for", async () => {
+test("a certificate logs in with a terminal, and has the requested principals and validity", async () => {
   const ids = await insertIncident(server.db, server.clock.now());
   const [incident] = await server.db.execute<{ name: string }>(
     sql`select name from incident where id = ${ids.incidentId}`,
@@ -182,7 +182,7 @@ describe("a host refuses a certificate", () => {
   test("with any byte changed", async () => {
     const [type, base64] = by({}).split(" ");
     const bytes = Buffer.from(base64!, "base64");
-    // One in each field, from the nonce to the signature; what comes before is the type, and then no certificate at all.
+    // Changes bytes from the nonce to the signature. The bytes before them are the type.
     for (let place = 40; place < bytes.length; place += 37) {
       const changed = Buffer.from(bytes);
       changed[place]! ^= 1;
@@ -191,15 +191,15 @@ describe("a host refuses a certificate", () => {
     }
   });
 
-  test("that is revoked, once the host has fetched the list, and accepts the others", async () => {
+  test("that is revoked, once the host has fetched the list, but no others", async () => {
     const role = await makeRole();
     const [revoked, kept] = [await issue(role), await issue(role)];
     const of = ({ credential }: typeof revoked) => login(credential.fields.certificate, "echo taken");
     expect([await of(revoked), await of(kept)]).toEqual(["taken", "taken"]);
     expect((await alice.call("DELETE", `/access/leases/${revoked.id}`)).http).toBe(200);
     expect(await of(revoked)).toBe("taken");
-    // Answers are kept for two seconds.
-    await until("the list to have it", async () => {
+    // The server caches answers for two seconds.
+    await until("the list to contain the certificate", async () => {
       await fetchTrust();
       return (await of(revoked)) !== "taken";
     });
@@ -226,7 +226,7 @@ describe("the script of docs/credentials-ssh.md", () => {
     return { directory, exited: child.exited };
   };
 
-  test("fetches what sshd reads", async () => {
+  test("fetches the files that sshd reads", async () => {
     const lease = await issue(await makeRole());
     const { directory, exited } = run(`${server.url}/access/ssh/default`);
     expect(await exited).toBe(0);
@@ -253,7 +253,7 @@ describe("the script of docs/credentials-ssh.md", () => {
 });
 
 describe("the revocation list", () => {
-  test("returns 304 until something changes, and may be cached for five seconds", async () => {
+  test("returns 304 until it changes, and may be cached for five seconds", async () => {
     await issue(await makeRole({ authority: "quiet" }));
     const first = await server.fetch("/access/ssh/quiet/krl");
     const etag = first.headers.get("etag")!;
@@ -263,7 +263,7 @@ describe("the revocation list", () => {
     expect([second.status, await second.text()]).toEqual([304, ""]);
   });
 
-  test("and the keys return 404 for an authority without a key, and create none", async () => {
+  test("returns 404 for an authority without a key, like the keys, and creates none", async () => {
     for (const file of ["krl", "ca.pub"]) {
       const response = await server.fetch(`/access/ssh/nobodys/${file}`);
       expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
@@ -293,7 +293,7 @@ describe("a new key of an authority", () => {
     const { body: all } = await admin.call("GET", "/access/authority_keys/");
     const [first] = all.items.filter(({ name, id }: typeof next) => name === "turning" && id !== next.id);
     expect(await trusted("turning")).toEqual([first.public, next.public]);
-    // No lease is longer than a week.
+    // Leases last at most a week.
     expect(Date.parse(first.expires_at) - Date.parse(next.active_at)).toBeGreaterThan(7 * day);
     const signedBy = ({ credential }: typeof before) =>
       Bun.spawnSync(["ssh-keygen", "-L", "-f", "-"], { stdin: Buffer.from(credential.fields.certificate) })
@@ -311,7 +311,7 @@ describe("a new key of an authority", () => {
     expect(await trusted("turning")).toEqual([next.public]);
   });
 
-  test("with --revoke signs at once, and the list revokes the previous keys with their certificates", async () => {
+  test("with --revoke signs immediately, and revokes the previous keys and their certificates", async () => {
     const role = await makeRole({ authority: "stolen" });
     const before = await issue(role);
     await fetchTrust("stolen");
@@ -319,13 +319,13 @@ describe("a new key of an authority", () => {
     const { body: next } = await rotate("stolen", { revoke: true });
     expect(await trusted("stolen")).toEqual([next.public]);
     const after = await issue(role);
-    // A host that has not fetched the keys yet, but the list.
+    // The host has fetched the list but not the new keys.
     const keys = await server.db
       .select()
       .from(authorityKey)
       .where(sql`name = 'stolen'`);
     await sshd.trust(keys.map((one) => `${one.public}\n`).join(""));
-    await until("the list to have it", async () => {
+    await until("the list to contain the key", async () => {
       await sshd.revoke(await krl("stolen"));
       return (await login(before.credential.fields.certificate, "echo taken")) !== "taken";
     });
@@ -341,22 +341,22 @@ describe("a new key of an authority", () => {
     ]);
   });
 
-  test("can only be created and seen by admins", async () => {
+  test("can be created and listed only by admins", async () => {
     const asked = await alice.call("POST", "/access/authority_keys/", { kind: "ssh", name: "default" });
     expect(asked.http).toBe(403);
     expect((await alice.call("GET", "/access/authority_keys/")).http).toBe(403);
   });
 });
 
-describe("nothing is issued", () => {
+describe("no certificate is issued", () => {
   const refusal = async (role: string, more: object) => {
     const { http, body } = await alice.call("POST", "/access/leases/", { role, ...more });
     return [http, body.detail];
   };
 
-  test("without a public key, or for one that is refused", async () => {
+  test("without a valid public key", async () => {
     const role = await makeRole();
-    expect(await refusal(role, {})).toEqual([400, expect.stringContaining("A public key is needed")]);
+    expect(await refusal(role, {})).toEqual([400, expect.stringContaining("A public key is required")]);
     const short = Bun.spawnSync([
       "ssh-keygen",
       "-q",
@@ -381,9 +381,9 @@ describe("nothing is issued", () => {
     const role = await makeRole({ extensions: "permit-everything", sourceAddress: "192.0.2.0/33,nowhere" });
     const { body } = await admin.call("GET", `/access/roles/${role}/check`);
     expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
-      expect.stringContaining("There is no extension permit-everything"),
-      "192.0.2.0/33 is not a network such as 192.0.2.0/24",
-      "nowhere is not a network such as 192.0.2.0/24",
+      expect.stringContaining("Unknown extension: permit-everything"),
+      "Invalid network, which must look like 192.0.2.0/24: 192.0.2.0/33",
+      "Invalid network, which must look like 192.0.2.0/24: nowhere",
     ]);
     expect(await refusal(role, { public_key: key.line })).toEqual([
       503,
@@ -392,13 +392,13 @@ describe("nothing is issued", () => {
   });
 });
 
-test("the private key of an authority is sealed, for its own row only", async () => {
+test("the private key of an authority is sealed for its own row", async () => {
   const [row] = await server.db.select().from(authorityKey).limit(1);
   expect(Buffer.from(row!.privateKey).toString("latin1")).not.toContain("PRIVATE KEY");
   const role = await makeRole();
   const person = await personOf(server, "dana@example.com", ["oncall"]);
   expect((await person.call("POST", "/access/leases/", { role, public_key: key.line })).http).toBe(201);
-  // A row whose private half was taken from another authority's.
+  // Copies the private half of another authority's row.
   await server.db.execute(sql`update authority_key set private_key = (
     select private_key from authority_key where name = 'turning' limit 1) where name = 'default'`);
   const { http, body } = await person.call("POST", "/access/leases/", { role, public_key: key.line });

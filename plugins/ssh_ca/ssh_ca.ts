@@ -13,12 +13,12 @@ import { InvalidInput, Refused } from "../../platform/errors.ts";
 import { signSshCertificate, sshExtensions } from "../../platform/ssh/certificate.ts";
 import { parseSshPublicKey } from "../../platform/ssh/public_key.ts";
 
-// A certificate cannot be recalled. It ends when it expires, or when a host fetches the revocation list, which the server
-// builds from the leases that have ended (core/authority). So `revoke` does nothing, and the handle names the signing key.
+// A certificate ends when it expires, or when a host fetches the revocation list, which the server builds from the leases
+// that have ended (core/authority). So `revoke` does nothing, and the handle identifies the signing key.
 
-/** The clocks of hosts may be a little behind. */
+/** Allows for hosts whose clocks are slow. */
 const backdatedSeconds = 60;
-/** Replaced in a principal by the user's name, which is an e-mail address. */
+/** Replaced in principals with the user's name, which is an e-mail address. */
 const userPlaceholder = "{user}";
 
 const list = "^[^,\\s]+( *, *[^,\\s]+)*$";
@@ -26,7 +26,7 @@ const list = "^[^,\\s]+( *, *[^,\\s]+)*$";
 const roleSchema = Type.Object({
   authority: Type.String({
     ...{ default: "default", maxLength: longestAuthorityName, pattern: authorityNamePattern },
-    description: "the authority that signs: hosts may trust one and not another",
+    description: "the authority that signs the certificates; hosts choose which authorities they trust",
   }),
   principals: Type.String({
     ...{ maxLength: 2000, pattern: list },
@@ -40,20 +40,24 @@ const roleSchema = Type.Object({
     Type.String({
       maxLength: 2000,
       pattern: list,
-      description: "the networks from which it is accepted, comma-separated",
+      description: "the networks that certificates are accepted from, comma-separated",
     }),
   ),
   forceCommand: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 2000, description: "the only command that can be run" }),
+    Type.String({ minLength: 1, maxLength: 2000, description: "the only command that users can run" }),
   ),
   host: Type.Optional(
-    Type.String({ maxLength: 255, pattern: "^[A-Za-z0-9:._-]+$", description: "a host to show to users" }),
+    Type.String({
+      maxLength: 255,
+      pattern: "^[A-Za-z0-9:._-]+$",
+      description: "a host to print in the ssh command",
+    }),
   ),
   user: Type.Optional(
     Type.String({
       maxLength: 64,
       pattern: "^[A-Za-z0-9._][A-Za-z0-9._-]*$",
-      description: "the account there",
+      description: "the account on that host",
     }),
   ),
 });
@@ -85,7 +89,7 @@ const listOf = (text: string) => text.split(",").flatMap((one) => one.trim() || 
 export default defineBuiltin({
   ...{ title: "SSH certificates", slug: "ssh-ca", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "Signs SSH certificates for users' keys, for hosts that trust the authority",
+  description: "Signs users' SSH keys, for hosts that trust the authority",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -140,7 +144,7 @@ function keyOf(publicKey: string | undefined) {
   if (publicKey === undefined)
     throw new InvalidInput(
       "public_key",
-      "A public key is needed: use svc access get --format ssh, or svc access run",
+      "A public key is required: use svc access get --format ssh, or svc access run",
     );
   return parseSshPublicKey(publicKey);
 }
@@ -149,9 +153,9 @@ function problemsOf({ principals, extensions, sourceAddress = [] }: Target): { p
   const unknown = extensions.filter((name) => !(sshExtensions as readonly string[]).includes(name));
   const noNetworks = sourceAddress.filter((network) => !isNetwork(network));
   return [
-    ...(principals.length === 0 ? ["There are no principals"] : []),
-    ...unknown.map((name) => `There is no extension ${name}: there are ${sshExtensions.join(", ")}`),
-    ...noNetworks.map((network) => `${network} is not a network such as 192.0.2.0/24`),
+    ...(principals.length === 0 ? ["principals is empty"] : []),
+    ...unknown.map((name) => `Unknown extension: ${name} (supported: ${sshExtensions.join(", ")})`),
+    ...noNetworks.map((network) => `Invalid network, which must look like 192.0.2.0/24: ${network}`),
   ].map((problem) => ({ problem }));
 }
 

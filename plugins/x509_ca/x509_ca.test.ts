@@ -21,7 +21,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "svc-home-"));
   server = await startTestServer({ pluginCredential: "x509-ca" });
-  // The program has the real time.
+  // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   admin = await personOf(server, "root@example.com", ["admin"]);
   alice = await personOf(server, "alice@example.com", ["oncall"]);
@@ -64,7 +64,7 @@ async function text(path: string): Promise<string> {
   return response.text();
 }
 
-/** Connects to a TLS server with this certificate. Returns its answer. */
+/** Connects to a TLS server with this certificate, and returns the answer. */
 async function connect(
   { credential, privateKey }: { credential: { fields: Record<string, string> }; privateKey: string },
   trusted: { ca: string; crl?: string },
@@ -82,7 +82,7 @@ async function connect(
   return `${out}${errors}`.trim();
 }
 
-test("a TLS server accepts a certificate until the revocation list names it", async () => {
+test("a TLS server accepts a certificate until the revocation list contains it", async () => {
   const role = await makeRole({ uri: "spiffe://example.com/user/{user}" });
   const [lease, kept] = [await issue(role), await issue(role)];
   expect(lease.credential.kind).toBe("x509");
@@ -102,7 +102,7 @@ test("a TLS server accepts a certificate until the revocation list names it", as
   expect(before).toBeLessThanOrEqual(3662);
   expect((await alice.call("DELETE", `/access/leases/${lease.id}`)).http).toBe(200);
   const path = join(home, "listed.crl");
-  await until("the list to name it", async () => {
+  await until("the list to contain it", async () => {
     await writeFile(path, await crl());
     const { stdout } = Bun.spawnSync(["openssl", "crl", "-noout", "-text", "-in", path]);
     return stdout.toString().includes(certificate.serialNumber);
@@ -173,7 +173,7 @@ test("a new key is trusted before it signs, and --revoke ends the trust in previ
   expect(await connect(second, { ca: last.public })).toMatch(/^refused: (UNABLE_TO|SELF_SIGNED)/);
 });
 
-test("the script of docs/credentials-x509.md fetches what a server reads", async () => {
+test("the script of docs/credentials-x509.md fetches the files that a server reads", async () => {
   const lease = await issue(await makeRole());
   const page = await Bun.file(join(import.meta.dir, "../../docs/credentials-x509.md")).text();
   const [, script] = /```sh\n(#!\/bin\/sh\n.*?)```/s.exec(page)!;
@@ -195,11 +195,11 @@ test("the script of docs/credentials-x509.md fetches what a server reads", async
   expect({ ca: await read("ca.pem"), crl: await read("crl.pem") }).toEqual(trusted);
 });
 
-describe("nothing is issued", () => {
+describe("no certificate is issued", () => {
   test("for an e-mail address outside the authority's domain", async () => {
     const role = await makeRole({ authority: "ours" });
     await issue(role);
-    // As if it had been made under another SVC_DOMAIN.
+    // This server has a different SVC_DOMAIN from the one that created the authority.
     await using other = await server.another({ domain: "example.org" });
     const carol = await personOf(server, "carol@example.com");
     const stranger = await personOf(other, "carol@example.org");
@@ -209,10 +209,10 @@ describe("nothing is issued", () => {
     expect([http, body.detail]).toEqual([503, expect.stringContaining("only for addresses of SVC_DOMAIN")]);
   });
 
-  test("without a key, or for one that is not P-256", async () => {
+  test("without a P-256 key", async () => {
     const role = await makeRole();
     const { body } = await alice.call("POST", "/access/leases/", { role });
-    expect(body.detail).toContain("A public key is needed");
+    expect(body.detail).toContain("A public key is required");
     const { publicKey } = generateKeyPairSync("ed25519", {
       publicKeyEncoding: { type: "spki", format: "pem" },
       privateKeyEncoding: { type: "pkcs8", format: "pem" },

@@ -11,22 +11,22 @@ import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugi
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 
-// Like an SSH certificate (plugins/ssh_ca), a client certificate cannot be recalled. It ends when it expires, or when a
-// server fetches the revocation list, which is built from the leases that have ended.
+// Like an SSH certificate (plugins/ssh_ca), a client certificate ends when it expires, or when a server fetches the
+// revocation list, which is built from the leases that have ended.
 
-/** The clocks of servers may be behind. */
+/** Allows for servers whose clocks are slow. */
 const backdatedSeconds = 60;
-/** `check` reports an authority that expires sooner. */
+/** `check` reports an authority that expires within this time. */
 const warnSeconds = 90 * 24 * 3600;
-/** Replaced by the user's name, an e-mail address, encoded for a URI. */
+/** Replaced with the user's name, an e-mail address, encoded for a URI. */
 const userPlaceholder = "{user}";
 
 const roleSchema = Type.Object({
   authority: Type.String({
     ...{ default: "default", maxLength: longestAuthorityName },
-    // A lease of the other one would sign in its holder, unseen by `svc certificates list`.
+    // A certificate of clientAuthority would sign its holder in to svc, without appearing in `svc certificates list`.
     pattern: `^(?!${clientAuthority}$)${authorityNamePattern.slice(1)}`,
-    description: `the authority that signs, except ${clientAuthority}: servers may trust one and not another`,
+    description: `the authority that signs the certificates, except ${clientAuthority}; servers choose which authorities they trust`,
   }),
   uri: Type.Optional(
     Type.String({
@@ -46,7 +46,7 @@ const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
 export default defineBuiltin({
   ...{ title: "X.509 certificates", slug: "x509-ca", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "Signs X.509 client certificates for users' keys, for servers that trust the authority",
+  description: "Signs X.509 client certificates for users, for servers that trust the authority",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -70,7 +70,7 @@ export default defineBuiltin({
       const key = await keyOf(publicKey);
       const signer = await signingAuthority(context, "x509", authority);
       if (!permitsEmail(signer.public, user))
-        throw new Refused(`The authority ${authority} signs only for addresses of SVC_DOMAIN`);
+        throw new Refused(`The authority ${authority} can sign only for addresses of SVC_DOMAIN`);
       const end = new Date(expiresAt);
       const { certificate, serial } = await signX509Certificate(
         {
@@ -98,7 +98,7 @@ async function keyOf(publicKey: string | undefined): Promise<Buffer> {
   if (publicKey === undefined)
     throw new InvalidInput(
       "public_key",
-      "A public key is needed: use svc access get --format x509, or svc access run",
+      "A public key is required: use svc access get --format x509, or svc access run",
     );
   const { parseP256PublicKey } = await import("../../platform/x509/certificate.ts");
   return parseP256PublicKey(publicKey);
