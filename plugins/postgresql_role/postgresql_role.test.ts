@@ -381,7 +381,7 @@ for (const [version, start] of [
         "lacks a parent role: run svc access check",
       );
       expect(await failing({ password: "wrong" })).toEndWith("rejected the broker's password");
-      expect(await failing({ database: 'no "such"' })).toEndWith("does not have this database");
+      expect(await failing({ database: 'no "such"' })).toEndWith("has no such database");
     });
   });
 
@@ -444,7 +444,7 @@ test("the error says that a target refuses connections", async () => {
   );
 });
 
-test("issuing fails if the target accepts connections but never answers", async () => {
+test("revoking fails if the target accepts connections but never answers", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const target = { settings: { ...unreachable, port: silent.port } } as never as AccessTarget;
   const attempt = messageOf(plugin.revoke(factsFor(target)));

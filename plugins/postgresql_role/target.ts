@@ -119,7 +119,7 @@ function targetError(error: unknown, place: string): unknown {
   const meanings: Record<string, string> = {
     "28P01": "rejected the broker's password",
     "28000": "rejected the broker account",
-    "3D000": "does not have this database",
+    "3D000": "has no such database",
     "42501": "denied the broker a privilege: run svc access check",
     "42710": "already has a role of this name",
     "53300": "has no free connections for the broker",

@@ -387,7 +387,7 @@ describe("no certificate is issued", () => {
     ]);
     expect(await refusal(role, { public_key: key.line })).toEqual([
       503,
-      expect.stringContaining("no extension"),
+      expect.stringContaining("Unknown extension"),
     ]);
   });
 });
