@@ -1,3 +1,4 @@
+import type { Environment } from "../../platform/variable.ts";
 import type { Io, Output } from "../io.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
@@ -48,12 +49,24 @@ export function stylesOf({ stdout, env }: Pick<Io, "stdout" | "env">) {
   return (text: string, style: Style) => (isPlain ? text : `\x1b[${codes[style]}m${text}\x1b[0m`);
 }
 
-/** A text that opens a URL on a terminal (OSC 8). Other programs, and dumb terminals, get the text and the URL. */
+/**
+ * A text that opens a URL on a terminal that can (OSC 8). Others would hide the URL: they get the text and the URL, and so
+ * do other programs.
+ */
 export function linkText(text: string, url: string, { stdout, env }: Pick<Io, "stdout" | "env">): string {
   const target = URL.parse(url);
   if (target === null || !/^https?:$/.test(target.protocol)) return text;
-  if (!stdout.isTTY || env.TERM === "dumb") return text === target.href ? text : `${text} ${target.href}`;
+  if (!stdout.isTTY || !opensLinks(env)) return text === target.href ? text : `${text} ${target.href}`;
   return `\x1b]8;;${target.href}\x1b\\${text}\x1b]8;;\x1b\\`;
+}
+
+/** Whether the terminal is known to open links. A multiplexer may drop them, whatever it runs in. */
+function opensLinks(env: Environment): boolean {
+  const { TERM = "", TERM_PROGRAM = "", VTE_VERSION, WT_SESSION, KONSOLE_VERSION } = env;
+  if (/^(dumb|linux|screen|tmux)/.test(TERM) || env.TMUX || env.STY) return false;
+  if (/^(xterm-kitty|xterm-ghostty|alacritty|foot|wezterm)/.test(TERM)) return true;
+  if (/^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio|Tabby)$/.test(TERM_PROGRAM)) return true;
+  return Number(VTE_VERSION) >= 5000 || Boolean(WT_SESSION) || Number(KONSOLE_VERSION) >= 201_200;
 }
 
 export const statusStyle = { Active: "red", Stable: "yellow", Closed: "green" } as const;

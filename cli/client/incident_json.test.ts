@@ -1,0 +1,79 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { cliUser } from "../testing/incident_cli.ts";
+
+let { server, admin } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, admin } = given);
+});
+
+const page = await Bun.file(join(import.meta.dir, "../../docs/incidents.md")).text();
+
+/** The fields that docs/incidents.md names for each command. */
+const documented = new Map(
+  [...page.matchAll(/^\| (`.+`) \| (.+) \|$/gm)].flatMap(([, commands = "", fields = ""]) =>
+    wordsIn(commands).map((command) => [command, wordsIn(fields)] as const),
+  ),
+);
+
+function wordsIn(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word);
+}
+
+/** Names of a list's items, as of an object. */
+function fieldsIn(value: unknown): string[] {
+  const one = value as Record<string, unknown>;
+  const nested = Array.isArray(one.items) ? (one.items as object[]).slice(0, 1) : [];
+  return [one, ...nested].flatMap((part) => Object.keys(part));
+}
+
+test("--json prints the fields of docs/incidents.md", async () => {
+  const [alice, erin] = [
+    await cliUser(server, "alice@example.com", ["admin"]),
+    await cliUser(server, "erin@example.com"),
+  ];
+  const unchecked = new Set(documented.keys());
+  const check = async (command: string, ...args: string[]) => {
+    const person = ["join", "leave", "role take", "role drop"].includes(command) ? erin : alice;
+    const ran = await person.svc("incident", ...command.split(" "), ...args, "--json");
+    expect([command, ran.code, ran.stderr.includes('"error"')]).toEqual([command, 0, false]);
+    const value = JSON.parse(ran.stdout.split(command === "watch" ? "\n" : "\0")[0]!);
+    const wanted = documented.get(command)!.filter((field) => field !== "report_due_at");
+    expect(fieldsIn(value), command).toEqual(expect.arrayContaining(wanted));
+    unchecked.delete(command);
+    return value;
+  };
+  const { name } = await check("report", "Documented", "-p", "urgent", "--use");
+  erin.env.SVC_INCIDENT = name;
+  await check("use", name);
+  await check("current");
+  await check("list");
+  await check("add", "erin@example.com", "frank@example.com");
+  await check("remove", "erin@example.com");
+  await check("join");
+  await check("role take", "scribe");
+  await check("role drop", "scribe");
+  await check("leave");
+  await check("note", "Text");
+  await check("say", "INC-1", "Text");
+  await check("update", "-c", "Bad");
+  await check("link", "INC-1");
+  expect((await admin.call("POST", "/services/", { name: "Database" })).http).toBe(201);
+  await check("affected add", "Database");
+  const { id } = await check("task add", "Do it");
+  await check("task list");
+  await check("task done", String(id));
+  await check("task reopen", String(id));
+  await check("doc new", "Log", "--link", "https://docs.example/1");
+  await check("doc list");
+  await check("stable");
+  await check("edit", "--title", "Renamed");
+  await check("status");
+  await check("view");
+  await check("export");
+  await check("close", "-r", "Done");
+  await check("watch", name, "--until", "closed");
+  await check("reopen");
+  expect([...unchecked]).toEqual([]);
+});
