@@ -10,7 +10,7 @@ export interface RunningTrial {
 }
 
 /** The data directory of `svc up` in the clone. */
-export const trialFolder = ".svc";
+const trialFolder = ".svc";
 
 /** Each of them chooses a database, and so takes precedence over the trial. */
 const choices = ["SVC_DATABASE_URL", "SVC_DATABASE_DIRECT_URL"].flatMap((name) => [name, `${name}_FILE`]);

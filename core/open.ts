@@ -134,7 +134,7 @@ export async function openParts<C extends Connected, More = undefined>(
 const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;
 
 /** The faults of a configuration, collected from all parts that read it and reported together. */
-export class ConfigurationFaults {
+class ConfigurationFaults {
   constructor(private readonly faults: string[]) {}
 
   get any(): boolean {

@@ -170,7 +170,7 @@ export const wantedArgs = {
 } as const;
 
 /** Parses a duration such as `90s`, `30m`, `2h`, `1h30m` or `1d` to seconds. @throws UsageError */
-export function parseDuration(text: string): number {
+function parseDuration(text: string): number {
   const units: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
   const parts = [...text.matchAll(/(\d{1,6})([dhms])/g)];
   if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text)

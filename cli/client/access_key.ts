@@ -91,7 +91,7 @@ export interface SshKeyFile {
  *
  * @throws ConfigurationError if other users can read it, or if it cannot be written
  */
-export async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
+async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
   const path = join(privateDirectory(io.env, session.server.base, "ssh"), role);
   const { sshPrivateKeyFile } = await import("../../platform/ssh/private_key.ts");
   const { key, publicKey } = await newSshKey(`svc ${role}`);
@@ -109,7 +109,7 @@ export async function sshKeyFile(io: Io, session: Session, role: string): Promis
 }
 
 /** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for other kinds */
-export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
+function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
   const { kind, fields } = issued.credential;
   if (kind !== "ssh" || fields.certificate === undefined)
     throw new Unavailable(`The credential is not an SSH certificate but of kind ${kind}: use --format json`);

@@ -21,7 +21,7 @@ const renewalSeconds = 30;
 const requestSeconds = 10;
 
 /** The certificate's files. The key is not in its file if it is in the keychain. */
-export function certificateFiles(env: Environment, base: string): { key: string; certificate: string } {
+function certificateFiles(env: Environment, base: string): { key: string; certificate: string } {
   const directory = privateDirectory(env, base, "mtls");
   return { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
 }

@@ -8,7 +8,7 @@ import type { Environment } from "../../platform/variable.ts";
 // its name, so that sending it again cannot send it twice.
 
 /** `$XDG_STATE_HOME/svc/drafts`; only its owner can read it. */
-export function draftDirectory(env: Environment): string {
+function draftDirectory(env: Environment): string {
   const xdg = env.XDG_STATE_HOME;
   const state = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".local", "state");
   return join(state, "svc", "drafts");

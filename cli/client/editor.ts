@@ -8,7 +8,7 @@ import { type Draft, removeDraft, writeDraft } from "./drafts.ts";
 import { decodeText } from "./written_text.ts";
 
 /** The user's editor: VISUAL (not on a dumb terminal), else EDITOR, else vi. */
-export function editorOf(env: Environment): string {
+function editorOf(env: Environment): string {
   const visual = env.TERM === "dumb" ? undefined : env.VISUAL?.trim();
   return visual || env.EDITOR?.trim() || "vi";
 }

@@ -13,7 +13,7 @@ export interface DefaultIncident {
 }
 
 /** Beside the credentials. */
-export function defaultIncidentPath(env: Environment): string {
+function defaultIncidentPath(env: Environment): string {
   return join(dirname(credentialsPath(env)), "incident.json");
 }
 

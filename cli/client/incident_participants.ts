@@ -92,7 +92,7 @@ export async function roleCommand(
   done(io, incident, json, answer);
 }
 
-export function parseRole(text: string): string {
+function parseRole(text: string): string {
   const role = roles.find((one) => one === text.toLowerCase());
   if (role === undefined)
     throw new UsageError(`"${printable(text, 60)}" is not a role: it is one of ${roles.join(", ")}`);

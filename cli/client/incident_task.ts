@@ -46,7 +46,7 @@ export async function taskListCommand(
   else io.stdout.write(taskTable(items, io));
 }
 
-export function concerns({ owner, assignees }: Task, user: string): boolean {
+function concerns({ owner, assignees }: Task, user: string): boolean {
   return [owner, ...assignees].some((person) => person?.email === user);
 }
 
@@ -59,12 +59,12 @@ export function taskTable(tasks: readonly Task[], io: Io, width = widthOf(io.std
 }
 
 /** Those who do it: the assignees, else the owner. */
-export function peopleOf({ owner, assignees }: Task): string {
+function peopleOf({ owner, assignees }: Task): string {
   return assignees.length > 0 ? assignees.map(nameOf).join(", ") : nameOf(owner);
 }
 
 /** `in 2h`, `5m late`; RFC 3339 for other programs. */
-export function dueText({ status, resolve_by, resolved_at }: Task, io: Io): string {
+function dueText({ status, resolve_by, resolved_at }: Task, io: Io): string {
   if (!io.stdout.isTTY) return resolve_by;
   if (status !== "Open") return resolved_at ? `${ageText(new Date(resolved_at), io.clock.now())} ago` : "";
   const [due, now] = [new Date(resolve_by), io.clock.now()];
@@ -164,7 +164,7 @@ async function changeTasks(
 }
 
 /** `12` or `#12`. @throws UsageError */
-export function parseTaskId(text: string): string {
+function parseTaskId(text: string): string {
   const [, id] = /^#?([1-9]\d{0,14})$/.exec(text.trim()) ?? [];
   if (id === undefined)
     throw new UsageError(`"${printable(text, 60)}" is not the number of a task: see svc incident task list`);

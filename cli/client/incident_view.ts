@@ -47,7 +47,7 @@ export async function viewCommand({ id, timeline, server, json }: ViewOptions, i
   io.stdout.write(json ? `${JSON.stringify(view)}\n` : viewText(view, io));
 }
 
-export async function readView(
+async function readView(
   client: IncidentClient,
   incident: IncidentDetail,
   events: number,
@@ -79,7 +79,7 @@ export function ifUnknown<T>(instead: T): (error: unknown) => T {
 
 export const nothingAffected: Affected = { services: [], applications: [] };
 
-export function viewText(view: IncidentView, io: Io): string {
+function viewText(view: IncidentView, io: Io): string {
   const parts = [
     header(view, io),
     roles(view, io),
@@ -169,7 +169,7 @@ function tasks({ open_tasks }: IncidentView, io: Io): string[] {
 }
 
 /** The events, oldest first, a line for each and more for texts of several lines. */
-export function timelineText({ events }: Pick<IncidentView, "events">, io: Io): string[] {
+function timelineText({ events }: Pick<IncidentView, "events">, io: Io): string[] {
   if (events.length === 0) return [];
   return ["Timeline", ...events.flatMap((event) => eventLines(event, io))];
 }

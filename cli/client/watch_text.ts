@@ -51,7 +51,7 @@ function shortName(actor: string): string {
 }
 
 /** `14:05:09` today, `Nov 20 14:05` on another day, in the local time zone. */
-export function timeText(instant: string, { clock }: Pick<Io, "clock">): string {
+function timeText(instant: string, { clock }: Pick<Io, "clock">): string {
   const at = new Date(instant);
   const two = (number: number) => String(number).padStart(2, "0");
   const time = `${two(at.getHours())}:${two(at.getMinutes())}`;

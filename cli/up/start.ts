@@ -205,12 +205,12 @@ function launch(
 }
 
 /** Whether to load the example: only into a new database of our own. */
-export function wantsExample({ example, startsDatabase, dataDir }: Settings): boolean {
+function wantsExample({ example, startsDatabase, dataDir }: Settings): boolean {
   return example && startsDatabase && !existsSync(join(dataDir, "postgres/data"));
 }
 
 /** Loads the example data into a database at head. @returns a line for the terminal */
-export async function firstExample({ dataDir }: Settings, url: string): Promise<string> {
+async function firstExample({ dataDir }: Settings, url: string): Promise<string> {
   const { db, close } = openDatabase(url, 1);
   try {
     const { incidents } = await loadExample(db, systemClock.now());
@@ -235,7 +235,7 @@ async function prepareAccess({ config, dataDir }: Settings, url: string, isNew: 
  * The secret that encrypts the signing keys in the database, made at the first start and kept beside it: with another
  * one the keys could not be read, and every token would end.
  */
-export function keptKeySecret(dataDir: string): string {
+function keptKeySecret(dataDir: string): string {
   const file = join(dataDir, "key_secret");
   try {
     return readFileSync(file, "utf8").trim();
@@ -247,6 +247,6 @@ export function keptKeySecret(dataDir: string): string {
   return secret;
 }
 
-export function newSecret(): string {
+function newSecret(): string {
   return randomBytes(36).toString("base64url");
 }

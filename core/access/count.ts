@@ -3,7 +3,7 @@ import { accessLease } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
 /** About a minute of failed attempts (`revocations.backoff`), which is longer than a target takes to restart. */
-export const stuckAttempts = 5;
+const stuckAttempts = 5;
 
 export interface LeaseCounts {
   issuing: number;

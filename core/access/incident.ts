@@ -37,7 +37,7 @@ export async function incidentOfAccess(
 }
 
 /** Matches rows of `participant` of a user who currently takes part. */
-export function takesPart(user: SQL): SQL {
+function takesPart(user: SQL): SQL {
   return and(
     isNull(participant.leftAt),
     sql`exists (select from ${individual} where ${individual.id} = ${participant.individualId}

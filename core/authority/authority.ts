@@ -34,7 +34,7 @@ export const longestAuthorityName = 60;
 /** The X.509 authority whose certificates authenticate users of this service. Access roles may not use it. */
 export const clientAuthority = "client";
 /** Servers must fetch the trusted keys at least this often. */
-export const overlapSeconds = 24 * 3600;
+const overlapSeconds = 24 * 3600;
 /** The longest lease, with a margin. */
 const longestCertificateSeconds = 7 * 24 * 3600 + 3600;
 

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { federationIssuer } from "./issuer.ts";
 
 /** Different from the type of an access token, so that neither can be used as the other (RFC 8725, 3.11). */
-export const federationTokenType = "JWT";
+const federationTokenType = "JWT";
 /** A token is for one exchange: a thief cannot use it later. */
 export const longestFederationSeconds = 300;
 /** OpenID Connect Core 1.0, section 2. */

@@ -249,13 +249,13 @@ export async function giveBackWork<C extends Claim>(
 }
 
 /** Why work is dead if its process died in every attempt and recorded no outcome. */
-export const interrupted: Failure = {
+const interrupted: Failure = {
   reason: "It was interrupted each time: it is not known whether it was done",
   permanent: true,
 };
 
 /** Whether its attempts are used up and the last ones ended because processes died. */
-export function isInterruptedEachTime({ attempts }: Claim): boolean {
+function isInterruptedEachTime({ attempts }: Claim): boolean {
   return attempts > mostAttempts;
 }
 

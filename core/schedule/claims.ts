@@ -173,7 +173,7 @@ export function sendPrepared<Row>(db: Database | Transaction, name: string, stat
 const missedAtOnce = 1000;
 
 /** Claims what is due in any case, while nobody else can claim or pause the task. */
-export async function claimLocked(context: ScheduleContext, task: TaskDefinition): Promise<Claimed> {
+async function claimLocked(context: ScheduleContext, task: TaskDefinition): Promise<Claimed> {
   const { config } = context;
   return context.db.transaction(async (tx) => {
     const held = await lockTask(tx, context, task.name, "skip");
@@ -226,16 +226,12 @@ export async function lockTask(
 }
 
 /** Reads the state of a locked task. A separate statement, because it then sees what was committed before the lock. */
-export async function seeLocked(
-  tx: Transaction,
-  { databaseClock }: ScheduleContext,
-  name: string,
-): Promise<Seen> {
+async function seeLocked(tx: Transaction, { databaseClock }: ScheduleContext, name: string): Promise<Seen> {
   return (await see(tx, databaseClock, name))!;
 }
 
 /** Claims a run that does not exist yet. @returns undefined if another worker was first */
-export async function insertRun(
+async function insertRun(
   tx: Transaction,
   { databaseClock, owner, leaseSeconds }: ScheduleContext,
   values: Pick<Claim, "task" | "slot" | "trigger"> & Pick<typeof run.$inferInsert, "result">,

@@ -113,7 +113,7 @@ type Holder = Pick<ScheduleContext, "db" | "databaseClock" | "leaseSeconds">;
 /**
  * Matches the run while the claim holds: nobody has taken it over, and its lease, which only a Running one has, lasts.
  */
-export function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">, claim: Claim) {
+function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">, claim: Claim) {
   return and(
     eq(run.task, claim.task),
     eq(run.slot, claim.slot),

@@ -6,7 +6,7 @@ import { errorCode, transience, withoutQuery } from "../../drizzle/database_erro
 const batch = 2000;
 
 /** Splits `rows`, in order, into parts that one statement can take. */
-export function* batchesOf<T>(rows: readonly T[]): Generator<T[]> {
+function* batchesOf<T>(rows: readonly T[]): Generator<T[]> {
   for (let at = 0; at < rows.length; at += batch) yield rows.slice(at, at + batch);
 }
 

@@ -113,10 +113,7 @@ const makes = /^CREATE (UNIQUE )?INDEX CONCURRENTLY (.+?) ON /;
  * Both directions as files. CREATE INDEX CONCURRENTLY cannot run in a transaction, so its file contains nothing else.
  * @throws InvalidInput when up contains other changes too
  */
-export function writeBoth(
-  up: readonly Statement[],
-  down: readonly Statement[],
-): { up: string; down: string } {
+function writeBoth(up: readonly Statement[], down: readonly Statement[]): { up: string; down: string } {
   const [index] = up.flatMap(({ sql }) => makes.exec(sql)?.[2] ?? []);
   if (index !== undefined && up.length > 1) {
     throw new InvalidInput(

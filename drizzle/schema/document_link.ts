@@ -52,7 +52,7 @@ export const documentIncidentPriority = pgTable(
  * Found: added by document-term-sync because the text contains it, and removed when it no longer does. Given: added by
  * a person, and kept.
  */
-export const documentTermSources = ["Found", "Given"] as const;
+const documentTermSources = ["Found", "Given"] as const;
 
 export const documentTerm = pgTable(
   "document_term",

@@ -3,7 +3,7 @@ import { check, index, jsonb, pgTable, primaryKey, smallint, text } from "drizzl
 import { oneOf } from "./columns.ts";
 import { bytes, instant } from "./types.ts";
 
-export const idempotencyStates = ["Running", "Done"] as const;
+const idempotencyStates = ["Running", "Done"] as const;
 
 /**
  * A write with an `Idempotency-Key`: for 24 h the same request by the same actor is done once and gets the same

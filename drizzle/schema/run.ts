@@ -13,7 +13,7 @@ import {
 import { oneOf } from "./columns.ts";
 import { instant } from "./types.ts";
 
-export const runStates = ["Running", "Done", "Failed", "Missed"] as const;
+const runStates = ["Running", "Done", "Failed", "Missed"] as const;
 export const runTriggers = ["schedule", "eager"] as const;
 
 /** The results of a run's items, and the missed slots of which this one is the latest. */

@@ -157,7 +157,7 @@ function assertP256(der: Buffer, refused: (why: string) => InvalidInput): Buffer
 }
 
 /** In characters. A request with a P-256 key and a few extensions has fewer than a thousand. */
-export const longestCertificateRequest = 4000;
+const longestCertificateRequest = 4000;
 
 /**
  * Parses a certificate signing request (RFC 2986) in PEM, and verifies that its sender has the private key. Returns the

@@ -4,7 +4,7 @@ import type { PluginDeps } from "../../core/plugin.ts";
 import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 
 /** The limits for one location. */
-export const limits = { bytes: 10_000_000, milliseconds: 10_000, redirects: 5 };
+const limits = { bytes: 10_000_000, milliseconds: 10_000, redirects: 5 };
 
 /** A place to read from: a file, or an address that is fetched. */
 export type Location = { path: string } | { url: URL };

@@ -23,9 +23,7 @@ export default definePlugin({
  * Terms are identified by `id`, or by their text without one. Several records of one term add a definition each; if one of
  * them cannot be read, the term cannot be read.
  */
-export function termsIn(
-  sources: readonly { location: Location; value: unknown }[],
-): (TermItem | UnreadableItem)[] {
+function termsIn(sources: readonly { location: Location; value: unknown }[]): (TermItem | UnreadableItem)[] {
   const terms = new Map<string, TermItem>();
   const unreadable: UnreadableItem[] = [];
   for (const { location, value } of sources) {

@@ -16,7 +16,7 @@ const ended: readonly CertificateReason[] = ["revoked", "expired", "not yet vali
 type Chain = readonly Uint8Array[];
 
 /** The client certificates of requests, from the mTLS port or from a trusted proxy. */
-export class PresentedCertificates {
+class PresentedCertificates {
   readonly #refused: LogBudget;
 
   constructor(private readonly deps: Deps) {

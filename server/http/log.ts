@@ -101,7 +101,7 @@ const prefix = crypto.randomUUID().slice(0, 13);
 let count = 0;
 
 /** Creates an id for the log, the answer's header and a problem's body: process and number. */
-export function newRequestId(): string {
+function newRequestId(): string {
   count += 1;
   return `${prefix}-${count.toString(36)}`;
 }
@@ -110,6 +110,6 @@ export function newRequestId(): string {
  * Whether a request id from a proxy may be used, so that both logs have the same id. Anything unusual is ignored,
  * because it would appear in our log, in a header and on a page.
  */
-export function looksLikeRequestId(id: string): boolean {
+function looksLikeRequestId(id: string): boolean {
   return /^[\w.:/+=@-]{1,128}$/.test(id);
 }

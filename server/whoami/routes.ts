@@ -3,7 +3,7 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 
-export const whoami = t.Object({
+const whoami = t.Object({
   user: t.String(),
   groups: t.Array(t.String()),
   admin: t.Boolean(),

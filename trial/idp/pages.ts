@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { defaultPassword, trialUsers } from "./users.ts";
 
 /** The only style sheet, inlined in the page; its hash is in the Content-Security-Policy. */
-export const style = `
+const style = `
 :root { color-scheme: light dark; --text: #1c2430; --soft: #4a5568; --page: #eef1f5; --card: #fff; --line: #76818f;
   --accent: #1d4ed8; --on-accent: #fff; --warn: #fff4d6; --warn-line: #b7791f; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --text: #e8ecf2; --soft: #b3bdca; --page: #11151b; --card: #1b212a;

@@ -28,7 +28,7 @@ export interface Renunciation extends Change {
  * @throws NotFound when this is no participant of the incident
  * @throws Conflict when they have left, do not have the role, or are the commander
  */
-export async function renounce(tx: Transaction, wanted: Renunciation): Promise<void> {
+async function renounce(tx: Transaction, wanted: Renunciation): Promise<void> {
   const { incidentId, participantId, role, at, actor, source } = wanted;
   const { name } = await activeParticipant(tx, incidentId, participantId);
   const commander = role === "commander" ? await commanderOf(tx, incidentId) : undefined;

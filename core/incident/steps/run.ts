@@ -157,7 +157,7 @@ const works: Readonly<Record<string, (run: StepRun, slug: string) => Promise<str
 };
 
 /** Returns the work of a step by its name: the cause, the work, and the plugin if there may be several. */
-export function workOf(step: string): StepWork {
+function workOf(step: string): StepWork {
   const [on, what, slug = ""] = step.split(":");
   const work = works[`${on}:${what}`];
   // The step is from a later release that was rolled back.
@@ -166,7 +166,7 @@ export function workOf(step: string): StepWork {
 }
 
 /** Proposes existing documents and creates the incident's own, concurrently. */
-export async function bringDocuments(run: StepRun): Promise<string> {
+async function bringDocuments(run: StepRun): Promise<string> {
   const [{ proposed, ...first }, { made, ...second }] = await Promise.all([
     proposeDocuments(run),
     makeDocuments(run),
