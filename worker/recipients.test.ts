@@ -176,7 +176,7 @@ test("a participant who leaves before the mail is sent gets none", async () => {
   await outbox.db.update(participant).set({ leftAt: null }).where(where);
   expect(received()).toEqual(everybody.filter((address) => address !== addressOf(3)));
   const [dead] = (await outbox.all()).filter(({ state }) => state === "Dead");
-  expect(dead?.error).toBe("mail failed: this recipient no longer receives anything about the incident");
+  expect(dead?.error).toBe("mail failed: this recipient no longer receives messages about the incident");
 });
 
 test("if a recipient's success cannot be recorded, only that mail is retried, with the same message id", async () => {

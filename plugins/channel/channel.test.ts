@@ -57,7 +57,7 @@ test("send posts as the service to everyone, direct only to one person", async (
   const outside = await callPlugin(channel(), "direct", { person, message });
   expect(outside).toMatchObject({
     ok: false,
-    detail: expect.stringContaining("this message belongs to none"),
+    detail: expect.stringContaining("this message has none"),
   });
 });
 

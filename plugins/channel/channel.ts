@@ -23,7 +23,7 @@ export default defineBuiltin({
     send: ({ conversation: { incident }, message, key }) =>
       keepMessage(context, { incidentId: incident.id, recipientId: null, message, key }),
     direct({ incident, person, message, key }) {
-      if (!incident) throw new Conflict("The channel is an incident's: this message belongs to none");
+      if (!incident) throw new Conflict("The channel belongs to an incident, but this message has none");
       return keepMessage(context, { incidentId: incident.id, recipientId: person.id, message, key });
     },
     add: () => {},
@@ -52,7 +52,7 @@ async function keepMessage(
       .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)))
       // The lock prevents archiving until this transaction ends.
       .for("share");
-    if (!channel) throw new Conflict("This incident has no channel of its own");
+    if (!channel) throw new Conflict("This incident has no channel in svc");
     const { id: conversationId } = channel;
     if (channel.archivedAt === null) {
       await tx

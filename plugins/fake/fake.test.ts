@@ -21,12 +21,12 @@ describe("a call", () => {
     const plugins = pluginsOf(fakes.fakeDocument(), fake);
     expect(() => plugins.assertExpected()).not.toThrow();
     expect(await callPlugin(fake.plugin, "list", {})).toMatchObject({ ok: false, reason: "failed" });
-    expect(() => fake.assertExpected()).toThrow("nobody expected: list");
-    expect(() => plugins.assertExpected()).toThrow("nobody expected: list");
+    expect(() => fake.assertExpected()).toThrow("unexpected calls: list");
+    expect(() => plugins.assertExpected()).toThrow("unexpected calls: list");
     expect(() => {
       using disposed = plugins;
       return disposed;
-    }).toThrow("nobody expected: list");
+    }).toThrow("unexpected calls: list");
   });
 
   test("gets the scripted answers in turn, and is unexpected after the last one", async () => {

@@ -53,10 +53,10 @@ export function fakePlugin<T extends PluginType>(
     const next = Array.isArray(said) ? said.shift() : said;
     if (next) return next(call as CallContext);
     unexpected.push(method);
-    throw new Error(`${slug}: nobody expected a call of ${method}`);
+    throw new Error(`${slug}: unexpected call of ${method}`);
   };
   const assertExpected = () => {
-    if (unexpected.length > 0) throw new Error(`${slug}: nobody expected: ${unexpected.join(", ")}`);
+    if (unexpected.length > 0) throw new Error(`${slug}: unexpected calls: ${unexpected.join(", ")}`);
   };
   return {
     plugin: {

@@ -145,7 +145,7 @@ describe("of a Restricted incident", () => {
     const plugin = await open();
     expect(await send(plugin, "late", `team-${ids.teamId}`)).toMatchObject({
       ...{ ok: false, permanent: true },
-      detail: "mail failed: this recipient no longer receives anything about the incident",
+      detail: "mail failed: this recipient no longer receives messages about the incident",
     });
     await sendAll(plugin, "late");
     expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);
@@ -159,7 +159,7 @@ describe("of a Restricted incident", () => {
     await setVisibility("Restricted");
     expect(await direct(999_999)).toMatchObject({
       ok: false,
-      detail: expect.stringContaining("takes no part"),
+      detail: expect.stringContaining("is not a participant"),
     });
     expect(await direct(ids.alice)).toMatchObject({ ok: true });
     expect(server.received.map(({ headers }) => headers.subject)).toEqual([message.subject, facts.name]);

@@ -40,7 +40,7 @@ export default defineBuiltin({
         if (recipient === undefined) throw new Conflict("A mail goes to one recipient");
         const to = await addressOf(context, incident.id, recipient);
         if (to === undefined)
-          throw new Refused("this recipient no longer receives anything about the incident");
+          throw new Refused("this recipient no longer receives messages about the incident");
         // The same id as when one delivery went to everyone, so that mail programs recognise a mail from then.
         const own = `/${encodeURIComponent(recipient)}`;
         const key = call.key.endsWith(own) ? call.key.slice(0, -own.length) : call.key;
@@ -48,7 +48,7 @@ export default defineBuiltin({
       },
       async direct({ person, incident, message, ...call }) {
         if (incident && !(await mayBeTold(context, incident.id, person.id)))
-          throw new Conflict("The incident is Restricted, and this person takes no part in it");
+          throw new Conflict("The incident is Restricted, and this person is not a participant");
         await send(person.email, { incident, message }, call);
       },
       // The recipients are read for each message.

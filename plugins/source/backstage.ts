@@ -55,7 +55,7 @@ function entitiesIn(
   // Otherwise, a misspelt kind would count all applications as removed.
   if (applications.length === 0) {
     const names = sources.map(({ location }) => nameOf(location)).join(", ");
-    throw new Unavailable(`${names}: there is no entity of kind ${kinds.join(" or ")}`);
+    throw new Unavailable(`${names}: no entity of kind ${kinds.join(" or ")}`);
   }
   return applications;
 }
@@ -68,7 +68,7 @@ function entityOf(entity: unknown, wanted: ReadonlySet<string>, where: string): 
   if (kind === undefined || typeof apiVersion !== "string" || !isRecord(metadata))
     throw new Unavailable(`${where}: it lacks apiVersion, kind or metadata`);
   if (kind === "location")
-    throw new Unavailable(`${where}: a Location is not followed: name what it points to`);
+    throw new Unavailable(`${where}: Locations are not followed: list their targets instead`);
   return wanted.has(kind) ? applicationOf(kind, metadata, where) : undefined;
 }
 

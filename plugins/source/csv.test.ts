@@ -31,19 +31,23 @@ test("round-trips any content", () => {
 
 test("a row that is too long or too short is a record with the error", () => {
   expect(parseCsv('a,b\n1\n"x\ny",z\n1,2,3').map((row) => row[rowFault] ?? row.a)).toEqual([
-    "line 2: 1 fields under 2 columns",
+    "line 2: 1 fields for 2 columns",
     "x\ny",
-    "line 5: 3 fields under 2 columns",
+    "line 5: 3 fields for 2 columns",
   ]);
 });
 
 describe("rejects, with the line number", () => {
   const cases: [string, string, string][] = [
     ["nothing", "", "it is empty"],
-    ["a quote that is not closed", 'a\n"x', "line 2: a quote that is not closed"],
-    ["an unclosed quote, with the line where its record begins", 'a\n\n"x\ny\nz', "line 3: a quote that"],
-    ["a quote that is closed too early", 'a\n"x"y', "line 2: something after a closing quote"],
-    ["a quote in the middle", 'a\nx"y"', "line 2: a quote within a field that does not begin with one"],
+    ["an unclosed quote", 'a\n"x', "line 2: an unclosed quote"],
+    [
+      "an unclosed quote, with the line where its record begins",
+      'a\n\n"x\ny\nz',
+      "line 3: an unclosed quote",
+    ],
+    ["a quote that is closed too early", 'a\n"x"y', "line 2: text after a closing quote"],
+    ["a quote in the middle", 'a\nx"y"', "line 2: a quote in an unquoted field"],
     ["a column twice", "a,A\n1,2", 'line 1: two columns are called "a"'],
   ];
   for (const [name, text, message] of cases) {

@@ -20,7 +20,7 @@ export function parseCsv(text: string): CsvRecord[] {
   if (twice !== undefined) throw new SyntaxError(`line 1: two columns are called "${twice}"`);
   return rows.map(({ line, fields }) => {
     if (fields.length !== names.length)
-      return { [rowFault]: `line ${line}: ${fields.length} fields under ${names.length} columns` };
+      return { [rowFault]: `line ${line}: ${fields.length} fields for ${names.length} columns` };
     return Object.fromEntries(names.map((name, at) => [name, fields[at]!]));
   });
 }
@@ -32,9 +32,9 @@ interface Row {
 }
 
 const faults: Partial<Record<CsvError["code"] | "INVALID_OPENING_QUOTE", string>> = {
-  CSV_QUOTE_NOT_CLOSED: "a quote that is not closed",
-  CSV_INVALID_CLOSING_QUOTE: "something after a closing quote",
-  INVALID_OPENING_QUOTE: "a quote within a field that does not begin with one",
+  CSV_QUOTE_NOT_CLOSED: "an unclosed quote",
+  CSV_INVALID_CLOSING_QUOTE: "text after a closing quote",
+  INVALID_OPENING_QUOTE: "a quote in an unquoted field",
 };
 
 function parseRows(text: string): Row[] {

@@ -23,7 +23,7 @@ const byExtension: Record<string, Known> = {
 export function parseContent(content: Content, location: Location, format: Format): unknown {
   const name = nameOf(location);
   if (content.mediaType === "text/html") {
-    throw new Unavailable(`${name} answers with a page for people (text/html), perhaps to sign in`);
+    throw new Unavailable(`${name} answered with a web page (text/html), perhaps a sign-in page`);
   }
   const known = format === "auto" ? formatOf(content, location) : format;
   // An explicit empty list is required; otherwise, a truncated file would count as an empty list.
@@ -50,7 +50,9 @@ function formatOf({ mediaType = "" }: Content, location: Location): Known {
   if (/^(application|text)\/(.+\+)?json$/.test(mediaType)) return "json";
   if (/^(application|text)\/(.+\+|x-)?yaml$/.test(mediaType)) return "yaml";
   if (mediaType === "text/csv") return "csv";
-  throw new ConfigurationError([`${nameOf(location)}: neither name nor media type tells its format: set it`]);
+  throw new ConfigurationError([
+    `${nameOf(location)}: unknown format: set it, because neither the name nor the media type shows it`,
+  ]);
 }
 
 /** A list, or the list under one of these keys. */
@@ -60,7 +62,9 @@ export function listIn(value: unknown, keys: readonly string[], location: Locati
     const inner = isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined;
     if (Array.isArray(inner)) return inner;
   }
-  throw new Unavailable(`${nameOf(location)} holds no list, neither at the top nor as ${keys.join(" or ")}`);
+  throw new Unavailable(
+    `${nameOf(location)} contains no list, neither at the top level nor as ${keys.join(" or ")}`,
+  );
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -69,7 +73,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** One record of a list. @throws Unavailable, which names it, if it is not a record */
 export function recordIn(value: unknown, where: string): Record<string, unknown> {
-  if (!isRecord(value)) throw new Unavailable(`${where}: it is no object`);
+  if (!isRecord(value)) throw new Unavailable(`${where}: it is not an object`);
   const { [rowFault]: fault } = value as CsvRecord;
   if (fault !== undefined) throw new Unavailable(`${where}: ${fault}`);
   return value;
@@ -95,7 +99,7 @@ export function orUnreadable<T>(read: () => T, idOf: () => string | undefined): 
 export function textIn(record: Record<string, unknown>, key: string, where: string): string | undefined {
   const value = Object.hasOwn(record, key) ? record[key] : undefined;
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== "string") throw new Unavailable(`${where}: ${key} is no text; put it into quotes`);
+  if (typeof value !== "string") throw new Unavailable(`${where}: ${key} is not a text: put it in quotes`);
   return value.trim() || undefined;
 }
 
@@ -109,5 +113,5 @@ export function idIn(record: Record<string, unknown>, where: string): string | u
 export function linkIn(record: Record<string, unknown>, key: string, where: string): string | undefined {
   const text = textIn(record, key, where);
   if (text === undefined || /^https?:\/\/\S+$/.test(text)) return text;
-  throw new Unavailable(`${where}: ${key} is no http(s) address`);
+  throw new Unavailable(`${where}: ${key} is not an http(s) address`);
 }

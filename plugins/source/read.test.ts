@@ -74,8 +74,8 @@ describe("fails with only the reason for", () => {
     ["an error", () => at("/error?token=hunter2"), () => `${origin()} answers 500`],
     ["nothing there", () => at("/nowhere"), () => `${origin()} answers 404`],
     ["a loop", () => at("/loop"), () => `${origin()} redirects more than 5 times`],
-    ["a redirect to a file", () => at("/file"), () => `${origin()} redirects to where it must not`],
-    ["a redirect to nowhere", () => at("/lost"), () => `${origin()} redirects to where it must not`],
+    ["a redirect to a file", () => at("/file"), () => `${origin()} redirects to a forbidden address`],
+    ["a redirect to nowhere", () => at("/lost"), () => `${origin()} redirects to a forbidden address`],
     ["too large", () => at("/large"), () => `${origin()} is larger than 0.001 MB`],
     ["endless", () => at("/endless"), () => `${origin()} is larger than 0.001 MB`],
     ["too large when unpacked", () => at("/bomb"), () => `${origin()} is larger than 0.001 MB`],
@@ -86,8 +86,8 @@ describe("fails with only the reason for", () => {
       () => "http://127.0.0.1:1 cannot be read (ECONNREFUSED)",
     ],
     ["no such file", () => ({ path: "/nowhere" }), () => "/nowhere cannot be read (ENOENT)"],
-    ["a folder", () => ({ path: directory }), () => `${directory} is no file`],
-    ["a device", () => ({ path: "/dev/zero" }), () => "/dev/zero is no file"],
+    ["a folder", () => ({ path: directory }), () => `${directory} is not a file`],
+    ["a device", () => ({ path: "/dev/zero" }), () => "/dev/zero is not a file"],
   ];
   for (const [name, location, message] of cases) {
     test(name, async () => {
@@ -101,7 +101,7 @@ describe("fails with only the reason for", () => {
     const pipe = join(directory, "pipe");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
     symlinkSync(pipe, join(directory, "link"));
-    await expect(read({ path: join(directory, "link") })).rejects.toThrow("is no file");
+    await expect(read({ path: join(directory, "link") })).rejects.toThrow("is not a file");
   });
 
   test("a large file", async () => {
@@ -130,7 +130,7 @@ describe("fails with only the reason for", () => {
         signal: new AbortController().signal,
       },
     );
-    await expect(reading).rejects.toThrow("https://a.example redirects to where it must not");
+    await expect(reading).rejects.toThrow("https://a.example redirects to a forbidden address");
   });
 });
 

@@ -21,11 +21,11 @@ export interface Content {
  */
 export function parseLocations(text: string, bearerToken?: string): Location[] {
   const words = text.split(/\s+/).filter((word) => word !== "");
-  if (words.length === 0) throw new ConfigurationError(["no location is named"]);
+  if (words.length === 0) throw new ConfigurationError(["no locations are given"]);
   const locations = words.map(parseLocation);
   const origins = new Set(locations.flatMap((one) => ("url" in one ? [one.url.origin] : [])));
   if (bearerToken !== undefined && origins.size > 1) {
-    throw new ConfigurationError(["a token is for one server, and the locations are on several"]);
+    throw new ConfigurationError(["a token requires that all addresses are on one server"]);
   }
   return locations;
 }
@@ -36,10 +36,10 @@ function parseLocation(word: string): Location {
   const url = URL.parse(word);
   if (url === null || !isFetched(url)) {
     // Not repeated: it may be an address with a password.
-    throw new ConfigurationError(["a location is neither a path nor an http(s) address"]);
+    throw new ConfigurationError(["a location must be a path or an http(s) address"]);
   }
   if (url.username !== "" || url.password !== "") {
-    throw new ConfigurationError(["an address must hold no password; there is a setting for a token"]);
+    throw new ConfigurationError(["an address must not contain a password: use the setting for a token"]);
   }
   return { url };
 }
@@ -108,7 +108,7 @@ async function follow(
     const location = response.headers.get("location");
     const next = location ? URL.parse(location, url) : null;
     if (next === null || !isFetched(next) || (url.protocol === "https:" && next.protocol === "http:")) {
-      throw new Unavailable(`${url.origin} redirects to where it must not`);
+      throw new Unavailable(`${url.origin} redirects to a forbidden address`);
     }
     url = next;
   }
@@ -133,7 +133,7 @@ async function readBody(response: Response, bytes: number, name: string): Promis
 
 async function readFile(path: string, bytes: number): Promise<Uint8Array> {
   // Checked first, because opening a pipe waits for a writer.
-  if (!(await stat(path)).isFile()) throw new Unavailable(`${path} is no file`);
+  if (!(await stat(path)).isFile()) throw new Unavailable(`${path} is not a file`);
   await using handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -106,9 +106,9 @@ describe("terms", () => {
   const broken: [string, string, string, string][] = [
     ["YAML that is none", "yaml", "- term: [", "is not YAML"],
     ["JSON that is none", "json", '[{"term": "hunter2"', "is not JSON"],
-    ["CSV that is none", "csv", 'term\n"hunter2', "is not CSV: line 2: a quote that is not closed"],
-    ["a word", "yaml", "hunter2", "holds no list, neither at the top nor as terms"],
-    ["another list", "yaml", "applications: []", "holds no list, neither at the top nor as terms"],
+    ["CSV that is none", "csv", 'term\n"hunter2', "is not CSV: line 2: an unclosed quote"],
+    ["a word", "yaml", "hunter2", "contains no list, neither at the top level nor as terms"],
+    ["another list", "yaml", "applications: []", "contains no list, neither at the top level nor as terms"],
     ["the depth of a well", "yaml", "[".repeat(100_000), "is not YAML"],
     [
       "aliases of aliases",
@@ -126,25 +126,25 @@ describe("terms", () => {
   }
 
   const badRecords: [string, string, string, object][] = [
-    ["is a word", "yaml", "- term: good\n- hunter2", { unreadable: "record 2: it is no object" }],
+    ["is a word", "yaml", "- term: good\n- hunter2", { unreadable: "record 2: it is not an object" }],
     ["has no term", "csv", "term,definition\ngood,\n,hunter2", { unreadable: "record 2: it has no term" }],
     [
       "has a term that is a number",
       "yaml",
       "- term: good\n- {term: 1.20, id: 7}",
-      { externalId: "7", unreadable: "record 2: term is no text; put it into quotes" },
+      { externalId: "7", unreadable: "record 2: term is not a text: put it in quotes" },
     ],
     [
       "has invalid definitions",
       "yaml",
       "- term: good\n- term: a\n- {term: a, definitions: hunter2}",
-      { externalId: "a", unreadable: "record 3: definitions is no list of texts" },
+      { externalId: "a", unreadable: "record 3: definitions is not a list of texts" },
     ],
     [
       "has an invalid value of discoverable",
       "csv",
       "term,discoverable\ngood,\na,maybe",
-      { externalId: "a", unreadable: "record 2: discoverable is neither true nor false" },
+      { externalId: "a", unreadable: "record 2: discoverable must be true or false" },
     ],
     [
       "has a duplicate id",
@@ -156,13 +156,13 @@ describe("terms", () => {
       "contains itself",
       "yaml",
       "- term: good\n- &a\n  term: x\n  definitions: [*a]",
-      { externalId: "x", unreadable: "record 2: definitions is no list of texts" },
+      { externalId: "x", unreadable: "record 2: definitions is not a list of texts" },
     ],
     [
       "has too many fields",
       "csv",
       "term,definition\nhunter2,a,b\ngood,\n",
-      { unreadable: "record 1: line 2: 3 fields under 2 columns" },
+      { unreadable: "record 1: line 2: 3 fields for 2 columns" },
     ],
   ];
   for (const [name, extension, text, bad] of badRecords) {
@@ -179,13 +179,15 @@ describe("terms", () => {
   });
 
   test("a sign-in page is not a list in any format", async () => {
-    const fault = "answers with a page for people (text/html), perhaps to sign in";
+    const fault = "answered with a web page (text/html), perhaps a sign-in page";
     expect(await terms(url("/page.json"))).toEndWith(fault);
     expect(await terms(url("/page"), { FORMAT: "yaml" })).toEndWith(fault);
   });
 
   test("a format that cannot be inferred must be configured", async () => {
-    expect(await terms(url("/untold"))).toEndWith("neither name nor media type tells its format: set it");
+    expect(await terms(url("/untold"))).toEndWith(
+      "unknown format: set it, because neither the name nor the media type shows it",
+    );
     expect(await terms(url("/untold"), { FORMAT: "yaml" })).toHaveLength(1);
   });
 
@@ -194,7 +196,7 @@ describe("terms", () => {
   });
 
   test("invalid locations prevent the start", async () => {
-    const refused = "SVC_PLUGIN_TERM: plugin term-source of svc cannot be set up: a location is neither";
+    const refused = "SVC_PLUGIN_TERM: plugin term-source of svc cannot be set up: a location must be";
     await expect(terms("file:///etc/passwd")).rejects.toThrow(refused);
   });
 });
@@ -217,7 +219,7 @@ describe("applications", () => {
   test("one with an invalid link or without a name does not affect the others", async () => {
     const uri = file("yaml", "- {name: a, uri: 'javascript:alert(1)'}\n- name: b");
     expect(await applications(uri)).toEqual([
-      { externalId: "a", unreadable: `${uri}, record 1: uri is no http(s) address` },
+      { externalId: "a", unreadable: `${uri}, record 1: uri is not an http(s) address` },
       { externalId: "b", name: "b" },
     ]);
     const csv = file("csv", "name,uri\n,\nb,\n");
@@ -277,7 +279,7 @@ metadata: { name: payments-api }
     [
       "is a Location",
       "{apiVersion: x, kind: Location, metadata: {name: g}}",
-      "a Location is not followed: name what it points to",
+      "Locations are not followed: list their targets instead",
     ],
   ];
   for (const [name, text, fault] of broken) {

@@ -64,7 +64,7 @@ function idOf(record: Record<string, unknown>, where: string): string | undefine
 function definitionsIn(record: Record<string, unknown>, where: string): string[] {
   const { definitions = [] } = record;
   if (!Array.isArray(definitions) || definitions.some((one) => typeof one !== "string")) {
-    throw new Unavailable(`${where}: definitions is no list of texts`);
+    throw new Unavailable(`${where}: definitions is not a list of texts`);
   }
   return [textIn(record, "definition", where) ?? "", ...(definitions as string[])]
     .map((text) => text.trim())
@@ -77,5 +77,5 @@ function booleanIn(record: Record<string, unknown>, key: string, where: string):
   if (value === undefined || value === null || value === "") return undefined;
   if (value === true || value === false) return value;
   if (typeof value === "string" && /^(true|false)$/i.test(value)) return value.toLowerCase() === "true";
-  throw new Unavailable(`${where}: ${key} is neither true nor false`);
+  throw new Unavailable(`${where}: ${key} must be true or false`);
 }

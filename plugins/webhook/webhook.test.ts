@@ -168,7 +168,7 @@ describe("the receiver's answer", () => {
 
   const json = { headers: { "content-type": "application/json" } };
   const cases: [string, () => Response, string][] = [
-    ["an error", () => new Response("hunter2", { status: 500 }), "webhook failed: the receiver answers 500"],
+    ["an error", () => new Response("hunter2", { status: 500 }), "webhook failed: the receiver answered 500"],
     ["a redirect", () => Response.redirect("/hooks/x", 307), "redirects (307), which is not followed"],
     ["no JSON", () => new Response("{hunter2", json), "the receiver's answer cannot be read"],
     [

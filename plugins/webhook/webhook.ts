@@ -115,7 +115,7 @@ async function send(
 function faultOf(status: number): Unavailable {
   if (status >= 300 && status < 400)
     return new Unavailable(`the receiver redirects (${status}), which is not followed`);
-  return new (finalStatuses.has(status) ? Refused : Unavailable)(`the receiver answers ${status}`);
+  return new (finalStatuses.has(status) ? Refused : Unavailable)(`the receiver answered ${status}`);
 }
 
 /** The receiver's id and link for the conversation, if its answer has them. */

@@ -146,7 +146,7 @@ describe("POST", () => {
       .where(eq(conversation.incidentId, incidentId));
     expect(await say("alice", { text: "after" })).toMatchObject({
       http: 409,
-      body: { detail: "This incident has no channel of its own" },
+      body: { detail: "This incident has no channel in svc" },
     });
     expect(await heard("alice")).toBe("");
   });

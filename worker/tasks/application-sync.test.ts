@@ -101,7 +101,9 @@ test("syncs terms from a file as it changes between runs", async () => {
   });
   expect(await its.run(termSync, plugins)).toEqual({
     result: { done: 2, skipped: 0, failed: 1 },
-    faults: [{ item: "term-source item 2 of its list", reason: `${glossary}, record 2: it is no object` }],
+    faults: [
+      { item: "term-source item 2 of its list", reason: `${glossary}, record 2: it is not an object` },
+    ],
   });
   file("terms.yaml", "- {id: 1, term: leak, definition: Data where it should not be.}\n- {term: pii}\n");
   expect((await its.run(termSync, plugins)).result).toEqual({ done: 1, skipped: 1, failed: 0 });

@@ -172,7 +172,7 @@ describe("a delivery is not sent but dead", () => {
       .returning();
     const claim = await queued({ individualId: carol!.id });
     await outbox.db.update(incident).set({ visibility: "Restricted" });
-    expect(await dies(claim)).toBe("Its incident is Restricted, and this person takes no part in it");
+    expect(await dies(claim)).toBe("Its incident is Restricted, and this person is not a participant");
     channel.answer({ direct: () => {} });
     const toAlice = await queued();
     expect(await attempt(toAlice)).toBe("done");

@@ -104,7 +104,7 @@ async function whyNot(
   if (about.some((id) => id !== incidentId) && (await hasRestricted(context, about)))
     return "An incident that it mentions has become Restricted";
   if (individualId !== null && !(await mayBeTold(context, incidentId, individualId)))
-    return "Its incident is Restricted, and this person takes no part in it";
+    return "Its incident is Restricted, and this person is not a participant";
   return undefined;
 }
 

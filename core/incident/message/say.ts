@@ -51,7 +51,7 @@ async function openChannel(tx: Transaction, incidentId: number): Promise<number>
     .select({ id: conversation.id, archivedAt: conversation.archivedAt })
     .from(conversation)
     .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)));
-  if (!channel) throw new Conflict("This incident has no channel of its own");
+  if (!channel) throw new Conflict("This incident has no channel in svc");
   if (channel.archivedAt !== null) throw new Conflict("The channel of this incident is archived");
   return channel.id;
 }

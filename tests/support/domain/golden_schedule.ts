@@ -98,7 +98,7 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
     },
     works: async (at) => {
       moveTo(at);
-      section("a worker looks what is due");
+      section("a worker runs what is due");
       for (const work of worksOf()) await runOne(work);
       lines.push("", await send(its));
     },

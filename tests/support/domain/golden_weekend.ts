@@ -12,7 +12,7 @@ const labels = "Labels of one carrier come out blank";
 const replica = "Northern replica is twenty minutes behind";
 const messages = "Text messages to customers arrive twice";
 
-/** What people do on that weekend, and when a worker looks what is due. */
+/** What people do on that weekend, and when a worker runs what is due. */
 export async function playWeekend(worker: GoldenWorker): Promise<void> {
   const { context, example } = worker;
   const glossary = glossaryOf(example);
