@@ -13,13 +13,13 @@ import { commandLines, databaseAsText, databaseLog } from "./support/process/tra
 import { until } from "./support/process/until.ts";
 import { startTestTelemetry, type TestTelemetry } from "./support/telemetry.ts";
 
-// Where the secret of a credential, a broker's password or a stored key must not appear: anywhere but in the answer.
+// The secret of a credential, a broker's password and a stored key must appear nowhere but in the response.
 
 let world: AccessWorld;
 let sts: FakeSts;
 let telemetry: TestTelemetry;
 let directory: string;
-/** What was exported: traces and metrics. */
+/** The exported traces and metrics. */
 let exported = "";
 const collector = Bun.serve({
   ...{ port: 0, hostname: "127.0.0.1" },
@@ -45,7 +45,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** The files that exist now, with those of other tests: a name says whose they are. */
+/** The files that exist now. */
 async function temporaryFiles(): Promise<string[]> {
   const found: string[] = [];
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true }))
@@ -53,7 +53,7 @@ async function temporaryFiles(): Promise<string[]> {
   return found;
 }
 
-test("no table, dump, log, trace, argument or file contains a secret of access", async () => {
+test("no table, dump, log, trace, argument or file contains a secret of a credential", async () => {
   const { server, target, admin, alice } = world;
   await using _worker = world.startWorker();
   const key = {
@@ -81,9 +81,9 @@ test("no table, dump, log, trace, argument or file contains a secret of access",
   await admin.call("GET", `/access/roles/${database}/check`);
   for (const { id } of leases) await alice.call("DELETE", `/access/leases/${id}`);
 
-  // The command sees its secret, and `ps` does not.
+  // The command has the secret in its environment, but `ps` does not show it.
   server.issuer.user = "bob@example.com";
-  // The command has the clock of this machine.
+  // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const env = {
     ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: directory, TMPDIR: directory },
@@ -118,7 +118,7 @@ test("no table, dump, log, trace, argument or file contains a secret of access",
     arguments: lines,
     files: (await Promise.all((await temporaryFiles()).map((file) => readFile(file, "latin1")))).join("\n"),
   };
-  // Each place holds what it should.
+  // Every place has been recorded.
   for (const [place, known] of [
     ["tables", leases[0].name],
     ["the log", "access/leases"],

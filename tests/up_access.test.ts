@@ -8,7 +8,7 @@ import { issueTrialToken } from "./support/process/trial_token.ts";
 import { until } from "./support/process/until.ts";
 import { environmentOf, startUp, type Up } from "./support/process/up.ts";
 
-// docs/credentials.md, "Try it": with a trial as `npm start` starts it, and its own worker.
+// "Try it" in docs/credentials.md, in a trial like that of `npm start`, with its worker.
 
 setDefaultTimeout(60_000);
 
@@ -41,7 +41,7 @@ const states = () =>
     return rows.map(({ state }) => state);
   });
 
-test("one trial user reads, and changes after another has approved it; then nothing is left", async () => {
+test("in the trial, a user reads orders, changes them after an approval, and all access is revoked", async () => {
   const statement = "select current_user <> 'trial_broker' and count(*) > 0 from shop_order";
   const query = ["-c", statement, "--tuples-only", "--no-align"];
   const { stdout: tables } = await spawnSvc(
@@ -68,6 +68,10 @@ test("one trial user reads, and changes after another has approved it; then noth
   });
   expect(await spawnSvc(["access", "approve", number], alice).finished).toMatchObject({ code: 0 });
   expect(await waiting.finished).toMatchObject({ code: 0, stdout: "DELETE 0\n" });
-  await until("all to be revoked", async () => (await states()).every((state) => state === "Revoked"), 30);
+  await until(
+    "all leases to be Revoked",
+    async () => (await states()).every((state) => state === "Revoked"),
+    30,
+  );
   expect(await states()).toHaveLength(4);
 });

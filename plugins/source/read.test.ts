@@ -154,7 +154,7 @@ describe("rejects as a location", () => {
   test("several servers with one token", () => {
     const two = "https://a.example/x https://b.example/y";
     expect(parseLocations(two)).toHaveLength(2);
-    expect(() => parseLocations(two, "t")).toThrow("on several");
+    expect(() => parseLocations(two, "t")).toThrow("all addresses are on one server");
     expect(parseLocations("./a.csv https://a.example/x C:\\b.csv", "t")).toHaveLength(3);
   });
 });

@@ -2,24 +2,24 @@ import { randomBytes } from "node:crypto";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase } from "../database/database.ts";
 
-/** A database that access is given to, and the settings of an access role for it. */
+/** A database that leases give access to, and the settings of an access role for it. */
 export interface AccessTarget extends AsyncDisposable {
-  /** A superuser's address of it. */
+  /** The address for a superuser. */
   url: string;
-  /** A superuser's connection to it. */
+  /** A connection as a superuser. */
   sql: Sql;
   settings: Record<string, string | number>;
-  /** Each with CREATEROLE, and ADMIN on the parents. */
+  /** An account with CREATEROLE, and ADMIN on the parents. */
   broker: string;
-  /** The role whose rights leases have: it may read the table `shop`. */
+  /** The role whose privileges leases have: it may read the table `shop`. */
   parent: string;
-  /** The roles of leases that are there. */
+  /** The existing roles of leases. */
   leases(): Promise<string[]>;
-  /** A connection with a credential. */
+  /** Connects with a credential. */
   open(fields: Record<string, string>): Sql;
 }
 
-/** Makes one in the server of this address: a database of its own, a broker account and a parent role. */
+/** Creates a database, a broker account and a parent role on the server at this address. */
 export async function startAccessTarget(serverUrl?: string): Promise<AccessTarget> {
   const own = serverUrl === undefined ? await createEmptyTestDatabase() : undefined;
   const url = new URL(serverUrl ?? own!.url);

@@ -13,23 +13,23 @@ import { startTestServer, type TestServer } from "../http/server.ts";
 import { type AccessTarget, startAccessTarget } from "./access_target.ts";
 import { type IncidentIds, insertIncident } from "./incident.ts";
 
-/** A server with people and an incident, and a PostgreSQL target for which it issues leases. */
+/** A server with people and an incident, and a PostgreSQL target for leases. */
 export interface AccessWorld extends AsyncDisposable {
   server: TestServer;
   target: AccessTarget;
   plugins: Plugins;
   admin: Person;
-  /** She commands the incident. */
+  /** The commander of the incident. */
   alice: Person;
   bob: Person;
   ids: IncidentIds;
   /** The name of the incident. */
   incident: string;
-  /** Creates an access role as an admin does, for the target unless `more` says otherwise. @returns its slug */
+  /** Creates an access role as an admin. `more` replaces its fields; by default it is for the target. @returns its slug */
   makeRole(more?: Record<string, unknown>): Promise<string>;
   issue(who: Person, role: string, more?: object): ReturnType<Person["call"]>;
   leaseRow(id: number): Promise<typeof accessLease.$inferSelect>;
-  /** What a worker does for leases, until it is disposed. */
+  /** Runs the part of a worker that ends leases, until it is disposed. */
   startWorker(): AsyncDisposable;
 }
 
@@ -39,7 +39,7 @@ export async function startAccessWorld(
   telemetry?: Telemetry,
   pluginCredential = "postgresql-role",
 ): Promise<AccessWorld> {
-  // An installation of its own: other files have leases in the same PostgreSQL.
+  // A separate installation, because other files have leases in the same PostgreSQL.
   const keySecret = randomBytes(24).toString("hex");
   const [server, target] = await Promise.all([
     startTestServer({ keySecret, ...(plugins ? {} : { pluginCredential }) }, plugins, telemetry),
@@ -95,7 +95,7 @@ export async function startAccessWorld(
   };
 }
 
-/** As if the lease expired now. */
+/** Makes the lease expire now. */
 export async function expire({ server }: AccessWorld, id: number): Promise<void> {
   await server.db
     .update(accessLease)

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export const newP256Key = (): KeyObject => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
 
-/** A certificate signing request (PEM) by openssl, as another client would make it: it asks for more than it may get. */
+/** A certificate signing request (PEM) by openssl, as of another client. It requests more than it may get. */
 export function newCertificateRequest(key: KeyObject = newP256Key()): string {
   const directory = mkdtempSync(join(tmpdir(), "svc-csr-"));
   try {

@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Answers with the names in its client's certificate, or why it refuses that. Prints its port when it listens. */
+/** Answers with the names in the client's certificate, or the reason for refusing it. Prints its port when it listens. */
 const program = `
 const { readFileSync } = require("node:fs");
 const [key, cert, ca, crl] = process.argv.slice(1).map((path) => readFileSync(path));
-// It reads one list from each text.
+// Node.js reads only one list from each text.
 const lists = crl.toString().match(/-----BEGIN[^]*?-----END X509 CRL-----/g);
 const options = { key, cert, ca, ...(lists ? { crl: lists } : {}), requestCert: true, rejectUnauthorized: false };
 const server = require("node:https").createServer(options, (request, response) => {
@@ -20,11 +20,11 @@ server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 
 export interface ClientCertificateServer extends AsyncDisposable {
   url: string;
-  /** Its own certificate, for clients. */
+  /** The server's certificate, for clients. */
   authorityFile: string;
 }
 
-/** A TLS server in Node.js that accepts client certificates of these authorities, but for those on the lists (PEM). */
+/** A TLS server in Node.js that accepts client certificates of these authorities, except revoked ones (lists in PEM). */
 export async function startClientCertificateServer(trusted: {
   ca: string;
   crl?: string;

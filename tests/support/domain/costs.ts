@@ -15,7 +15,7 @@ export interface CostCase {
   roles: readonly RoleInterval[];
 }
 
-/** What incidents need: a type, a priority, and people by the numbers 1 to `people`. */
+/** Inserts what incidents need: a type, a priority, and people with the ids 1 to `people`. */
 export async function prepareCosts(db: Database, at: Date, people: number) {
   const stamps = { createdAt: at, updatedAt: at };
   const [type] = await db
@@ -34,7 +34,7 @@ export async function prepareCosts(db: Database, at: Date, people: number) {
   return { at, incidentTypeId: type!.id, incidentPriorityId: priority!.id, individuals };
 }
 
-/** An incident whose people have the roles of the case, each person as one participant. */
+/** Inserts an incident whose people have the roles of the case, each person as one participant. */
 export async function insertCase(
   db: Database,
   { at, individuals, ...kinds }: Awaited<ReturnType<typeof prepareCosts>>,
@@ -62,7 +62,7 @@ export async function insertCase(
   return incidentId;
 }
 
-/** So many incidents at once, each with a commander and a reporter, of which the last ones are Active. */
+/** Inserts many incidents, each with a commander and a reporter. The last ones are Active. */
 export async function insertMany(
   db: Database,
   { at, individuals, incidentTypeId, incidentPriorityId }: Awaited<ReturnType<typeof prepareCosts>>,

@@ -20,7 +20,7 @@ import { taskContextOf } from "./task_context.ts";
 
 export const at = new Date("2026-12-01T12:00:00.000Z");
 
-/** A database with one Open incident: alice commands, bob reported, and it is talked about in "channel". */
+/** A database with one Open incident: alice commands it, bob reported it, and its conversation is in "channel". */
 export interface Outbox {
   url: string;
   db: Database;
@@ -35,16 +35,16 @@ export interface Outbox {
     plugins: Plugins;
   };
   deliver(plugins: Plugins, ...outgoing: Outgoing[]): ReturnType<typeof deliver>;
-  /** Runs a task as a worker does; `faults` as `item: reason`. */
+  /** Runs a task like a worker; `faults` are `item: reason`. */
   run(
     task: ScheduledTask,
     plugins: Plugins,
     overrides?: Partial<TaskContext>,
   ): Promise<{ result: Awaited<ReturnType<ScheduledTask["run"]>>; faults: string[] }>;
   all(): Promise<(typeof schema.delivery.$inferSelect)[]>;
-  /** Claims all that wait, as a worker does when their pauses are over, in the order of their keys. */
+  /** Claims all waiting deliveries, like a worker after their pauses, in the order of their keys. */
   claim(): Promise<DeliveryClaim[]>;
-  /** Takes all messages out. */
+  /** Deletes all messages. */
   empty(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -78,7 +78,7 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
   return outbox;
 }
 
-/** Claims all that wait, as a worker does when their pauses are over, in the order of their keys. */
+/** Claims all waiting deliveries, like a worker after their pauses, in the order of their keys. */
 export async function claimAll(
   { db, clock, config }: Pick<AttemptContext, "db" | "clock" | "config">,
   among?: SQL,
@@ -91,21 +91,21 @@ export async function claimAll(
   return claims.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Tries everything that waits, each once, as a worker does. */
+/** Attempts every waiting delivery once, like a worker. */
 export async function attemptAll(context: AttemptContext, among?: SQL): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
   for (const claim of await claimAll(context, among)) attempts.push(await attemptDelivery(context, claim));
   return attempts;
 }
 
-/** As though a worker had delivered everything that waits. */
+/** Marks every waiting delivery as delivered. */
 export async function endDeliveries(db: Database, finishedAt: Date): Promise<void> {
   const { delivery } = schema;
   const done = { state: "Done" as const, leaseUntil: null, dueAt: null, finishedAt };
   await db.update(delivery).set(done).where(eq(delivery.state, "Queued"));
 }
 
-/** Another incident like the outbox's own, with a conversation in each of these. */
+/** Inserts another incident like that of the outbox, with a conversation in each of these plugins. */
 export async function insertSecond(
   { db, ids }: Pick<Outbox, "db" | "ids">,
   values: Partial<typeof schema.incident.$inferInsert> = {},

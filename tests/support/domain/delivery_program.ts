@@ -6,8 +6,7 @@ import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { sendDeliveries } from "../../../worker/deliveries.ts";
 import { DatabaseTime } from "../../../worker/time.ts";
 
-// What a worker sends, as a process of its own: its plugin notes each call in the table `said`, and takes a while to
-// answer.
+// A worker's deliveries in a separate process. Its plugin records each call in the table `said`, and answers slowly.
 
 const { SVC_DATABASE_URL: databaseUrl = "" } = process.env;
 const notes = openSql(databaseUrl, { max: 4 });

@@ -4,7 +4,7 @@ import * as tables from "../../../drizzle/schema/index.ts";
 
 export type Example = Awaited<ReturnType<typeof readLoadedExample>>;
 
-/** What the database holds once the example is loaded, in the order of its ids. */
+/** The contents of the database after the example is loaded, ordered by id. */
 export async function readLoadedExample(db: Database) {
   const { incident, incidentType, incidentPriority, document, documentContent, definition, task } = tables;
   const found = await db.select().from(tables.documentTerm);

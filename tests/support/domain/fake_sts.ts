@@ -2,18 +2,18 @@ import { Sha256 } from "@aws-crypto/sha256-js";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 
-/** An OpenID provider of the account, as IAM keeps it. */
+/** An OpenID provider in the AWS account. */
 interface Provider {
   issuer: string;
   audiences: string[];
 }
 
-/** A role with what its trust policy lets in. */
+/** A role with the conditions of its trust policy. */
 interface FakeRole {
   maxSessionSeconds: number;
-  /** Of web identities: their audience, and a pattern of their subject with `*`. */
+  /** For web identities: the audience, and a pattern of the subject with `*`. */
   web?: { audience: string; subject: string };
-  /** Of keys. */
+  /** For stored keys. */
   keys?: { ids: string[]; externalId?: string };
 }
 
@@ -23,9 +23,9 @@ export interface FakeSts {
   roles: Map<string, FakeRole>;
   /** Secrets of long-lived keys, and of sessions, by key id. */
   secrets: Map<string, string>;
-  /** What was asked, by its parameters. */
+  /** The parameters of each request. */
   asked: Record<string, string>[];
-  /** In place of the next answers, one each. */
+  /** Replaces the next answers, one each. */
   next: (() => Response | Promise<Response>)[];
   stop(): Promise<void>;
 }
@@ -46,8 +46,7 @@ class Fault extends Error {
 }
 
 /**
- * As much of AWS STS as a client of it meets, on this machine: its checks of tokens and signatures are by libraries that svc
- * does not use for them.
+ * A local fake of AWS STS. It checks tokens and signatures with libraries that svc does not use for signing them.
  */
 export function startFakeSts(): FakeSts {
   const sts = {
@@ -155,7 +154,7 @@ function roleOf(sts: State, { RoleArn = "", RoleSessionName = "", DurationSecond
   return role;
 }
 
-/** The id of the key that signed, by AWS's own implementation. */
+/** Verifies the signature with AWS's implementation. @returns the id of the key */
 async function verifySignature(sts: State, request: Request, body: string): Promise<string> {
   const authorization = request.headers.get("authorization") ?? "";
   const [, keyId, day, region, names, signature] =
@@ -213,7 +212,7 @@ function sessionAnswer(sts: State, action: string, parameters: Record<string, st
 const escaped = (text: string) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** The answer with a session, as STS writes it. */
+/** A response with a session in the format of STS. */
 export function sessionXml(
   action: string,
   session: { accessKeyId: string; secretAccessKey: string; sessionToken: string; expiration: string },
@@ -240,7 +239,7 @@ export function sessionXml(
   );
 }
 
-/** An error, as STS writes it. */
+/** An error response in the format of STS. */
 export function faultAnswer(status: number, code: string, message: string): Response {
   return xml(
     status,

@@ -11,26 +11,26 @@ import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 
-/** What follows from incidents, without HTTP. */
+/** Incidents and their steps, without HTTP. */
 export interface FlowTest {
   db: Database;
   url: string;
   clock: TestClock;
-  /** Everything that was logged. */
+  /** All log lines. */
   logged: string[];
   typeId: number;
   priorityId: number;
-  /** One process's worth of context; `another` has connections of its own. */
+  /** The context of one process. `another` has separate connections. */
   context(plugins: Plugins): PluginContext;
   another(plugins: Plugins): PluginContext;
-  /** Reports an incident by rita@example.com and runs nothing of what follows. */
+  /** Reports an incident by rita@example.com, without running its steps. */
   report(plugins: Plugins, more?: Partial<Parameters<typeof reportIncident>[2]>): Promise<number>;
-  /** Its step, or its steps by name. */
+  /** The step of an incident. */
   step(incidentId: number, step: string): Promise<typeof schema.flowStep.$inferSelect>;
-  /** Sets a step due, as a retry does. */
+  /** Makes a step due, like a retry. */
   again(incidentId: number, step: string): Promise<void>;
   states(incidentId: number): Promise<Record<string, string>>;
-  /** Lines of its timeline: `kind source: description`, of these kinds. */
+  /** The timeline's events of these kinds, as `kind source: description`. */
   told(incidentId: number, ...kinds: string[]): Promise<string[]>;
   individual(name: string): Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -23,7 +23,7 @@ import { scheduleOf } from "./schedule.ts";
 const { delivery, individual, incident, run, runFault, task } = schema;
 const timezone = "Europe/Berlin";
 
-/** The database's time as the test's clock shows it, for as long as a run takes. */
+/** Database time from the test's clock, which stands still during a run. */
 class StillTime extends DatabaseTime {
   constructor(private readonly clock: TestClock) {
     super();
@@ -33,17 +33,17 @@ class StillTime extends DatabaseTime {
   }
 }
 
-/** A worker on the example data, and a record of all that it does. */
+/** A worker on the example data that records everything it does. */
 export interface GoldenWorker {
   context: PluginTest["context"] & { plugins: Plugins };
   example: Example;
-  /** A file that sources are read from. */
+  /** Writes a file that sources read. */
   write(name: string, text: string): Promise<void>;
-  /** Moves the clock, lets somebody do something, and puts it down. */
+  /** Moves the clock, runs `act`, and records the story. */
   happens(at: string, story: string, act: () => Promise<unknown>): Promise<void>;
-  /** Moves the clock, runs what is due then, one task after the other, and sends what is to be sent. */
+  /** Moves the clock, runs the tasks that are due in turn, and sends due deliveries. */
   works(at: string): Promise<void>;
-  /** Everything so far. */
+  /** The record so far. */
   record(): string;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -110,7 +110,7 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
   };
 }
 
-/** Runs of a task that were not there before, each with the items that it could do nothing about. */
+/** The new runs of a task, with their faults. */
 async function runs(db: Database, name: string, seen: Set<string>): Promise<string[]> {
   const rows = await db.select().from(run).where(eq(run.task, name)).orderBy(asc(run.slot));
   const faults = await db.select().from(runFault).where(eq(runFault.task, name)).orderBy(asc(runFault.item));
@@ -140,7 +140,7 @@ function endOf({ state, error, result }: typeof run.$inferSelect): string {
   ].join(", ");
 }
 
-/** Tasks that a run has found have ids by chance: their documents are read side by side. In the record they are `new-1`. */
+/** New tasks get ids in a random order, because documents are read concurrently. The record calls them `new-1` and so on. */
 function newNames({ context: { db } }: PluginTest, example: Example) {
   const names = new Map<number, string>();
   const known = Math.max(...example.tasks.map(({ id }) => id));
@@ -158,7 +158,7 @@ function newNames({ context: { db } }: PluginTest, example: Example) {
   };
 }
 
-/** Deliveries that were not there before, those of the same words together. */
+/** The new deliveries, grouped by text. */
 async function messages({ context: { db } }: PluginTest, seen: Set<string>): Promise<string[]> {
   const rows = await db
     .select({ row: delivery, to: individual.name, incident: incident.name })
@@ -179,7 +179,7 @@ async function messages({ context: { db } }: PluginTest, seen: Set<string>): Pro
   });
 }
 
-/** Tries what is due in the outbox. @returns what became of it */
+/** Attempts the deliveries that are due. @returns the outcomes */
 async function send({ context, plugins }: PluginTest): Promise<string> {
   const its = { ...context, db: context.db as Database, plugins };
   const all = { among: undefined, order: [delivery.key], limit: 10_000 };

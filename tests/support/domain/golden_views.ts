@@ -1,13 +1,13 @@
 import { sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 
-/** A row as a reader sees it: what it is, and what is said of it. Ids, which chance gives, stand nowhere in it. */
+/** A row as readers see it: its name and its fields, without ids, which are random. */
 interface Shown {
   name: string;
   fields: Record<string, string>;
 }
 
-/** What a run may change, by row; a table as a query of `id`, `name` and `fields`. */
+/** The rows that a run may change, by table and id. */
 type Picture = Map<string, Map<string, Shown>>;
 
 const minute = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')`;
@@ -64,7 +64,7 @@ export async function takePicture(db: Database): Promise<Picture> {
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
-/** What is new (`+`), gone (`-`) and changed (`~`, with both values), table by table. */
+/** The new (`+`), deleted (`-`) and changed rows (`~`, with both values) of each table. */
 export function changesOf(before: Picture, after: Picture): string[] {
   return [...after].flatMap(([what, rows]) => {
     const old = before.get(what) ?? new Map<string, Shown>();

@@ -12,7 +12,7 @@ const labels = "Labels of one carrier come out blank";
 const replica = "Northern replica is twenty minutes behind";
 const messages = "Text messages to customers arrive twice";
 
-/** What people do on that weekend, and when a worker runs what is due. */
+/** The events of the weekend, and when a worker runs what is due. */
 export async function playWeekend(worker: GoldenWorker): Promise<void> {
   const { context, example } = worker;
   const glossary = glossaryOf(example);
@@ -92,7 +92,7 @@ function idOf({ incidents }: Example, title: string): number {
   return found.id;
 }
 
-/** Those of the example that came from there, as a file of `term-source`. */
+/** The example's terms of that source, as a file of `term-source`. */
 function glossaryOf({ terms, definitions }: Example) {
   return terms
     .filter(({ source, deletedAt }) => source !== null && deletedAt === null)
@@ -102,7 +102,7 @@ function glossaryOf({ terms, definitions }: Example) {
     }));
 }
 
-/** As a file of `backstage-catalog`: JSON is YAML. */
+/** The example's applications as a file of `backstage-catalog`, in JSON, which is YAML. */
 function catalogOf({ applications }: Example) {
   return applications
     .filter(({ source }) => source !== null)

@@ -6,7 +6,7 @@ const content = "# Notes\n\n- [ ] Free some @alice";
 
 export type IncidentIds = Awaited<ReturnType<typeof insertIncident>>;
 
-/** An incident with a row of everything that belongs to one, and the ids of it. */
+/** Inserts an incident with a row in every table that belongs to incidents. @returns their ids */
 export async function insertIncident(db: Database | Transaction, at: Date) {
   const stamps = { createdAt: at, updatedAt: at };
   const add = async <T extends PgTable & { id: PgColumn }>(table: T, values: T["$inferInsert"]) => {
@@ -95,7 +95,7 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
 
 class Undo extends Error {}
 
-/** Runs in a transaction with an incident, and takes everything back. */
+/** Runs in a transaction with an incident, and rolls it back. */
 export async function withIncidentIn(
   db: Database,
   at: Date,
@@ -110,7 +110,7 @@ export async function withIncidentIn(
   });
 }
 
-/** The constraint or index that refuses the query; undefined when nothing does. The transaction survives it. */
+/** The constraint or index that rejects the query, or undefined. The transaction can continue. */
 export async function refusal(tx: Transaction, query: (tx: Transaction) => PromiseLike<unknown>) {
   try {
     await tx.transaction(async (inner) => void (await query(inner)));

@@ -11,10 +11,10 @@ const failure = (code: number, reason: string) =>
 
 export interface KubernetesApi extends AsyncDisposable {
   url: string;
-  /** PEM */
+  /** In PEM. */
   authority: string;
   brokerToken: string;
-  /** Issued tokens with their expiry. */
+  /** The issued tokens with their expiry. */
   tokens: Map<string, Date>;
   /** Answers all requests, if set. */
   instead?: (request: Request) => Response | Promise<Response>;
@@ -25,8 +25,8 @@ export interface KubernetesApi extends AsyncDisposable {
 }
 
 /**
- * The part of a Kubernetes API server that issues tokens for the service account shop/reader, and one resource that they
- * open. As strict as the real one: unknown fields, a missing type and less than ten minutes are refused.
+ * The part of a Kubernetes API server that issues tokens for the service account shop/reader, and one resource that these
+ * tokens can read. Like a real one, it refuses unknown fields, a missing type and durations below ten minutes.
  */
 export async function startKubernetesApi(): Promise<KubernetesApi> {
   const directory = await mkdtemp(join(tmpdir(), "svc-kubernetes-"));

@@ -9,7 +9,7 @@ import { builtinPlugins } from "../../../plugins/builtin.ts";
 import { revokeLeases } from "../../../worker/leases.ts";
 import { DatabaseTime } from "../../../worker/time.ts";
 
-// Issues a lease, as a server does, or revokes leases, as a worker does, in a separate process that a test can kill.
+// Issues a lease like a server, or revokes leases like a worker, in a separate process that a test can kill.
 
 const [role, actor] = process.argv.slice(2);
 const { SVC_DATABASE_URL: databaseUrl = "" } = process.env;

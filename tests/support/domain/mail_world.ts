@@ -9,20 +9,20 @@ import { Program } from "../process/program.ts";
 
 const { conversation, incident, individual, participant, participantRole, task, taskAssignee } = schema;
 
-/** As the tables know them, by the beginning of their address. */
+/** The local parts of their addresses. */
 export const people = ["zoe", "bob", "carol", "dave", "erin"] as const;
 export const addressOf = (name: string) => `${name}@example.com`;
 
 export interface MailWorld {
   db: Database;
-  /** `svc <args>` as a process of its own that sends by this mail server. */
+  /** Runs `svc <args>` with this mail server. */
   svc(...args: string[]): Program;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * A database in which, for a day and three hours, two incidents go on without a report: Zoë commands one and each of five
- * people has an overdue task in it; the other has no commander. Both are talked about by mail.
+ * A database with two incidents that have had no report for 27 hours. Zoë commands one, in which each of five people has
+ * an overdue task; the other has no commander. Both have a conversation by mail.
  */
 export async function startMailWorld(mailPort: number): Promise<MailWorld> {
   const cleanUp = new AsyncDisposableStack();
@@ -31,7 +31,7 @@ export async function startMailWorld(mailPort: number): Promise<MailWorld> {
   const { url } = cleanUp.use(await createTestDatabase());
   const { db, close } = openDatabase(url, 2);
   cleanUp.defer(close);
-  // Of the durations in the texts, half an hour either way changes nothing.
+  // Half an hour more or less does not change the durations in the texts.
   await insertWorld(db, after(new Date(), -27.5 * 3600));
   const env = {
     ...{ PATH: process.env.PATH, HOME: directory, TZ: "UTC", SVC_DATABASE_URL: url },

@@ -1,4 +1,4 @@
-/** The same numbers each time for a seed: whole ones below `limit`. */
+/** A generator of integers below `limit`, which is the same each time for a seed. */
 export function numbers(seed: number): (limit: number) => number {
   let state = seed;
   return (limit) => {

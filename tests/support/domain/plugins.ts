@@ -11,7 +11,7 @@ import { builtinPlugins } from "../../../plugins/builtin.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 
-/** For tests of something else: none of the plugins that serve unless they are told not to. */
+/** Disables the default plugins. */
 export const noPlugins: Environment = {
   SVC_PLUGIN_DOCUMENT_RESOLVER: "none",
   SVC_PLUGIN_PARTICIPANT: "none",
@@ -24,15 +24,15 @@ export const noPlugins: Environment = {
 export interface PluginTest {
   context: Context & { clock: TestClock };
   plugins: Plugins;
-  /** Everything that was logged. */
+  /** All log lines. */
   logged: string[];
   factsOf(incidentId: number): Promise<IncidentFacts>;
-  /** With other settings on the same database. */
+  /** Chooses plugins with other settings on the same database. */
   choose(environment: Environment): Promise<Plugins>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The plugins that come with the service, on a database of their own. */
+/** Starts the built-in plugins on a new database. */
 export async function startPluginTest(environment: Environment = {}): Promise<PluginTest> {
   const database = await createTestDatabase();
   const { db, close } = openDatabase(database.url, 5);

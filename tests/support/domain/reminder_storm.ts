@@ -6,16 +6,16 @@ export const reminderTasks: readonly string[] = [
   "incident-task-reminders",
 ];
 
-/** Reminders of each kind, and people whom they are for. */
+/** The number of reminders of each kind, and of their recipients. */
 interface ReminderStorm {
   reports: number;
   tasks: number;
   people: number;
-  /** In which they become due, one after the other. */
+  /** How long it takes until all are due. */
   seconds: number;
 }
 
-/** Workers that remind, and incidents without a report and tasks of which one after the other becomes due. */
+/** Workers that remind, and incidents without a report and tasks that become due one after the other. */
 export function remindersDue(wanted: ReminderStorm): StormOptions {
   return {
     program: "reminder_storm_program.ts",
@@ -28,7 +28,7 @@ export function remindersDue(wanted: ReminderStorm): StormOptions {
   };
 }
 
-/** When the n-th of so many becomes due; in another order than that of their ids. */
+/** When the n-th of `count` becomes due, in a different order from their ids. */
 const dueOf = ({ seconds }: ReminderStorm, count: number) =>
   `date_trunc('milliseconds', now()) + (n::bigint * 7919 % ${count})::float / ${count} * interval '${seconds} seconds'`;
 
@@ -64,7 +64,7 @@ async function insertTasks(sql: Sql, wanted: ReminderStorm): Promise<void> {
     insert into task_assignee (task_id, individual_id) select id, 1 + id % ${people} from task`);
 }
 
-/** How many of the reminders that are due are how often in the outbox, by that: 1 is right. */
+/** Counts the due reminders by how often they are in the outbox: every reminder must be there once. */
 export async function countReminders(sql: Sql): Promise<Record<"reports" | "tasks", Record<string, number>>> {
   const reports = await sql<{ id: number; times: number }[]>`
     select i.id, count(d.key)::int as times from incident i

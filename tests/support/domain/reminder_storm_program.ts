@@ -8,8 +8,8 @@ import { reminderTasks } from "./reminder_storm.ts";
 import { everySeconds } from "./schedule.ts";
 import { noteWriter, stormLeaseSeconds } from "./schedule_storm.ts";
 
-// A worker as a process of its own, for a storm: the real tasks that remind, due twice a second instead of once an hour.
-// They do what they do anywhere, and note in each transaction who writes.
+// A worker process for a storm: the real reminder tasks, due twice a second instead of once an hour. They also record in
+// each transaction which worker writes.
 
 skewClock(Number(process.env.SVC_TEST_SKEW));
 
@@ -22,7 +22,7 @@ const works = worksOf().flatMap(({ definition: { name }, task }): Work[] => {
   if (!reminderTasks.includes(name)) return [];
   const noting = ({ slot, transaction }: TaskContext): TaskContext["transaction"] =>
     async function noted(writing) {
-      // Now and then it takes long: a worker that is frozen then wakes too late.
+      // Some runs take long, so that a worker that is frozen then wakes too late.
       if (Math.random() < 1 / 8) await Bun.sleep(300);
       return await transaction(async (tx) => {
         const value = await writing(tx);

@@ -6,12 +6,12 @@ import type { Database } from "../../../drizzle/client.ts";
 import { run } from "../../../drizzle/schema/index.ts";
 import type { Clock } from "../../../platform/clock.ts";
 
-/** A database clock that shows what the test's clock shows, so that one clock drives both. */
+/** A database clock that follows the test's clock. */
 function databaseClockOf(clock: Clock): DatabaseClock {
   return { now: () => sql<Date>`${clock.now().toISOString()}::timestamptz`.mapWith(run.slot) };
 }
 
-/** A database clock that goes on by so many seconds each time that PostgreSQL itself looks at it, first at `at`. */
+/** A database clock that starts at `at` and advances by `seconds` each time PostgreSQL reads it. */
 export async function steppingClock(db: Database, at: Date, seconds: number): Promise<DatabaseClock> {
   const name = sql.identifier(`clock_${crypto.randomUUID()}`);
   await db.execute(sql`create sequence ${name} minvalue 0 start 0`);
@@ -20,7 +20,7 @@ export async function steppingClock(db: Database, at: Date, seconds: number): Pr
   return { now: () => now.mapWith(run.slot) };
 }
 
-/** A database clock that shows `at` now, and runs. */
+/** A running database clock that starts at `at`. */
 export function runningClock(at: Date): DatabaseClock & { set(to: Date): void } {
   let offset = 0;
   const set = (to: Date) => {
@@ -34,12 +34,12 @@ export function runningClock(at: Date): DatabaseClock & { set(to: Date): void } 
   return { now, set };
 }
 
-/** A worker's view of the schedule, by the test's clock. */
+/** A worker's schedule context with the test's clock. */
 export function scheduleOf(db: Database, clock: Clock, owner: string, timezone = "UTC"): ScheduleContext {
   return { db, databaseClock: databaseClockOf(clock), config: { timezone }, owner, leaseSeconds: 30 };
 }
 
-/** A task that is due every so many seconds, and gives up after as many. */
+/** A task that is due every `every` seconds, with the same timeout by default. */
 export function everySeconds(name: string, every: number, timeoutSeconds = every): TaskDefinition {
   return { name, timing: { every }, showsTime: false, timeoutSeconds };
 }

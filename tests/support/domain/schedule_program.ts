@@ -5,8 +5,8 @@ import { work } from "../../../worker/worker.ts";
 import { skewClock } from "../process/skewed_clock.ts";
 import { everySeconds } from "./schedule.ts";
 
-// A worker as a process of its own, for tests: one task that is due each second, notes in the table `begun` that it has
-// begun, takes SVC_TEST_TAKES milliseconds, and then writes one row into `effect`, through its run. Its lease is short.
+// A worker process for tests, with one task that is due every second. A run inserts a row into the table `begun`, takes
+// SVC_TEST_TAKES milliseconds, and then writes a row into `effect` in a transaction of the run. Its lease is short.
 
 const { SVC_TEST_NOTES_URL = "", SVC_TEST_TAKES = "0", SVC_TEST_SKEW = "0", SVC_TEST_GRACE } = process.env;
 
@@ -36,5 +36,5 @@ await work(
 );
 await deps.close();
 await notes.end();
-// A run that was given back may still sleep.
+// A run that was given back may still be sleeping.
 process.exit(0);

@@ -14,23 +14,23 @@ export const stormLeaseSeconds = 2;
 
 const skews = [-300, 0, 300];
 
-/** The setup of a storm: workers that run this program, on a prepared database. */
+/** The setup of a storm: workers that run a program on a prepared database. */
 export interface StormOptions {
-  /** A file of this folder. */
+  /** A file in this folder. */
   program: string;
   prepare(sql: Sql): Promise<unknown>;
 }
 
-/** For `noteWriter`. */
+/** Creates the table for `noteWriter`. */
 export const prepareNotes = (sql: Sql) =>
   sql`create table written (task text, slot timestamptz, owner text, held_by text, state text)`;
 
-/** Notes, in a transaction of a run, who writes beside whose the run is at that moment. */
+/** Records the writer and the current owner of a run, in a transaction of the run. */
 export async function noteWriter(
   tx: Transaction,
   { task, slot, owner }: { task: string; slot: Date; owner: string },
 ): Promise<void> {
-  // Somebody may stop us here.
+  // Failures may happen here.
   await Bun.sleep(Math.random() * 10);
   await tx.execute(drizzleSql`
     insert into written select task, slot, ${owner}, owner, state from run
@@ -67,7 +67,7 @@ export class Storm {
     private readonly program: string,
   ) {}
 
-  /** `below` gives whole numbers below a limit: it decides what happens. */
+  /** `below` returns integers below a limit, which decide what happens. */
   static async start(
     below: (limit: number) => number,
     { program, prepare }: StormOptions = effects,
@@ -122,7 +122,7 @@ export class Storm {
     await this.#freeze(runner.child);
   }
 
-  /** The workers finish what they run, and end. @returns their exit codes */
+  /** Waits until the workers finish their runs and exit. @returns their exit codes */
   async calm(): Promise<(number | null)[]> {
     for (const { child } of this.#workers) child.kill("SIGTERM");
     return Promise.all(this.#workers.map(({ child }) => child.exited));
@@ -159,14 +159,14 @@ export class Storm {
     this.#workers[at] = await this.#open(skews[this.below(skews.length)]!);
   }
 
-  /** Lasts longer than a lease. */
+  /** Freezes a process for longer than a lease. */
   async #freeze(child: Bun.Subprocess): Promise<void> {
     child.kill("SIGSTOP");
     await Bun.sleep(stormLeaseSeconds * 1000 + this.below(1000));
     child.kill("SIGCONT");
   }
 
-  /** When a backend dies, PostgreSQL ends all of them and recovers from its log. */
+  /** Kills a backend, after which PostgreSQL ends all backends and recovers from its log. */
   async #crash(): Promise<void> {
     await this.asking(async (sql) => {
       const [row] = await sql`select pg_backend_pid() as pid`;

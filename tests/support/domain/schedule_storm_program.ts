@@ -9,9 +9,9 @@ import { skewClock } from "../process/skewed_clock.ts";
 import { everySeconds } from "./schedule.ts";
 import { noteWriter, stormLeaseSeconds, stormPeriodMilliseconds, stormTasks } from "./schedule_storm.ts";
 
-// A worker as a process of its own, for a storm: many tasks that are due all the time. Each run writes one row into
-// `effect`, and who wrote it beside whose the run was at that moment into `written`. A run whose transaction fails tries
-// it again, as long as it is its own: what is lost is lost by the engine.
+// A worker process for a storm, with many tasks that are always due. Each run writes one row into `effect`, and its writer
+// and current owner into `written`. A run retries a failed transaction while it owns the run, so any lost row is a fault
+// of the engine.
 
 skewClock(Number(process.env.SVC_TEST_SKEW));
 
@@ -30,7 +30,7 @@ const works = stormTasks.map((name): Work => ({
   definition: everySeconds(name, stormPeriodMilliseconds / 1000, 60),
   task: {
     async run({ slot, signal, transaction }) {
-      // Now and then it takes long: then a worker that is frozen is so mostly before it writes, and wakes too late.
+      // Some runs take long, so that a worker that is frozen then mostly wakes too late to write.
       if (Math.random() < 1 / 16) await Bun.sleep(300);
       for (;;) {
         try {

@@ -10,22 +10,22 @@ import { taskContextOf } from "./task_context.ts";
 export interface TaskTest {
   db: Database;
   clock: TestClock;
-  /** Everything that was logged. */
+  /** All log lines. */
   logged: string[];
-  /** SELECTs that tasks have sent outside of transactions so far, and transactions that they have begun. */
+  /** The number of SELECTs outside of transactions, and of transactions, that tasks have sent so far. */
   sent: { statements: number; transactions: number };
-  /** Runs the task once, without a worker around it. */
+  /** Runs the task once, without a worker. */
   run(
     task: ScheduledTask,
     plugins: Plugins,
     more?: Partial<TaskContext>,
   ): Promise<{ result: TaskResult; faults: Fault[] }>;
-  /** Plugins that come with the service, by variables; no others. */
+  /** Chooses built-in plugins by variables. */
   choose(environment: Environment): Promise<Plugins>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Tasks of the schedule, on a database of their own. */
+/** Starts tests of scheduled tasks, on a new database. */
 export async function startTaskTest(): Promise<TaskTest> {
   const its = await startPluginTest(noPlugins);
   const { db, clock } = its.context;

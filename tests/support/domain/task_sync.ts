@@ -9,9 +9,9 @@ import { startTaskTest, type TaskTest } from "./scheduled_task.ts";
 
 const { conversation, delivery, document, event, incident, task } = schema;
 
-/** Where a fake conversation is, and documents whose plugin is `wiki`. */
+/** A test with a fake conversation plugin, and with documents of the plugin `wiki`. */
 export interface TaskSyncTest extends TaskTest {
-  /** Deletes all incidents with what belongs to them. */
+  /** Deletes all incidents and everything that belongs to them. */
   clear(): Promise<void>;
   addIncident(status?: "Active" | "Stable" | "Closed"): Promise<number>;
   addDocument(incidentId: number, more?: Partial<typeof document.$inferInsert>): Promise<number>;
@@ -20,22 +20,22 @@ export interface TaskSyncTest extends TaskTest {
     wiki: ReturnType<typeof fakeDocument>,
     more?: Parameters<TaskTest["run"]>[2],
   ): ReturnType<TaskTest["run"]>;
-  /** One line for each task, the oldest first. */
+  /** One line for each task, oldest first. */
   tasks(): Promise<string[]>;
-  /** The timelines: `actor source: description`. */
+  /** The events of all timelines, as `actor source: description`. */
   told(): Promise<string[]>;
-  /** What the messages that are to be sent are about. */
+  /** The subjects of the waiting messages. */
   enqueued(): Promise<string[]>;
 }
 
-/** A task as a plugin answers with it. */
+/** A task in a plugin's answer. */
 export const foundTask = (
   externalId: string,
   description: string,
   more: Partial<DocumentTask> = {},
 ): DocumentTask => ({ ...{ externalId, description, status: "Open", assignees: [], ...more } });
 
-/** A wiki that answers so, one answer after the other, each with the next cursor. */
+/** A wiki that returns these answers in turn, each with the next cursor. */
 export function wikiOf(...answers: DocumentTask[][]) {
   return fakeDocument(
     { tasks: answers.map((tasks, at) => () => ({ tasks, cursor: `c${at + 1}`, complete: true })) },
