@@ -1,9 +1,9 @@
 import type { Server } from "bun";
-import type { OrganisationAuthorities } from "../core/auth/certificate/authorities.ts";
 import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
 import type { PluginContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
+import type { OrganisationAuthorities } from "../platform/x509/authorities.ts";
 import type { ProxyTrust } from "./http/address.ts";
 import { clientAddress } from "./http/address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";

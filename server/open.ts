@@ -1,6 +1,5 @@
 import { warnOfDisagreement } from "../core/agreement.ts";
 import { EventCounts } from "../core/audit.ts";
-import { OrganisationAuthorities } from "../core/auth/certificate/authorities.ts";
 import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import { Keys } from "../core/auth/token/keys.ts";
 import type { Config } from "../core/config.ts";
@@ -17,6 +16,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import { Verbosity } from "../platform/log.ts";
 import { LogBudget } from "../platform/log_budget.ts";
 import { metricsPlace } from "../platform/telemetry/endpoint.ts";
+import { OrganisationAuthorities } from "../platform/x509/authorities.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { createApp } from "./app.ts";
 import type { Deps } from "./deps.ts";

@@ -2,8 +2,8 @@ import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:cry
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { loadX509 } from "../core/auth/certificate/authorities.ts";
 import { after } from "../platform/clock.ts";
+import { loadX509 } from "../platform/x509/authorities.ts";
 import { derElement, newSerial, privateCryptoKey, publicCryptoKey } from "../platform/x509/certificate.ts";
 
 // The mTLS port of a trial needs a server certificate. It is signed by an authority of this trial, which clients have to

@@ -211,7 +211,7 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
 
 function unauthenticated({ detail }: Answer["body"], { base, tls }: Server): Unauthenticated {
   if (tls === undefined) return new Unauthenticated(`${base} does not accept this token; run svc login`);
-  // The server gives no other reasons (core/auth/certificate/refusal.ts).
+  // The server gives no other reasons (platform/x509/refusal.ts).
   const [why] = /certificate has (expired|been revoked)/.exec(String(detail)) ?? [];
   return new Unauthenticated(
     `${base} does not accept this certificate${why ? ` (the ${why})` : ""}; run svc login --certificate`,

@@ -1,10 +1,10 @@
 import type { Server } from "bun";
 import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
 import { identifyCertificate } from "../../core/auth/certificate/identify.ts";
-import { type CertificateReason, RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
 import type { Actor } from "../../core/context.ts";
 import { plainAddress } from "../../platform/address.ts";
 import { LogBudget } from "../../platform/log_budget.ts";
+import { type CertificateReason, RefusedCertificate } from "../../platform/x509/refusal.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { tlsClientOf } from "../http/tls_client.ts";
 import { forwardedChain, forwardedHeaders } from "./forwarded_certificate.ts";

@@ -1,4 +1,4 @@
-import { RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
+import { RefusedCertificate } from "../../platform/x509/refusal.ts";
 
 // A certificate that a proxy forwards: `Client-Cert` (RFC 9440), which HAProxy and Caddy can send, or a PEM with escapes
 // like those of URLs, which is all that nginx can send.

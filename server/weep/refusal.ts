@@ -1,5 +1,5 @@
-import { RefusedCertificate } from "../../core/auth/certificate/refusal.ts";
 import { type ErrorCode, SvcError } from "../../platform/errors.ts";
+import { RefusedCertificate } from "../../platform/x509/refusal.ts";
 
 // Weep compares `code` with these texts, and shows the rest of the body only if none of them match.
 

@@ -1,13 +1,13 @@
 import { eq, sql } from "drizzle-orm";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { token } from "../../../drizzle/schema/index.ts";
+import type { OrganisationAuthorities } from "../../../platform/x509/authorities.ts";
+import { type VerifiedChain, verifyChain } from "../../../platform/x509/chain.ts";
+import { RefusedCertificate } from "../../../platform/x509/refusal.ts";
 import type { Config } from "../../config.ts";
 import type { Actor, Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
-import type { OrganisationAuthorities } from "./authorities.ts";
 import { findClientCertificate, thumbprintOf } from "./certificate.ts";
-import { type VerifiedChain, verifyChain } from "./chain.ts";
-import { RefusedCertificate } from "./refusal.ts";
 
 // A client certificate stands for its user on each request anew. Its chain never changes, so the result of verifying it is
 // kept for a while; times, revocation and groups are read each time.

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { ConfigurationError } from "../../../platform/errors.ts";
-import { whyUnreadable } from "../../../platform/unreadable.ts";
+import { ConfigurationError } from "../errors.ts";
+import { whyUnreadable } from "../unreadable.ts";
 import type { VerifiedChain } from "./chain.ts";
 
 const blocks = /-----BEGIN (CERTIFICATE|X509 CRL)-----.+?-----END \1-----/gs;

@@ -5,7 +5,7 @@ import {
   CertificateFolder,
   derOf,
   type Issued,
-} from "../../../tests/support/http/client_certificates.ts";
+} from "../../tests/support/http/client_certificates.ts";
 import { OrganisationAuthorities } from "./authorities.ts";
 import { verifyChain } from "./chain.ts";
 

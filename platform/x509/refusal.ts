@@ -1,4 +1,4 @@
-import { Unauthenticated } from "../../../platform/errors.ts";
+import { Unauthenticated } from "../errors.ts";
 
 /** Why a client certificate is refused. For the operator's log, never for the client. */
 export type CertificateReason =

@@ -1,15 +1,15 @@
 import { afterAll, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
+import { groupsOf, userOf } from "../../core/auth/certificate/identify.ts";
 import {
   asAuthority,
   asClient,
   CertificateFolder,
   derOf,
   type Issued,
-} from "../../../tests/support/http/client_certificates.ts";
+} from "../../tests/support/http/client_certificates.ts";
 import { verifyChain } from "./chain.ts";
 import { readElement, readElements } from "./der.ts";
-import { groupsOf, userOf } from "./identify.ts";
 
 const certificates = new CertificateFolder();
 afterAll(() => certificates[Symbol.dispose]());
