@@ -38,11 +38,30 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
     return {
       name,
       args: kebabArgs(definition.args),
-      run: async ({ values: { help: _, ...options }, rest }) =>
-        await definition.run(options as never, options.certificate ? { ...io, certificate: true } : io, rest),
+      run: async ({ values: { help: _, ...values }, positionals, commandPath, rest }) => {
+        const isOwn = definition.rest === undefined;
+        const given = positionals.length - commandPath.length;
+        const options = isOwn ? withWords(definition.args, values, given, rest) : values;
+        await definition.run(options as never, options.certificate ? { ...io, certificate: true } : io, rest);
+      },
     };
   };
   return lazy(load, { name });
+}
+
+/** What follows `--` are more words of the command, also if they begin with a hyphen. */
+function withWords(args: Args, values: Record<string, unknown>, given: number, words: readonly string[]) {
+  const result = { ...values };
+  const schemas = positionalsOf(args);
+  for (const [at, word] of words.entries()) {
+    const [name, { multiple }] = schemas[Math.min(given + at, schemas.length - 1)]!;
+    result[name] = multiple ? [...((result[name] as string[] | undefined) ?? []), word] : word;
+  }
+  return result;
+}
+
+function positionalsOf(args: Args) {
+  return Object.entries(args).filter(([, { type }]) => type === "positional");
 }
 
 /** gunshi ignores `toKebab` on a lazy command, but not on an argument. */
@@ -113,9 +132,13 @@ async function unknownIn(
   if (option !== undefined) {
     const { rawName, candidates } = option.values as { rawName: string; candidates: string[] };
     const leaf = find(commandPath, tree);
-    const { instead } = leaf && !isGroup(leaf) ? (await leaf()).default : {};
+    const { instead, args = {} } = leaf && !isGroup(leaf) ? (await leaf()).default : {};
     const hint = instead?.[rawName];
-    return `unknown option: ${rawName}${hint ? `. Use instead: ${hint}` : didYouMean(rawName, candidates)}`;
+    if (hint) return `unknown option: ${rawName}. Use instead: ${hint}`;
+    const similar = didYouMean(rawName, candidates);
+    const text = positionalsOf(args).find(([, { metavar = "" }]) => /^(TEXT|TITLE|NAME)$/.test(metavar));
+    const asText = text ? `. ${text[1].metavar} that begins with a hyphen goes after --` : "";
+    return `unknown option: ${rawName}${similar || asText}`;
   }
   return undefined;
 }
@@ -127,7 +150,7 @@ function didYouMean(name: string, candidates: readonly string[]): string {
 
 /** The first argument that is missing, unexpected or of the wrong type. */
 function invalidIn(ctx: CommandContext, restName: string | undefined): string | undefined {
-  const { args, tokens, validationError, rest } = ctx;
+  const { args, tokens, validationError, positionals, commandPath, rest } = ctx;
   const unexpected = unexpectedIn(restName === undefined ? ctx : { ...ctx, rest: [] });
   if (unexpected !== undefined && restName !== undefined)
     return `unexpected argument: ${unexpected} (put ${restName} after --)`;
@@ -141,7 +164,12 @@ function invalidIn(ctx: CommandContext, restName: string | undefined): string | 
     const value = token.inlineValue ? token.value : tokens[at + 1]?.value;
     if (args[name]?.type !== "boolean" && value === "") return `--${kebab(name)} needs a value`;
   }
-  const error: unknown = validationError?.errors[0];
+  const words = positionalsOf(args).slice(0, positionals.length - commandPath.length + rest.length);
+  const isGiven = (name: unknown) => restName === undefined && words.some(([word]) => word === name);
+  const error: unknown = validationError?.errors.find(
+    (one) =>
+      !(isArgsValidationError(one) && one.code === "err:arg:required-positional" && isGiven(one.values.name)),
+  );
   if (!isArgsValidationError(error)) return error instanceof Error ? error.message : undefined;
   const name = String(error.values.name);
   const schema = args[name];
@@ -163,9 +191,9 @@ function invalidIn(ctx: CommandContext, restName: string | undefined): string | 
 }
 
 function unexpectedIn({ args, positionals, rest, commandPath }: CommandContext): string | undefined {
-  const schemas = Object.values(args).filter((schema) => schema.type === "positional");
-  if (schemas.some((schema) => schema.multiple)) return rest[0];
-  return positionals[commandPath.length + schemas.length] ?? rest[0];
+  const schemas = positionalsOf(args);
+  if (schemas.some(([, { multiple }]) => multiple)) return undefined;
+  return [...positionals.slice(commandPath.length), ...rest][schemas.length];
 }
 
 function optionOf(token: ArgToken, args: Args): string | undefined {

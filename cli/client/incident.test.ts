@@ -394,6 +394,22 @@ describe("svc incident report", () => {
     expect(drafts(person.home)).toEqual([]);
   });
 
+  test("that is refused is kept only if its text cannot be typed again", async () => {
+    const person = carol.elsewhere();
+    const stdin = person.with({ readStdin: async () => Buffer.from("From a pipe") });
+    for (const words of [
+      ["-p", "nope"],
+      ["--commander", "nobody"],
+    ]) {
+      expect((await person.svc("inc", "report", "Typed", ...words)).stderr).not.toContain("kept");
+      expect((await stdin.svc("inc", "report", "Piped", "-F", "-", ...words)).stderr).toStartWith(
+        "The report is kept.",
+      );
+    }
+    expect(drafts(person.home)).toHaveLength(2);
+    expect(readFileSync(drafts(person.home)[0]!, "utf8")).toContain("From a pipe");
+  });
+
   test("recovers nothing from another file", async () => {
     const path = join(carol.home, "other");
     writeFileSync(path, '{"title": 1}');

@@ -1,4 +1,10 @@
-import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
+import {
+  ConfigurationError,
+  Forbidden,
+  InvalidInput,
+  NotFound,
+  Unauthenticated,
+} from "../../platform/errors.ts";
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -53,8 +59,9 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
     sent = await send(io, options.server, draft, key, options.title !== undefined);
   } catch (error) {
     // A command line that is wrong can be repeated, unless some of it was written elsewhere.
-    const isTyped = options.title !== undefined && !options.editor && options.recover === undefined;
-    if (!(error instanceof UsageError && isTyped) && keep(io, options.server, draft, key)) written.remove();
+    const isTyped =
+      options.title !== undefined && !options.editor && options.file !== "-" && options.recover === undefined;
+    if (!(isTyped && isFaultOf(error)) && keep(io, options.server, draft, key)) written.remove();
     throw error;
   }
   written.remove();
@@ -63,6 +70,12 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   show(io, incident, options);
   // After the name is printed: the incident exists, whether the choice can be stored or not.
   if (draft.use) writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
+}
+
+/** A fault of the command line: repeating it as it is would not help. */
+function isFaultOf(error: unknown): boolean {
+  const faults = [UsageError, NotFound, InvalidInput, Forbidden, Unauthenticated];
+  return faults.some((fault) => error instanceof fault);
 }
 
 async function titleOf({ title: typed }: ReportOptions, recovered: ReportDraft | undefined, io: Io) {

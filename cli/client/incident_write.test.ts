@@ -84,6 +84,32 @@ describe("svc incident note", () => {
     expect(existsSync(file)).toBe(true);
   });
 
+  test("takes words that begin with a hyphen after --", async () => {
+    const { id, name } = await reported();
+    const bare = await carol.svc("inc", "note", name, "-x is not an option");
+    expect(bare).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining("-x. TEXT that begins with a hyphen goes after --\n") },
+    });
+    expect((await carol.svc("inc", "note", name, "--", "-x is", "--not")).code).toBe(0);
+    expect((await carol.svc("inc", "note", "--", name, "-y")).code).toBe(0);
+    expect(await notesOf(id)).toEqual(["-y", "-x is --not"]);
+    const title = await carol.svc("inc", "report", "-q", "--", "--title");
+    expect((await carol.svc("inc", "view", "--json", "--", title.stdout.trim())).stdout).toContain(
+      '"--title"',
+    );
+    for (const words of [
+      [name, "--", "-x"],
+      ["--", name, "-x"],
+    ])
+      expect((await carol.svc("inc", "view", ...words)).stderr).toContain("unexpected argument: -x");
+    expect((await carol.svc("inc", "doc", "open", "--", "-d", "-i", name)).stderr).toContain(
+      "unexpected argument: -i",
+    );
+    expect((await carol.svc("inc", "doc", "open", "-i", name, "--")).stderr).toContain(
+      "missing argument: DOCUMENT",
+    );
+  });
+
   test("takes a first word that is an incident for the incident, also alone", async () => {
     const { id, name } = await reported();
     const file = join(carol.home, "file.md");
