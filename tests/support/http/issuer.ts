@@ -1,4 +1,5 @@
-import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
+import { SignJWT, UnsecuredJWT } from "jose";
+import { issuerKey } from "./issuer_keys.ts";
 
 /** How the issuer answers at its token endpoint; `down` at every one. */
 export type Misbehaviour =
@@ -20,8 +21,6 @@ export type Misbehaviour =
  * loudly.
  */
 export async function startTestIssuer() {
-  const { privateKey, publicKey } = await generateKeyPair("RS256");
-  const stranger = await generateKeyPair("RS256");
   const attempts = new Map<string, { nonce: string; challenge: string; redirect: string }>();
   const issuer = {
     user: "alice@example.com",
@@ -53,9 +52,9 @@ export async function startTestIssuer() {
       exp: wrong("expired") ? now - 3600 : now + 300,
     };
     if (wrong("alg none")) return new UnsecuredJWT(claims).encode();
-    const key = wrong("unknown key") ? stranger.privateKey : privateKey;
+    const { privateKey } = await issuerKey(wrong("unknown key") ? "stranger" : "own");
     const kid = wrong("unknown key") ? "stranger" : "key-1";
-    return new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(key);
+    return new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(privateKey);
   }
 
   const server: Bun.Server<undefined> = Bun.serve({
@@ -81,7 +80,7 @@ export async function startTestIssuer() {
           });
         case "/jwks":
           return Response.json({
-            keys: [{ ...(await exportJWK(publicKey)), kid: "key-1", alg: "RS256", use: "sig" }],
+            keys: [{ ...(await issuerKey("own")).publicJwk, kid: "key-1", alg: "RS256", use: "sig" }],
           });
         case "/authorize": {
           const query = url.searchParams;
