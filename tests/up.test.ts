@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
-import { npmStart, startUp, wrapped } from "./support/process/up.ts";
+import { fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
 
 setDefaultTimeout(30_000);
 
@@ -104,7 +104,7 @@ describe("svc up", () => {
   });
 
   test("kill -9 ends every process, and the next start is normal", async () => {
-    const killed = startUp(data);
+    const killed = startUp(data, [], {}, fromSource);
     await killed.ready;
     const { all } = partsOf(killed.pid);
     killed.process.kill("SIGKILL");
@@ -115,7 +115,7 @@ describe("svc up", () => {
   });
 
   test("the next start stops a leftover PostgreSQL", async () => {
-    const killed = startUp(data);
+    const killed = startUp(data, [], {}, fromSource);
     await killed.ready;
     const { all, postgres } = partsOf(killed.pid);
     const watchdog = all.find(({ command }) => command.includes("svc-watchdog"))!;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { svc } from "../cli/testing/process.ts";
 import { createTestDatabase } from "./support/database/database.ts";
-import { startUp, type Up } from "./support/process/up.ts";
+import { fromSource, startUp, type Up } from "./support/process/up.ts";
 
 /** Administrative commands in the folder of a running trial. */
 
@@ -17,10 +17,15 @@ let address: string;
 let using: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-trial-"));
-  up = startUp(join(folder, ".svc"), ["--no-example"], {
-    SVC_TIMEZONE: "Europe/Berlin",
-    OTHERS_SECRET: "hunter2",
-  });
+  up = startUp(
+    join(folder, ".svc"),
+    ["--no-example"],
+    {
+      SVC_TIMEZONE: "Europe/Berlin",
+      OTHERS_SECRET: "hunter2",
+    },
+    fromSource,
+  );
   address = await up.ready;
   using = `svc: using the trial on ${address} (pid ${up.pid})\n`;
 });

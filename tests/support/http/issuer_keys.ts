@@ -7,7 +7,9 @@ const algorithm = "RS256";
  * One of the two keys of all test issuers, generated when it is first used. Files that run in this process, each with modules
  * of its own (--isolate), find it in the environment.
  */
-export async function issuerKey(name: "own" | "stranger"): Promise<{ privateKey: CryptoKey; publicJwk: JWK }> {
+export async function issuerKey(
+  name: "own" | "stranger",
+): Promise<{ privateKey: CryptoKey; publicJwk: JWK }> {
   const variable = `SVC_TEST_ISSUER_KEY_${name.toUpperCase()}`;
   process.env[variable] ??= await generate();
   const jwk = JSON.parse(process.env[variable]) as JWK;

@@ -4,14 +4,18 @@ import { join } from "node:path";
 import { descendants } from "./processes.ts";
 
 const root = join(import.meta.dir, "../../..");
-export const svc = [
+const source = [
   process.execPath,
   "--no-env-file",
   `--config=${join(root, "bunfig.toml")}`,
   join(root, "cli/main.ts"),
 ];
+/** As in cli/testing/process.ts: the executable of the run, and without one the source. */
+export const svc: readonly string[] = process.env.SVC_TEST_PROGRAM ? [process.env.SVC_TEST_PROGRAM] : source;
 /** Three ways to run `svc up`: directly, as `npx svc` does, and as `npm start` does. */
-export const directly = [...svc, "up"];
+const directly = [...svc, "up"];
+/** From the source, as users run it. Only then do the other processes end when this one is killed. */
+export const fromSource = [...source, "up"];
 export const wrapped = ["node", join(root, "bin/svc.mjs"), "up"];
 export const npmStart = ["npm", "--prefix", root, "start", "--"];
 
