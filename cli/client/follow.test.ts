@@ -124,7 +124,7 @@ test.each([
   expect(next(news)).rejects.toBeInstanceOf(kind);
 });
 
-test("what is no stream at the first time is an error, later a fault that may pass", async () => {
+test("a response that is not a stream is an error at first, and later a fault that may pass", async () => {
   server.answers.set("stream", () => new Response("<html>Welcome to our hotel</html>"));
   expect(next(start())).rejects.toBeInstanceOf(Unavailable);
   server.answers.set("stream", () => Response.json({ items: [] }));
@@ -140,7 +140,7 @@ test("what is no stream at the first time is an error, later a fault that may pa
   expect(await next(news)).toMatchObject({ type: "lost", reason: expect.stringContaining("redirects") });
 });
 
-test("a connection without a heartbeat is given up, also after the machine slept", async () => {
+test("a connection without a heartbeat is abandoned, also after the machine slept", async () => {
   const news = start();
   await next(news);
   server.event({ id: 1 });
@@ -151,14 +151,14 @@ test("a connection without a heartbeat is given up, also after the machine slept
   expect(await silent).toMatchObject({ type: "lost", reason: `${server.url} was silent` });
 });
 
-test("a message without an end is an error", async () => {
+test("an endless message is an error", async () => {
   const news = start();
   await next(news);
   server.send(`data: ${"x".repeat(1_100_000)}`);
   expect(next(news)).rejects.toThrow("characters");
 });
 
-test("Ctrl-C ends it, in the middle of a connection and between two", async () => {
+test("Ctrl-C ends it, during a connection and between two", async () => {
   const news = start();
   await next(news);
   const waiting = next(news);

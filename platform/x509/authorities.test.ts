@@ -16,7 +16,7 @@ const [one, two] = ["One", "Two"].map((name) =>
 );
 const file = certificates.at("authorities.pem");
 
-test("reads the file again on reload, and keeps the authorities when it is broken", async () => {
+test("reads the file again on reload, and keeps the authorities if it is invalid", async () => {
   copyFileSync(one!.certificate, file);
   const authorities = await OrganisationAuthorities.open(file);
   const subjects = () => authorities.current.authorities.map(({ subject }) => subject);
@@ -25,7 +25,7 @@ test("reads the file again on reload, and keeps the authorities when it is broke
   writeFileSync(file, readFileSync(one!.certificate, "utf8") + readFileSync(two!.certificate, "utf8"));
   await authorities.reload();
   expect(subjects()).toEqual(["CN=One", "CN=Two"]);
-  // What the previous authorities verified counts no longer.
+  // Chains that the previous authorities verified are verified again.
   expect(authorities.current.verified).not.toBe(verified);
   writeFileSync(file, readFileSync(one!.certificate, "utf8").slice(0, 200));
   await expect(authorities.reload()).rejects.toThrow(
@@ -34,7 +34,7 @@ test("reads the file again on reload, and keeps the authorities when it is broke
   expect(subjects()).toEqual(["CN=One", "CN=Two"]);
 });
 
-test("refuses a file with something else", async () => {
+test("refuses a file with anything else", async () => {
   const of = (path: string) => expect(OrganisationAuthorities.open(path)).rejects;
   await of("/nowhere").toThrow("SVC_MTLS_CA_CERTS: /nowhere cannot be read: the file does not exist");
   const leaf = certificates.issue();
@@ -44,7 +44,7 @@ test("refuses a file with something else", async () => {
   expect((await OrganisationAuthorities.open(undefined)).current.authorities).toEqual([]);
 });
 
-test("revocation lists of its authorities count, in any order", async () => {
+test("applies revocation lists of its authorities, in any order", async () => {
   const [kept, revoked] = [certificates.issue({ by: one }), certificates.issue({ by: one })];
   const list = certificates.revocationList(one!, [revoked]);
   const others = certificates.revocationList(two!, [kept]);
@@ -61,7 +61,7 @@ test("revocation lists of its authorities count, in any order", async () => {
   expect([await reasonOf(kept), await reasonOf(revoked)]).toEqual(["accepted", "revoked"]);
 });
 
-test("a revocation list that another key has signed is refused", async () => {
+test("refuses a revocation list signed by another key", async () => {
   const impostor = certificates.issue({ subject: "/CN=One", extensions: asAuthority });
   writeFileSync(file, readFileSync(one!.certificate, "utf8") + certificates.revocationList(impostor, []));
   await expect(OrganisationAuthorities.open(file)).rejects.toThrow(

@@ -72,7 +72,7 @@ async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
     let certificate: X509Certificate;
     try {
       certificate = new X509Certificate(block);
-      // Read only when asked for. Otherwise every client's certificate would fail.
+      // Parsed only when accessed. Otherwise every client's certificate would fail.
       void new x509.X509Certificate(new Uint8Array(certificate.raw)).extensions;
     } catch (cause) {
       throw fault(`contains a certificate that cannot be read (number ${at + 1})`, cause);

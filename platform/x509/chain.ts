@@ -36,7 +36,7 @@ const understood: readonly string[] = [
   ...[oid.policies, oid.extendedKeyUsage],
 ];
 
-/** A certificate with what Node does not show of it. */
+/** A certificate, also parsed by a library that shows what Node does not. */
 interface Certificate {
   node: X509Certificate;
   parsed: Parsed;
@@ -76,7 +76,7 @@ export async function verifyChain(
   try {
     return verify(x509, chain, trusted, usage);
   } catch (cause) {
-    // Both libraries read most of a certificate only when they are asked, and throw then.
+    // Both libraries parse most of a certificate only when it is accessed, and throw then.
     throw cause instanceof RefusedCertificate ? cause : new RefusedCertificate("unreadable", { cause });
   }
 }
@@ -130,7 +130,7 @@ function signedPartOf(der: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(signed!.content).digest("base64url");
 }
 
-/** Keys and hashes that can be broken, and critical extensions that we do not know. */
+/** Refuses keys and hashes that can be broken, and unknown critical extensions. */
 function requireStrength({ node, parsed }: Certificate): void {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = readKey(node);
   const bits = details?.modulusLength ?? 0;
@@ -202,7 +202,7 @@ function pathFrom(
       for (const above of candidates) {
         if (path.some(({ node }) => node.raw.equals(above.node.raw)) || !verifies(last, above)) continue;
         try {
-          // An anchor is trusted whatever it is signed with.
+          // An anchor is trusted regardless of its signature.
           if (!trusted) requireStrength(above);
           requireAuthority(above, path, usage);
         } catch (error) {

@@ -1,6 +1,6 @@
 import { type Element, readElement, readElements } from "./der.ts";
 
-// Name constraints (RFC 5280, 4.2.1.10). A form that is not known here is refused, as the RFC demands.
+// Name constraints (RFC 5280, 4.2.1.10). Unknown forms are refused, as the RFC demands.
 
 /** The names that a certificate claims. */
 export interface ClaimedNames {
@@ -72,7 +72,7 @@ function matchesHost(host: string, base: string, dotMeansBelow: boolean): boolea
   return name === of || (!dotMeansBelow && name.endsWith(`.${of}`));
 }
 
-/** The host of a URI of any scheme; one without host is inside of no subtree. */
+/** The host of a URI of any scheme. A URI without one is outside every subtree. */
 function hostOf(uri: string): string {
   return /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:@]*)/i.exec(uri)?.[1] || "\0";
 }

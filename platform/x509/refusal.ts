@@ -28,8 +28,8 @@ export type CertificateReason =
   | "malformed header";
 
 /**
- * A refused client certificate. The answer says no more than that, except to the holder of a certificate that was good
- * once, who has to get another one.
+ * A refused client certificate. The response says no more than that, except to the holder of a formerly valid certificate,
+ * who must get a new one.
  */
 export class RefusedCertificate extends Unauthenticated {
   constructor(

@@ -49,7 +49,7 @@ test("a certificate stands for its user, with the groups of the settings", async
   expect(await answer.json()).toMatchObject({ user: "alice@example.com", groups: ["staff"] });
 });
 
-test("its next requests cost one statement each", async () => {
+test("each later request costs one statement", async () => {
   const client = certificates.issue({ extensions: email("frugal@example.com"), by: middle });
   expect((await ask(client)).status).toBe(200);
   const statements = noteStatements(server.db);
@@ -237,7 +237,7 @@ test("renegotiation ends the connection", async () => {
   expect((await ask(good)).status).toBe(200);
 });
 
-test("neither without a certificate nor with a header is anybody signed in", async () => {
+test("without a certificate, a header does not authenticate anybody", async () => {
   expect((await ask(undefined)).status).toBe(401);
   const header = `:${Buffer.from("x").toString("base64")}:`;
   expect((await ask(good, "/whoami", { headers: { "client-cert": header } })).status).toBe(401);
@@ -246,7 +246,7 @@ test("neither without a certificate nor with a header is anybody signed in", asy
   expect(lastReason()).toMatchObject({ reason: "header from an untrusted address" });
 });
 
-test("a browser's certificate does not authenticate what another site triggers", async () => {
+test("a browser's certificate does not authenticate requests that another site triggers", async () => {
   const headers = { origin: "https://evil.example", "sec-fetch-site": "cross-site" };
   expect((await ask(good, "/tokens/current", { method: "DELETE", headers })).status).toBe(403);
   expect((await ask(good)).status).toBe(200);
@@ -299,7 +299,7 @@ describe("a token collected with a certificate", () => {
     expect(lastReason()).toMatchObject({ reason: "expired" });
   });
 
-  test("may be bound to a certificate of nobody, whose key is enough", async () => {
+  test("may be bound to a certificate without a user: holding its key is enough", async () => {
     const client = of({ by: stranger });
     const [token] = await collect(client);
     expect((await ask(client, "/whoami", bearer(token!))).status).toBe(200);

@@ -10,7 +10,7 @@ import { tlsClientOf } from "../http/tls_client.ts";
 import { forwardedChain, forwardedHeaders } from "./forwarded_certificate.ts";
 
 const refusalsPerMinute = 60;
-/** Reasons for which a certificate is also refused where only its key counts. */
+/** Reasons to refuse a certificate even where only its key matters. */
 const ended: readonly CertificateReason[] = ["revoked", "expired", "not yet valid"];
 
 type Chain = readonly Uint8Array[];
@@ -54,8 +54,8 @@ class PresentedCertificates {
   }
 
   /**
-   * Refuses a certificate that a token is bound to, if it has ended. Whose it is does not matter: by RFC 8705, holding its
-   * key is enough.
+   * Refuses the certificate that a token is bound to if it has expired or was revoked. Its user does not matter: according
+   * to RFC 8705, holding its key is enough.
    * @throws RefusedCertificate
    */
   async requireCurrent(chain: Chain, request: Request, server: Server<unknown> | null): Promise<void> {
@@ -67,7 +67,7 @@ class PresentedCertificates {
     }
   }
 
-  /** Logs why a certificate is refused, since the answer does not tell. */
+  /** Logs why a certificate is refused, since the response does not say. */
   #logged(
     error: unknown,
     { chain, request, server }: { chain?: Chain; request: Request; server: Server<unknown> | null },

@@ -59,7 +59,7 @@ test("a certificate of ours stands for its user, with the groups of the sign-in"
   ]);
 });
 
-test("revoked, it is refused on open connections, too, and Weep gets its code", async () => {
+test("a revoked one is refused, also on open connections, and Weep gets its code", async () => {
   const client = await issue("dave@example.com");
   const keep = { keepalive: true };
   expect((await ask(client, "/whoami", keep)).status).toBe(200);
@@ -74,14 +74,14 @@ test("revoked, it is refused on open connections, too, and Weep gets its code", 
   expect([weep.status, await weep.json()]).toMatchObject([401, { code: "905" }]);
 });
 
-test("expired, it is refused", async () => {
+test("an expired one is refused", async () => {
   const client = await issue("erin@example.com");
   server.clock.advance(25 * 3600);
   expect((await ask(client)).status).toBe(401);
   expect(lastReason()).toMatchObject({ reason: "expired" });
 });
 
-test("it ends when its authority's key is revoked", async () => {
+test("it ends when the key of its authority is revoked", async () => {
   const client = await issue("frank@example.com");
   expect((await ask(client)).status).toBe(200);
   const context = { ...server, log: createLog("fatal") } as Context;

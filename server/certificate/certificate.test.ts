@@ -79,7 +79,7 @@ async function atLater<T>(seconds: number, work: () => Promise<T>): Promise<T> {
   }
 }
 
-test("a certificate stands for the user, whatever its request says", async () => {
+test("a certificate authenticates the user, whatever its request says", async () => {
   const alice = newUser();
   const key = newP256Key();
   const person = await personOf(server, alice, ["oncall"]);
@@ -150,21 +150,21 @@ describe("a request is refused", () => {
     expect(body.detail).toMatch(new RegExp(why));
   });
 
-  test("with a token that is not from the last minutes", async () => {
+  test("with a token older than a few minutes", async () => {
     const person = await personOf(server, newUser());
     const post = async () => (await person.call("POST", "/certificates/", { csr: csrOf() })).http;
     expect(await atLater(freshTokenSeconds - 5, post)).toBe(201);
     expect(await atLater(freshTokenSeconds + 5, post)).toBe(403);
   });
 
-  test("by a server at which no client can use a certificate", async () => {
+  test("by a server that accepts no client certificates", async () => {
     await using other = await server.another({ mtlsUrl: undefined });
     const person = await personOf(other, newUser());
     const { http, body } = await person.call("POST", "/certificates/", { csr: csrOf() });
     expect([http, body.detail]).toEqual([409, expect.stringContaining("--mtls-port")]);
   });
 
-  test("for a user of another domain than the authority's", async () => {
+  test("for a user outside the authority's domain", async () => {
     await issue();
     await using other = await server.another({ domain: "example.org" });
     const stranger = await personOf(other, "carol@example.org");
@@ -172,7 +172,7 @@ describe("a request is refused", () => {
     expect([http, body.detail]).toEqual([403, "Client certificates are only for users of SVC_DOMAIN"]);
   });
 
-  test("beyond the maximum of one user, also if they come together", async () => {
+  test("beyond one user's maximum, also of concurrent requests", async () => {
     const { person, sha256 } = await issue();
     const requests = Array.from({ length: mostCertificates + 5 }, async () =>
       person.call("POST", "/certificates/", { csr: csrOf() }),
@@ -259,7 +259,7 @@ test("groups are those of the user's latest sign-in", async () => {
   expect((await actorOf(sha256)).admin).toBe(false);
 });
 
-test("users list and revoke their certificates, and admins everybody's", async () => {
+test("users list and revoke their own certificates, and admins everybody's", async () => {
   const [hers, his] = [await issue(), await issue()];
   const admin = await personOf(server, newUser(), ["admin"]);
   const list = async (person: typeof admin, query = "") =>
@@ -283,7 +283,7 @@ test("users list and revoke their certificates, and admins everybody's", async (
   expect((await list(his.person))[0].revoked_at).not.toBeNull();
 });
 
-test("the revocation list names what was revoked", async () => {
+test("the revocation list contains the revoked certificates", async () => {
   const [kept, revoked] = [await issue(), await issue()];
   await revoked.person.call("DELETE", `/certificates/${revoked.serial}`);
   const [url] = /http\S+/.exec(

@@ -34,7 +34,7 @@ const newCertificate = t.Object(
   {
     csr: t.String({
       minLength: 1,
-      // A longer one is refused with a sentence (core/authority/x509/certificate.ts).
+      // A longer one is refused with a sentence (platform/x509/certificate.ts).
       maxLength: 100_000,
       description:
         "A certificate signing request (PEM) with a P-256 key. Its subject and extensions are ignored",

@@ -14,7 +14,7 @@ let kinds: { incident_type_id: number; incident_priority_id: number };
 let admin: Person;
 let outsider: Person;
 let participant: Person;
-/** Of the participant. */
+/** The participant's. */
 let individualId: number;
 let names = 0;
 
@@ -78,7 +78,7 @@ async function board(person: Person): Promise<StreamClient> {
 }
 
 const lasts = new Set<string>();
-/** The names that a board has been told of until now. */
+/** The names that a board has received until now. */
 async function toldBy(stream: StreamClient): Promise<string[]> {
   const wanted = { title: "The last", description: "", visibility: "Open", ...kinds };
   const { body: last } = await admin.call("POST", "/incidents/", wanted);
@@ -120,7 +120,7 @@ describe.each(["Open", "Restricted"] as const)("the stream of one incident that 
   });
 });
 
-test("the stream of all incidents tells each user of those that they may read", async () => {
+test("the stream of all incidents names only those that the user may read", async () => {
   const open = await report("Open");
   const restricted = await report("Restricted");
   const streams = [await board(outsider), await board(participant), await board(admin)];
@@ -135,7 +135,7 @@ test("the stream of all incidents tells each user of those that they may read", 
   for (const stream of streams) stream.leave();
 });
 
-test("the stream of all incidents tells of a new one, and of one that somebody joins", async () => {
+test("the stream of all incidents names new ones, and those that the user joins", async () => {
   const stream = await board(participant);
   const incident = await report("Restricted");
   expect(new Set(await toldBy(stream))).toEqual(new Set([incident.name]));
@@ -143,7 +143,7 @@ test("the stream of all incidents tells of a new one, and of one that somebody j
 });
 
 describe("becoming Restricted", () => {
-  test("ends the streams of those who may no longer read the incident, before it shows anything later", async () => {
+  test("ends the streams of people who may no longer read the incident, before any later event", async () => {
     const incident = await report("Open");
     const [out, inside, root] = await Promise.all(
       [outsider, participant, admin].map((person) => follow(person, incident)),
@@ -159,7 +159,7 @@ describe("becoming Restricted", () => {
     expect((await outsider.call("GET", `${incident.path}/stream`)).http).toBe(404);
   });
 
-  test("is told to everybody once, since they could read it until then", async () => {
+  test("is announced once to everybody who could read it until then", async () => {
     const incident = await report("Open");
     const stream = await board(outsider);
     await change(incident, { visibility: "Restricted" });
@@ -185,7 +185,7 @@ describe("leaving a Restricted incident", () => {
     expect((await participant.call("GET", `${incident.path}/stream`)).http).toBe(404);
   });
 
-  test("is told to who left, and nothing after it", async () => {
+  test("is the last event that the person who left gets", async () => {
     const incident = await report("Restricted");
     const stream = await board(participant);
     await leave(incident);

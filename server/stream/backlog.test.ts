@@ -59,7 +59,7 @@ async function readTo(stream: StreamClient, last: number): Promise<number[]> {
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-test("a client that does not read is disconnected, and delays nobody", async () => {
+test("a client that does not read is disconnected, and delays no other client", async () => {
   const slow = await stall(await signInToken(server), server.url);
   const fast = await StreamClient.open(member, path);
   const seen = readTo(fast, manyEvents);
@@ -77,7 +77,7 @@ test("a client that does not read is disconnected, and delays nobody", async () 
   await until("the end of its connection", () => slow.isClosed());
   const bytes = received.reduce((sum, one) => sum + one.length, 0);
   expect(bytes).toBeLessThan(manyEvents * text.length);
-  // What it has, it has in order. It resumes after that.
+  // It received whole events in order, and resumes after the last one.
   const ids = [
     ...Buffer.concat(received)
       .toString()
@@ -99,7 +99,7 @@ test("many events at once reach every client that reads, in order", async () => 
   for (const stream of streams) stream.leave();
 });
 
-test("clients that left take nothing with them", async () => {
+test("clients that disconnect do not affect the others", async () => {
   const streams = await Promise.all(range(1, 50).map(() => StreamClient.open(member, path)));
   const last = await StreamClient.open(member, path);
   for (const stream of streams) stream.leave();

@@ -5,15 +5,15 @@ import { encode, encodeChange } from "./sse.ts";
 
 /** Longer than any transaction that records an event. */
 const longestTransaction = 60_000;
-/** Events before these were committed when the first client came. */
+/** Events before these had been committed when the first client connected. */
 const eventsBefore = 1000;
 
-/** The clients of `GET /incidents/stream` in this process. They are told which incidents have changed. */
+/** The clients of `GET /incidents/stream` in this process, which sends them the incidents that have changed. */
 export class Board {
   readonly #connections = new Set<Connection>();
-  /** By incident: its newest event that was announced, or was there before the first client. */
+  /** The newest event of each incident that was announced, or existed before the first client connected. */
   #announced = new Map<number, number>();
-  /** Events up to this id are no longer looked for. */
+  /** Events up to this id are not searched for again. */
   #low = 0;
   /** The newest event at some times, oldest first. */
   #tops: { at: number; top: number }[] = [];
@@ -23,7 +23,7 @@ export class Board {
 
   constructor(private readonly context: Pick<Context, "db" | "log">) {}
 
-  /** Notes what happened before. Call it before a client is answered: what happens after that is announced. */
+  /** Records the newest events so far. Call it before answering a client: later events are announced. */
   async prepare(): Promise<void> {
     this.#ready ??= this.#begin().catch((error: unknown) => {
       this.#ready = undefined;
@@ -73,7 +73,7 @@ export class Board {
     this.#tops = [{ at: performance.now(), top }];
   }
 
-  /** A backup was restored: the clients come back and read everything again. */
+  /** After a restore, the clients reconnect and read everything again. */
   #startAgain(): void {
     for (const connection of [...this.#connections]) connection.close("failed");
   }

@@ -4,25 +4,25 @@ import { eventsAtOnce, readersOf, readSlice } from "../../core/incident/stream/r
 import { type Connection, longestBacklog } from "./connection.ts";
 import { encode, encodeEvent } from "./sse.ts";
 
-/** After a read, the next one of this incident waits so long: many events in a row cost few reads. */
+/** Time between two reads of one incident, so that many events in a row cost few reads. */
 const gatherMilliseconds = 40;
 
 /** One client of an incident's stream. */
 interface Follower {
   connection: Connection;
-  /** The id of the last event that it was sent. */
+  /** The id of the last event sent to it. */
   cursor: number;
-  /** Whether it is sent what the channel reads. Until then it reads for itself. */
+  /** Whether it gets what the channel reads. Until then, it reads on its own. */
   isLive: boolean;
 }
 
 /**
- * The followers of one incident in this process. Each new event is read and encoded once, however many they are; only
- * what a follower missed is read for it alone.
+ * The followers of one incident in this process. Each new event is read and encoded once, regardless of their number;
+ * only what a follower missed is read for it alone.
  */
 export class Channel {
   readonly #followers = new Map<Connection, Follower>();
-  /** The id of the last event that live followers were sent. */
+  /** The id of the last event sent to live followers. */
   #tail = 0;
   /** Counts the hints, so that a follower does not go live between an event and its hint. */
   #hints = 0;
@@ -59,7 +59,7 @@ export class Channel {
     this.#followers.delete(connection);
   }
 
-  /** Reads what is new. Called after a hint, and from time to time in case one was lost. */
+  /** Reads new events. Called after a hint, and periodically in case a hint was lost. */
   wake(): Promise<void> {
     this.#hints += 1;
     if (this.#reading) this.#again = true;
@@ -71,7 +71,7 @@ export class Channel {
     return this.#reading ?? Promise.resolve();
   }
 
-  /** Disconnects everybody: the incident was deleted. Their next request is answered with 404. */
+  /** Disconnects everybody after the incident was deleted. Their next request gets 404. */
   end(): void {
     for (const connection of this.connections) connection.close("deleted");
   }
@@ -102,13 +102,13 @@ export class Channel {
         await Bun.sleep(gatherMilliseconds);
       } while (this.#again && this.#hasLive);
     } catch (error) {
-      // The next hint or check reads again: nothing is lost but time.
+      // The next hint or check reads again, so only time is lost.
       this.context.log.debug({ err: error, incident_id: this.incidentId }, "could not read new events");
     }
   }
 
   /**
-   * @param isBurst whether followers were just sent as much as they may keep
+   * @param isBurst whether followers just got as much as they may keep
    * @returns whether there may be more
    */
   async #readOnce(isBurst: boolean): Promise<boolean> {
@@ -121,11 +121,11 @@ export class Channel {
       const readers = await readersOf(this.context.db, [this.incidentId]);
       this.keepOnly(readers.get(this.incidentId)!);
     }
-    // A restored backup: what follows gets smaller ids than those that were sent.
+    // After a restore, new events get smaller ids than those already sent.
     if (slice.tail < this.#tail) this.#goBack(slice.tail);
     let left: readonly Event[] = slice.events;
     for (let isNext = isBurst; left.length > 0; isNext = true) {
-      // Time to pass on what was sent. Otherwise it would look as if nobody read.
+      // Give the connections time to send. Otherwise it would look as if nobody read.
       if (isNext) await Bun.sleep(0);
       const piece = firstPiece(left);
       left = left.slice(piece.events.length);
@@ -143,7 +143,7 @@ export class Channel {
       if (last <= follower.cursor) continue;
       const { connection, cursor } = follower;
       if (isBurst && connection.isBehind) {
-        // It goes on at its own pace.
+        // It continues at its own pace.
         follower.isLive = false;
         void this.#catchUp(follower);
         continue;
@@ -172,7 +172,7 @@ export class Channel {
           return "failed" as const;
         },
       );
-      // It comes back and reads again, or is answered why not.
+      // It reconnects and reads again, or gets an error that says why it cannot.
       if (slice === "failed") return connection.close("failed");
       if (!slice) return connection.close("no_access");
       if (slice.tail < follower.cursor) follower.cursor = slice.tail;
@@ -185,7 +185,7 @@ export class Channel {
       const hasLive = this.#hasLive;
       if (!hasLive) this.#tail = follower.cursor;
       if (hints === this.#hints && follower.cursor >= this.#tail) break;
-      // The live followers are ahead, or the events that they were sent are gone after a restore.
+      // The live followers are ahead, or a restore has removed the events that they got.
       if (hasLive) await this.wake();
     }
     follower.isLive = true;
@@ -197,7 +197,7 @@ interface Piece {
   texts: string[];
 }
 
-/** The first events that make a piece of the size that a connection holds: a slow reader keeps no more in memory. */
+/** The first events that fit into the backlog of a connection, so that a slow reader keeps no more in memory. */
 function firstPiece(events: readonly Event[]): Piece {
   const texts: string[] = [];
   let length = 0;

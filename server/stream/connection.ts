@@ -1,15 +1,15 @@
 import type { Actor } from "../../core/context.ts";
 
-/** In bytes. A client that has this much to read is disconnected, and resumes when it comes back. */
+/** In bytes. A client with this much unread is disconnected, and resumes when it reconnects. */
 export const longestBacklog = 64 * 1024;
-/** How long a client may read nothing while it is sent what it missed. */
+/** How long a client may read nothing while it catches up. */
 const patienceMilliseconds = 5000;
 
 /** Why a stream ended, as in docs/observability.md. */
 export type EndReason = "left" | "signed_out" | "no_access" | "deleted" | "slow" | "stopping" | "failed";
 
 /**
- * One client of a stream. What it has not read yet is bounded, however slow it is.
+ * One client of a stream, with a bounded backlog however slowly it reads.
  *
  * Elysia calls `cancel` of a ReadableStream when the client disconnects. It never ends a suspended `async function*`.
  */
@@ -18,7 +18,7 @@ export class Connection {
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #ended = false;
   #hasRoom = Promise.withResolvers<void>();
-  /** When it was last sent something, by performance.now(). */
+  /** When something was last sent to it, by performance.now(). */
   lastSent = performance.now();
 
   constructor(
@@ -44,12 +44,12 @@ export class Connection {
     return this.#ended;
   }
 
-  /** Whether it has this much to read. */
+  /** Whether its backlog is full. */
   get isBehind(): boolean {
     return (this.#controller.desiredSize ?? 0) <= 0;
   }
 
-  /** Sends bytes, or disconnects a client that has not read those before. */
+  /** Sends bytes, or disconnects a client whose backlog is full. */
   send(bytes: Uint8Array): void {
     if (this.#ended) return;
     if (this.isBehind) {
@@ -60,7 +60,7 @@ export class Connection {
     this.#controller.enqueue(bytes);
   }
 
-  /** Resolves when there is room for more, or the connection has ended: a client that reads nothing is disconnected. */
+  /** Resolves when there is room for more, or the connection has ended, as it does for a client that reads nothing. */
   async room(): Promise<void> {
     if (this.#ended || !this.isBehind) return;
     const timer = setTimeout(() => this.abort(), patienceMilliseconds);
@@ -71,7 +71,7 @@ export class Connection {
     clearTimeout(timer);
   }
 
-  /** Ends the stream after what was already sent. */
+  /** Ends the stream after the backlog. */
   close(reason: EndReason, lastBytes?: Uint8Array): void {
     if (this.#ended) return;
     if (lastBytes) this.#controller.enqueue(lastBytes);
@@ -79,7 +79,7 @@ export class Connection {
     this.#controller.close();
   }
 
-  /** Ends the connection at once, without what it has not read. */
+  /** Ends the connection at once, without the backlog. */
   abort(): void {
     if (this.#ended) return;
     this.#end("slow");

@@ -8,7 +8,7 @@ import { StreamClient } from "../../tests/support/http/stream.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
 
-test("open streams are counted, and why they ended", async () => {
+test("counts open streams, and ended ones by reason", async () => {
   await using started = await startTestTelemetry();
   await using server = await startTestServer(noPlugins, pluginsOf(), started.telemetry);
   const { incidentId } = await insertIncident(server.db, server.clock.now());

@@ -4,7 +4,7 @@ import type { EndReason } from "./connection.ts";
 /** A stream of one incident, or of all. */
 export type StreamKind = "incident" | "all";
 
-/** How many streams are open, and why they ended. */
+/** The number of open streams, and of ended ones by reason. */
 export class StreamMetrics {
   readonly #open;
   readonly #ended;

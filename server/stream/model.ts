@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { closed } from "../http/schema.ts";
 
-/** The id of an event, as a client repeats it; 0 is before the first. */
+/** The id of an event, as clients send it back; 0 means before the first one. */
 const cursorPattern = "^(0|[1-9][0-9]{0,14})$";
 export const isCursor = (text: string): boolean => new RegExp(cursorPattern).test(text);
 
@@ -18,7 +18,7 @@ export const streamQuery = t.Object(
   closed,
 );
 
-/** An answer in the OpenAPI document, which cannot describe the events of a stream. */
+/** A response in the OpenAPI document, which cannot describe the events of a stream. */
 const answerOf = (description: string) => ({
   200: { description, content: { "text/event-stream": { schema: { type: "string" as const } } } },
 });

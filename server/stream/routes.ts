@@ -36,7 +36,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         const after = cursorOf(request.headers.get("last-event-id")) ?? cursorOf(query.after);
         const slice = await readSlice(deps.db, actor, incidentId, Number.MAX_SAFE_INTEGER);
         if (!slice) throw noSuchIncident();
-        // Nobody would read the stream, and nothing would end it.
+        // Nobody would read a stream, and nothing would end it.
         if (request.method === "HEAD") return new Response(null, { headers: streamHeaders });
         // Heartbeats replace Bun's timeout, which counts only what the client sends.
         server?.timeout(request, 0);
@@ -53,7 +53,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
       },
     );
 
-/** An empty header is what a client sends that has not seen an id yet. */
+/** Clients that have not seen an id yet may send an empty header. */
 function cursorOf(text: string | null | undefined): number | undefined {
   if (text === null || text === undefined || text === "") return undefined;
   if (!isCursor(text))

@@ -5,12 +5,12 @@ import { viewOf } from "../event/model.ts";
 
 const encoder = new TextEncoder();
 
-/** Sent when nothing else was, so that proxies do not cut the connection: a comment. */
+/** A comment, sent when nothing else was, so that proxies do not cut the connection. */
 export const heartbeat = encoder.encode(":\n\n");
 
-/** The first bytes: where the client stands, if nothing follows, and how long it waits before it comes back. */
+/** The first bytes: the id to resume after, and how long to wait before reconnecting. */
 export function opening(retryMilliseconds: number, cursor?: number): Uint8Array {
-  // Without data, this is no event. It still sets the client's last event id.
+  // Without data, this is not an event, but it sets the client's last event id.
   const position = cursor === undefined ? "" : `id: ${cursor}\n`;
   return encoder.encode(`retry: ${retryMilliseconds}\n${position}\n`);
 }
@@ -20,7 +20,7 @@ export function farewell(retryMilliseconds: number): Uint8Array {
   return encoder.encode(`retry: ${retryMilliseconds}\n\n`);
 }
 
-/** JSON without the characters that some clients take for the end of a line although the standard does not. */
+/** JSON without the characters that some clients wrongly treat as the end of a line. */
 function oneLine(value: object): string {
   return JSON.stringify(value).replaceAll(
     /[\u0085\u2028\u2029]/g,
@@ -44,6 +44,6 @@ export const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   // nginx would otherwise collect events until its buffer is full.
   "x-accel-buffering": "no",
-  // No proxy may change or compress it: both collect bytes.
+  // Proxies that change or compress a stream would buffer it.
   "cache-control": "no-store, no-transform",
 } as const;

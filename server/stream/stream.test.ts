@@ -15,7 +15,7 @@ const note = async (description: string) => {
 const follow = (headers?: Record<string, string>, query = "") =>
   StreamClient.open(member, `${path}${query}`, headers);
 
-test("a stream begins with the id of the newest event, and shows each later one as the list does", async () => {
+test("a stream begins with the id of the newest event, and shows later ones in the format of the list", async () => {
   const first = await note("before");
   const stream = await follow();
   expect(stream.response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -43,7 +43,7 @@ test("an incident without events begins at 0", async () => {
   stream.leave();
 });
 
-test("Last-Event-ID resumes after that event, without a gap and without repetition", async () => {
+test("Last-Event-ID resumes after that event, without gaps or repetition", async () => {
   const ids = [];
   for (const text of ["a", "b", "c"]) ids.push((await note(text)).id);
   const stream = await follow({ "last-event-id": String(ids[0]) });
@@ -86,7 +86,7 @@ test("hundreds of missed events arrive in order, while more are written", async 
   stream.leave();
 });
 
-test("all followers of an incident see the same, and none sees another incident", async () => {
+test("all followers of an incident see the same events, and none of another incident", async () => {
   const streams = [await follow(), await StreamClient.open(admin, path), await follow()];
   const other = await member.call("GET", "/incidents/?limit=1");
   expect(other.http).toBe(200);

@@ -8,12 +8,12 @@ import { type StreamKind, StreamMetrics } from "./metrics.ts";
 import { farewell, heartbeat, opening } from "./sse.ts";
 
 const heartbeatMilliseconds = 15_000;
-/** How often everything is read again, in case a hint was lost or access has ended without one. */
+/** How often everything is read again, in case a hint was lost or access ended without one. */
 const recheckMilliseconds = 5000;
 const tickMilliseconds = 1000;
 /** How long clients wait before they reconnect, if the connection is lost. */
 const retryMilliseconds = 1000;
-/** The clients of a server that stops come back over this time, per client and at most. */
+/** The clients of a stopping server reconnect over this time: per client, and at most. */
 const spreadMilliseconds = 1;
 const longestSpreadMilliseconds = 10_000;
 
@@ -49,7 +49,7 @@ export class IncidentStreams {
     return connection.body;
   }
 
-  /** Opens a stream that tells of changes of all incidents that the actor may read. */
+  /** Opens a stream of changes to all incidents that the actor may read. */
   async openBoard(actor: Actor): Promise<ReadableStream<Uint8Array>> {
     await this.#board.prepare();
     const connection = this.#open(actor, "all", () => this.#board.remove(connection));
@@ -74,7 +74,7 @@ export class IncidentStreams {
     this.#board.hint(incidentId, eventId);
   }
 
-  /** Reads everything again: hints may have been lost. */
+  /** Reads everything again, because hints may have been lost. */
   recheck(): void {
     this.#rechecked = performance.now();
     if (this.#rechecking || this.#connections.size === 0) return;
@@ -86,7 +86,7 @@ export class IncidentStreams {
       });
   }
 
-  /** Ends all streams: this server stops. Their clients go on at another one, not all at once. */
+  /** Ends all streams, because this server stops. Their clients continue at another one, not all at once. */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#connections]) this.#sendAway(connection);

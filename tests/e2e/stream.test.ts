@@ -304,7 +304,7 @@ test("a server that stops ends its streams at once, and spreads its clients", as
   expect(await server.exit(15)).toBe(0);
 });
 
-test("a server that does not hear of new events shows them within seconds", async () => {
+test("a server without hints shows new events within seconds", async () => {
   const port = await freePort();
   await using _server = await startServer(port);
   const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>

@@ -11,10 +11,10 @@ import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 
 // Terminology. A client certificate of ours authenticates its user over mutual TLS, wherever an access token would. It
-// belongs to a certificate sign-in: a row of `token` of which no token is signed. That row has the user and the end, and
+// belongs to a certificate sign-in: a row of `token` for which no token is signed. That row has the user and the end, and
 // revoking it revokes all certificates of the sign-in; leases and streams treat it like the row of a token.
 //
-// A certificate is short, so that a stolen one helps for a day, and is renewed with itself. Renewals never go beyond the
+// A certificate is valid for a day at most, which limits the use of a stolen one, and it authenticates its own renewal. Renewals never go beyond the
 // end of the sign-in: without it, a user who has left would renew forever. Groups are those of the user's latest sign-in
 // of any kind.
 //
@@ -25,7 +25,7 @@ import { type List, type ListQuery, startPage } from "../../list/page.ts";
 export const freshTokenSeconds = 300;
 /** Seconds that one certificate is valid, at most. */
 export const longestCertificateSeconds = 24 * 3600;
-/** Valid certificates of one user: more than anybody's machines, fewer than a loop makes. */
+/** Valid certificates of one user: more than anybody has machines, fewer than a loop creates. */
 export const mostCertificates = 50;
 /** The clocks of servers may be behind. */
 const backdatedSeconds = 60;
@@ -119,7 +119,7 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
     .insert(token)
     .values({
       ...{ jti: crypto.randomUUID(), userName: known.userName, groups: known.groups },
-      // That of the token, so that this row is not newer than a sign-in in between.
+      // The token's time, so that this row is not newer than a sign-in in between.
       issuedAt: known.issuedAt,
       expiresAt: after(known.issuedAt, config.certificateLifetime),
     })

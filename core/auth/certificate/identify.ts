@@ -9,10 +9,10 @@ import type { Actor, Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
 import { findClientCertificate, thumbprintOf } from "./certificate.ts";
 
-// A client certificate stands for its user on each request anew. Its chain never changes, so the result of verifying it is
-// kept for a while; times, revocation and groups are read each time.
+// A client certificate is checked on each request. Its chain never changes, so the result of verifying it is cached for a
+// while; times, revocation and groups are read each time.
 //
-// Each certificate of an organisation gets a row of `token` at first sight, whose id follows from the certificate. Leases
+// Each certificate of an organisation gets a row of `token` when it is first seen, with an id derived from the certificate. Leases
 // depend on that row as on any token's, and revoking it refuses the certificate here, whatever its authority says.
 
 const mostRemembered = 1000;
@@ -33,9 +33,9 @@ export async function identifyCertificate(
   const { verified: remembered } = context.organisation.current;
   const id = idOf(chain);
   let verified = remembered.get(id);
-  // A certificate that was not ours at first never will be: a row is stored before its certificate is sent.
+  // A certificate that was not ours when first seen never will be: its row is stored before the certificate is sent.
   if (!verified) {
-    // Ours need no chain: nobody else has a certificate of that hash.
+    // Ours need no chain, because nobody else has a certificate with that hash.
     const found = await findClientCertificate(context, thumbprintOf(chain[0]!));
     if ("actor" in found) return found.actor;
     if (found.refused !== "unknown") throw new RefusedCertificate(found.refused);
@@ -96,7 +96,7 @@ export function userOf(
   }[config.mtlsIdentity];
   const [name, ...others] = names;
   if (name === undefined) throw new RefusedCertificate("no user name");
-  // Which of them would be a guess, and the other user's.
+  // Choosing one would be a guess, and it might be another user's.
   if (others.length > 0) throw new RefusedCertificate("several user names");
   try {
     return canonicalUserName(name, config.mtlsIdentity === "email" ? undefined : config.domain);

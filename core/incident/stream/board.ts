@@ -3,12 +3,12 @@ import { event, individual, participant } from "../../../drizzle/schema/index.ts
 import type { Context } from "../../context.ts";
 import { incidentStates, readersOf } from "./read.ts";
 
-// What the stream of all incidents is made of. Ids of different incidents are not committed in order, so it does not go
-// on with `id > cursor`: it compares each incident's newest event with the one that was announced.
+// The data of the stream of all incidents. Ids of different incidents are not committed in order, so it does not continue
+// with `id > cursor`, but compares each incident's newest event with the one that was announced.
 
 type Db = Context["db"];
 
-/** The newest event of each incident that has one after `low`, and the newest of all after it (or `low`). */
+/** The newest event of each incident that has one after `low`, and the newest of all of them (or `low`). */
 export async function newestEvents(
   db: Db,
   low: number,
@@ -39,10 +39,10 @@ export interface Change {
 }
 
 /**
- * What changed in these incidents after the event that is given for each. It concerns those who may read them, and those
- * who could until this change: they have yet to see that the incident is gone.
+ * What changed in these incidents after the given event of each. It concerns the people who may read them, and those who
+ * could until this change, because they do not know yet that the incident is gone.
  *
- * @returns the last change last
+ * @returns the changes, the latest one last
  */
 export async function changesAfter(db: Db, announced: ReadonlyMap<number, number>): Promise<Change[]> {
   const ids = [...announced.keys()];
@@ -61,7 +61,7 @@ export async function changesAfter(db: Db, announced: ReadonlyMap<number, number
     .sort((a, b) => a.tail - b.tail);
 }
 
-/** The events by which people could no longer read these incidents: one person, or (null) everybody else. */
+/** The events that made these incidents unreadable: for one person, or (null) for everybody else. */
 async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMap<number, number>) {
   if (ids.length === 0) return [];
   const since = Math.min(...ids.map((id) => announced.get(id)!));

@@ -4,9 +4,9 @@ import type { Context } from "../../context.ts";
 import { type Event, eventColumns } from "../event/list.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
-// Terminology. A follower is one client of an incident's stream. Its cursor is the id of the last event that it was
-// sent. The tail of an incident is the id of its newest event. Every writer of an event locks its incident before it
-// takes the id (timeline/event.ts), so a reader that goes on with `id > cursor` never misses one.
+// Terminology. A follower is one client of an incident's stream. Its cursor is the id of the last event sent to
+// it. The tail of an incident is the id of its newest event. Every writer of an event locks its incident before it
+// takes the id (timeline/event.ts), so a reader that continues with `id > cursor` never misses one.
 
 type Db = Context["db"];
 
@@ -24,7 +24,7 @@ export interface Slice {
 /**
  * Reads the events of an incident after `cursor`. For `"server"`, which shows each reader only what they may read.
  *
- * @returns undefined when there is no such incident, or the reader may not read it
+ * @returns undefined if the incident does not exist, or the reader may not read it
  */
 export async function readSlice(
   db: Db,
@@ -50,7 +50,7 @@ export async function readSlice(
 const tail: SQL<number> = sql<number>`${sql`coalesce((select max(e.id) from ${event} as e
   where e.incident_id = ${incident.id}), 0)`}`.mapWith(Number);
 
-/** What a server compares with what it has sent. */
+/** The state of an incident, for comparison with what was sent. */
 export interface IncidentState extends Pick<Slice, "visibility" | "tail"> {
   id: number;
   name: string;
