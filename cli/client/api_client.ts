@@ -89,7 +89,8 @@ export class ApiClient {
       if (!Array.isArray(answer.items))
         throw new Unavailable(`${this.session.server.base} answered without a list; is it an svc server?`);
       items.push(...answer.items);
-      cursor = answer.next_cursor ?? null;
+      // A server that repeats itself would be asked for ever.
+      cursor = answer.next_cursor === cursor ? null : (answer.next_cursor ?? null);
       if (cursor === null) break;
     }
     return items;

@@ -97,6 +97,23 @@ describe("the incident of a command", () => {
     expect(JSON.parse((await chooser.svc("incident", "view", "--json")).stdout).name).toBe(another.name);
   });
 
+  test("in use that is gone, or overridden, says so", async () => {
+    const person = carol.elsewhere();
+    await person.svc("inc", "use", "INC-1");
+    const file = join(person.home, "svc/incident.json");
+    writeFileSync(file, readFileSync(file, "utf8").replace(/"id":\d+/, '"id":999999'));
+    expect(await person.svc("inc", "view")).toMatchObject({
+      ...{
+        code: 1,
+        stderr: expect.stringMatching(/^svc: INC-1, the incident in use, is gone, or you may not see it/),
+      },
+    });
+    person.env.SVC_INCIDENT = "INC-1";
+    expect((await person.svc("inc", "use", "INC-1")).stderr).toBe(
+      "INC-1: Disk full\nSVC_INCIDENT is set, and takes precedence: INC-1\n",
+    );
+  });
+
   test("in use is that of one server", async () => {
     const person = await cliUser(server, "dave@example.com");
     const other = { server: "https://svc.example.test", id: 1, name: "INC-1" };
@@ -443,6 +460,16 @@ describe("answers of another kind", () => {
       const { code, stderr } = await answering({ [path]: { hello: 1 } }).svc("inc", ...words);
       expect([code, stderr]).toEqual([1, expect.stringContaining("; is it an svc server?\n")]);
     }
+  });
+
+  test("such as a page that repeats itself end a list", async () => {
+    const { body } = await member.call("GET", "/incidents/?limit=1");
+    const { stdout } = await answering({ "/incidents/": { ...body, next_cursor: "same" } }).svc(
+      "inc",
+      "list",
+      "--json",
+    );
+    expect(JSON.parse(stdout).items).toHaveLength(2);
   });
 
   test("such as those of an older server leave out what it does not know", async () => {

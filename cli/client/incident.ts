@@ -112,7 +112,13 @@ export class IncidentClient extends ApiClient {
     if (variable) return this.get(await this.refOf(variable, "SVC_INCIDENT"), "SVC_INCIDENT");
     const chosen = readDefaultIncident(this.io.env);
     if (chosen?.server === this.session.server.base)
-      return this.get(String(chosen.id), `svc incident use ${chosen.name}`);
+      return this.get(String(chosen.id)).catch((error: unknown) => {
+        if (!(error instanceof NotFound)) throw error;
+        throw new NotFound(
+          `${chosen.name}, the incident in use, is gone, or you may not see it; to choose another: svc incident use ID`,
+          { cause: error },
+        );
+      });
     const user = await this.user();
     const mine = await this.list<Incident>("/incidents/", { participant: user, status: "Active" });
     return this.get(String(mine.length === 1 ? mine[0]!.id : await this.choose(mine)));

@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
+import { printable } from "../text.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
 /** The incident that `svc incident use` chose. */
@@ -43,6 +44,12 @@ function parse(text: string): DefaultIncident | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What the user should know after a choice; undefined if it is in effect. */
+export function overridden(env: Environment): string | undefined {
+  const variable = env.SVC_INCIDENT?.trim();
+  return variable ? `SVC_INCIDENT is set, and takes precedence: ${printable(variable, 80)}` : undefined;
 }
 
 /** A reader sees the old choice or the new one. */

@@ -12,7 +12,7 @@ import { printable, printableLines } from "../text.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
-import { writeDefaultIncident } from "./incident_default.ts";
+import { overridden, writeDefaultIncident } from "./incident_default.ts";
 import { emailOf } from "./incident_people.ts";
 import { againLine, checked } from "./incident_write.ts";
 import { checkText, readText } from "./written_text.ts";
@@ -69,7 +69,10 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   const { incident, base } = sent;
   show(io, incident, options);
   // After the name is printed: the incident exists, whether the choice can be stored or not.
-  if (draft.use) writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
+  if (!draft.use) return;
+  writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
+  const note = overridden(io.env);
+  if (note !== undefined) io.stderr.write(`${note}\n`);
 }
 
 /** A fault of the command line: repeating it as it is would not help. */

@@ -46,6 +46,8 @@ class Board {
   readonly #last = new Map<number, number>();
   #events: WatchedEvent[] = [];
   #isLoaded = false;
+  /** There are more open incidents than the board shows. */
+  #isCut = false;
   #connection: string | undefined;
   #display: Display | undefined;
   #ticker: NodeJS.Timeout | undefined;
@@ -114,6 +116,7 @@ class Board {
     );
     const known = [...this.#incidents.keys()];
     const listed = lists.flat();
+    this.#isCut = lists[0]!.length >= mostIncidents;
     for (const incident of listed) this.#put(incident);
     const isFirst = !this.#isLoaded;
     const ids = new Set([...listed.map(({ id }) => id), ...known]);
@@ -271,7 +274,7 @@ class Board {
   #screen(columns: number, rows: number): string[] {
     const dim = stylesOf(this.io);
     const open = [...this.#incidents.values()].filter(({ status }) => status !== "Closed").length;
-    const count = `${open} open incident${open === 1 ? "" : "s"}`;
+    const count = `${open}${this.#isCut ? "+" : ""} open incident${open === 1 ? "" : "s"}`;
     const state =
       this.#connection ?? endingNotice(this.client, this.io) ?? (this.#isLoaded ? "live" : "loading");
     const title = cut([count, state, "q to leave"].join(" · "), columns);

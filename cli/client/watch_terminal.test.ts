@@ -152,6 +152,13 @@ describe("the board", () => {
     expect(terminal.screen.isAlternate).toBe(true);
   });
 
+  test("says that there are more incidents than it shows", async () => {
+    for (let id = 8; id < 107; id++) server.incident(id);
+    const terminal = watch([]);
+    await terminal.pictures(/^100\+ open incidents · live/);
+    expect(terminal.screen.text).toMatch(/… and \d+ more: svc incident list/);
+  });
+
   test("is drawn again when the size changes", async () => {
     const terminal = watch([], { columns: 100 });
     await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +COMMANDER +AGE$/m);

@@ -32,6 +32,8 @@ export default defineCommand({
       return found;
     });
     announce(io, incident);
+    const note = defaults.overridden(io.env);
+    if (note !== undefined) io.stderr.write(`${note}\n`);
     if (json) io.stdout.write(`${JSON.stringify({ id: incident.id, name: incident.name })}\n`);
   },
 });
