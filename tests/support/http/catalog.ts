@@ -6,7 +6,7 @@ const at = new Date("2026-11-20T12:00:00Z");
 type Table = PgTable & { id: PgColumn };
 type Written<T extends Table> = Omit<T["$inferInsert"], "createdAt" | "updatedAt">;
 
-/** Writes a row past the API, and returns its id. */
+/** Inserts a row without the API, and returns its id. */
 export async function insertRow<T extends Table>(
   db: Database,
   table: T,

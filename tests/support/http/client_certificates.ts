@@ -2,23 +2,23 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A certificate with its key, as files. */
+/** The files of a certificate and its key. */
 export interface Issued {
   name: string;
   certificate: string;
   key: string;
-  /** The certificate, then those that verify it, without the root: what a client sends. */
+  /** The certificate followed by its intermediates, without the root, as a client sends them. */
   chain: string;
 }
 
 export interface IssueOptions {
   subject?: string;
-  /** Lines of an OpenSSL extension section. */
+  /** The lines of an OpenSSL extension section. */
   extensions?: readonly string[];
   by?: Issued;
-  /** Arguments of `openssl genpkey`. */
+  /** The arguments of `openssl genpkey`. */
   key?: readonly string[];
-  /** As in `20260101000000Z`. */
+  /** Such as `20260101000000Z`. */
   from?: string;
   to?: string;
   digest?: string;
@@ -28,7 +28,7 @@ export const asAuthority = ["basicConstraints=critical,CA:TRUE", "keyUsage=criti
 export const asClient = ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"];
 const p256 = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
 
-/** Makes keys and certificates with openssl, in a folder of its own. */
+/** Creates keys and certificates with openssl in a new folder. */
 export class CertificateFolder {
   readonly path = mkdtempSync(join(tmpdir(), "svc-certificates-"));
   #made = 0;
@@ -43,7 +43,7 @@ export class CertificateFolder {
     return stdout.toString();
   }
 
-  /** Signed by `by`, or by itself. */
+  /** Issues a certificate, signed by `by` or self-signed. */
   issue({
     subject = "/CN=alice@example.com",
     extensions = asClient,
@@ -57,7 +57,7 @@ export class CertificateFolder {
     const name = `certificate-${this.#made}`;
     const [certificate, keyFile] = [this.at(`${name}.pem`), this.at(`${name}.key`)];
     this.run("genpkey", ...key, "-out", keyFile);
-    // `openssl ca` is the command of OpenSSL 3.0 that takes both dates.
+    // In OpenSSL 3.0, only `openssl ca` accepts both dates.
     writeFileSync(this.at(`${name}.index`), "");
     writeFileSync(
       this.at(`${name}.cnf`),
@@ -99,7 +99,7 @@ export class CertificateFolder {
     return { name, certificate, key: keyFile, chain };
   }
 
-  /** A revocation list in PEM, as `openssl ca` writes it. */
+  /** Creates a revocation list in PEM. */
   revocationList(by: Issued, revoked: readonly Issued[]): string {
     const name = `list-${++this.#made}`;
     const serials = revoked.map(({ certificate }) =>
@@ -114,7 +114,7 @@ export class CertificateFolder {
     return readFileSync(this.at(`${name}.crl`), "utf8");
   }
 
-  /** A certificate for the server on 127.0.0.1 and localhost. */
+  /** Issues a certificate for a server on 127.0.0.1 and localhost. */
   server(): Issued {
     return this.issue({
       ...{ subject: "/CN=localhost", extensions: ["subjectAltName=DNS:localhost,IP:127.0.0.1"] },
@@ -129,18 +129,18 @@ export class CertificateFolder {
 const roots = new Set<string>();
 const isRoot = ({ chain }: Issued) => roots.has(chain);
 
-/** DER of the first certificate of a file. */
+/** The first certificate of a file in DER. */
 export function derOf(file: string): Buffer {
   const [, base64 = ""] = readFileSync(file, "utf8").match(/-----BEGIN CERTIFICATE-----(.+?)-----END/s) ?? [];
   return Buffer.from(base64, "base64");
 }
 
-/** `x5t#S256` of the first certificate of a file (RFC 8705). */
+/** The `x5t#S256` of the first certificate of a file (RFC 8705). */
 export function thumbprintOf(file: string): string {
   return new Bun.CryptoHasher("sha256").update(derOf(file)).digest("base64url");
 }
 
-/** `tls` for fetch. Connections without `keepalive: false` are reused for the same certificate. */
+/** The option `tls` of fetch. Connections with the same certificate are reused unless `keepalive` is false. */
 export function tlsWith(client?: Issued) {
   return {
     rejectUnauthorized: false,

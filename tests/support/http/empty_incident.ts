@@ -4,20 +4,20 @@ import { insertEmptyIncident, noPlugins } from "./participants.ts";
 import { type Person, personOf } from "./people.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
-/** What tests of something that belongs to an incident begin with. */
+/** The setup of tests of something that belongs to an incident. */
 export interface EmptyIncident {
   server: TestServer;
   member: Person;
   admin: Person;
-  /** Of another incident, which has a row of everything. */
+  /** The ids of another incident, which has a row in every table. */
   ids: IncidentIds;
-  /** A new one for each test, with nobody in it. */
+  /** A new incident for each test, without participants. */
   incidentId: number;
-  /** Of what is tested: `/incidents/7/<collection>`. */
+  /** The path under test: `/incidents/7/<collection>`. */
   path: string;
 }
 
-/** For a whole file: a server, and each test is handed an incident of its own. */
+/** Starts a server for a whole file, and passes a new incident to each test. */
 export function useEmptyIncident(collection: string, take: (given: EmptyIncident) => void): void {
   let common: Omit<EmptyIncident, "incidentId" | "path">;
   beforeAll(async () => {

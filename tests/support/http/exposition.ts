@@ -17,8 +17,8 @@ const line = new RegExp(
 );
 
 /**
- * Reads the text format of Prometheus (version 0.0.4), and takes nothing that it does not allow: each metric is one group
- * with its type before its samples, no series comes twice, and a histogram adds up.
+ * Parses Prometheus' text format (version 0.0.4) strictly: each metric is one group with its type before its samples, no
+ * series occurs twice, and histograms are consistent.
  *
  * @throws Error that names the line
  */
@@ -26,7 +26,7 @@ export function parseExposition(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   const helped = new Set<string>();
   const series = new Set<string>();
-  if (!text.endsWith("\n")) throw new Error("the last line does not end");
+  if (!text.endsWith("\n")) throw new Error("no newline at the end");
   let current: Family | undefined;
   for (const one of text.slice(0, -1).split("\n")) {
     const fail = (why: string) => new Error(`${why}: ${one}`);
@@ -34,7 +34,7 @@ export function parseExposition(text: string): Map<string, Family> {
     const [, keyword, name = "", rest = ""] =
       one.match(/^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)$/) ?? [];
     if (keyword === "HELP") {
-      if (helped.has(name) || families.has(name)) throw fail("said twice, or too late");
+      if (helped.has(name) || families.has(name)) throw fail("a duplicate or late HELP");
       helped.add(name);
     } else if (keyword === "TYPE") {
       if (families.has(name)) throw fail("a second group");
@@ -46,7 +46,7 @@ export function parseExposition(text: string): Map<string, Family> {
       if (!sample) throw fail("no sample");
       if (!current || !belongs(sample.name, current)) throw fail("outside of its group");
       const key = `${sample.name} ${JSON.stringify(Object.entries(sample.labels).sort())}`;
-      if (series.has(key)) throw fail("a series comes twice");
+      if (series.has(key)) throw fail("a duplicate series");
       series.add(key);
       current.samples.push(sample);
     }
@@ -78,7 +78,7 @@ function belongs(name: string, { name: family, type }: Family): boolean {
 
 function check({ name, type, samples }: Family): void {
   if (type === "counter") {
-    if (!name.endsWith("_total")) throw new Error(`a counter whose name does not say so: ${name}`);
+    if (!name.endsWith("_total")) throw new Error(`a counter without _total: ${name}`);
     if (samples.some(({ value }) => !(value >= 0))) throw new Error(`a counter below zero: ${name}`);
   }
   if (type !== "histogram") return;
@@ -93,11 +93,12 @@ function check({ name, type, samples }: Family): void {
     const [count] = of("_count");
     const grows = buckets.every(({ n }, at) => n >= (buckets[at - 1]?.n ?? 0));
     const whole = buckets.at(-1)?.at === Number.POSITIVE_INFINITY && buckets.at(-1)?.n === count?.value;
-    if (!grows || !whole || of("_sum").length !== 1) throw new Error(`no histogram: ${name} ${labels}`);
+    if (!grows || !whole || of("_sum").length !== 1)
+      throw new Error(`an invalid histogram: ${name} ${labels}`);
   }
 }
 
-/** The values of one metric whose labels are these, and perhaps more. */
+/** The values of one metric with at least these labels. */
 export function valuesOf(
   families: ReadonlyMap<string, Family>,
   name: string,
@@ -110,7 +111,7 @@ export function valuesOf(
     .map(({ value }) => value);
 }
 
-/** What `promtool check metrics` would say of the name (https://prometheus.io/docs/practices/naming/). */
+/** The problem that `promtool check metrics` would report (https://prometheus.io/docs/practices/naming/). */
 function namingFault({ name, type, samples }: Family): string | undefined {
   if (/[A-Z:]/.test(name)) return "is not in snake_case";
   if ((type === "counter") !== name.endsWith("_total")) return "ends in _total, or a counter does not";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from "bun:test";
 import { frontEnd } from "../browser/front_end.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
-/** A server for the tests of a file, which serves a front end of its own. */
+/** Starts a server for a whole file, with a front end for tests. */
 export function useFrontEnd() {
   const site = frontEnd();
   let server: TestServer;

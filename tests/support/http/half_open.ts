@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from "node:net";
 
-/** A connection to PostgreSQL that can be broken. */
+/** A proxy to PostgreSQL that can break connections. */
 export interface SpoiltWay {
   url: string;
   /** Stops all traffic on existing connections without closing them. */
@@ -10,7 +10,7 @@ export interface SpoiltWay {
   close(): void;
 }
 
-/** A proxy before PostgreSQL: new connections always go through it. */
+/** Starts a proxy to PostgreSQL. New connections always work. */
 export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   const real = new URL(to);
   const sockets = new Set<Socket>();

@@ -4,16 +4,16 @@ import { type IncidentIds, insertIncident } from "../domain/incident.ts";
 import { type Person, personOf } from "./people.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
-/** What tests of what people read and write begin with. */
+/** The setup of tests of the incident API. */
 export interface IncidentServer {
   server: TestServer;
   admin: Person;
   member: Person;
-  /** Of an incident, which has a row of everything. */
+  /** The ids of an incident that has a row in every table. */
   ids: IncidentIds;
 }
 
-/** For a whole file: a server with an incident, handed over once it is there. */
+/** Starts a server with an incident for a whole file, and passes it to `take`. */
 export function useIncidentServer(
   take: (given: IncidentServer) => void,
   overrides: Partial<Config> = {},

@@ -1,7 +1,7 @@
 import { SignJWT, UnsecuredJWT } from "jose";
 import { issuerKey } from "./issuer_keys.ts";
 
-/** How the issuer answers at its token endpoint; `down` at every one. */
+/** How the issuer misbehaves at its token endpoint. `down` affects all endpoints. */
 export type Misbehaviour =
   | "wrong nonce"
   | "no nonce"
@@ -28,11 +28,11 @@ export async function startTestIssuer() {
     misbehaviour: undefined as Misbehaviour | undefined,
     /** Answers at the authorization endpoint with this error instead of a code. */
     error: undefined as string | undefined,
-    /** Claims that stand only in the userinfo answer. */
+    /** Claims that only the userinfo response contains. */
     userinfo: undefined as Record<string, unknown> | undefined,
-    /** Members that its metadata has instead of the right ones. */
+    /** Replaces members of its metadata. */
     metadata: {} as Record<string, unknown>,
-    /** How often its metadata were asked for. */
+    /** The number of requests for its metadata. */
     discoveries: 0,
     authorizations: [] as URLSearchParams[],
     url: "",

@@ -10,15 +10,15 @@ export interface MtlsServer extends AsyncDisposable {
   /** The address for client certificates. */
   url: string;
   port: number;
-  /** The server's certificate there, which clients have to trust (PEM file). */
+  /** A PEM file with the server's certificate at that address, which clients must trust. */
   authorityFile: string;
   certificates: CertificateFolder;
 }
 
 interface MtlsOptions {
-  /** Instead of those that the configuration chooses. */
+  /** Replaces the configured plugins. */
   plugins?: Plugins;
-  /** A folder with certificates that the configuration names. */
+  /** A folder with the certificates of the configuration. */
   certificates?: CertificateFolder;
   onFailedHandshake?: (reason: string) => void;
 }

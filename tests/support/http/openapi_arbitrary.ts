@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { OpenApiDocument, Schema } from "../../../server/openapi/types.ts";
 
-/** Texts that have broken somebody's service before. */
+/** Texts that are known to break services. */
 const hostileTexts = [
   "",
   " ",
@@ -52,12 +52,12 @@ const hostileNumbers = [
   1e-300,
 ];
 
-/** PostgreSQL's integer. */
+/** The maximum of PostgreSQL's integer. */
 const largest = 2 ** 31 - 1;
 
 const hostileText = fc.constantFrom(...hostileTexts);
 
-/** Whatever JSON can say. */
+/** Any JSON value. */
 const anything: fc.Arbitrary<unknown> = fc.oneof(
   hostileText,
   fc.constantFrom(...hostileNumbers),
@@ -65,7 +65,7 @@ const anything: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-/** Values that mostly fit a schema; `wild` is how many of a hundred parts of it do not. */
+/** Values that mostly match a schema. `wild` is the percentage of parts that do not. */
 export function fitting(document: OpenApiDocument, schema: Schema, wild: number): fc.Arbitrary<unknown> {
   const tame = tameOf(document, schema, wild);
   return wild === 0
@@ -103,7 +103,7 @@ function kindOf(
       return fc.boolean();
     case "integer":
     case "number":
-      // Small ones most of the time: ids of what is there, versions of what was just made.
+      // Mostly small numbers, which are ids of existing records and versions of new ones.
       return fc.oneof(
         { arbitrary: smallFrom(Math.max(1, Number(schema.minimum ?? 1))), weight: 8 },
         {

@@ -14,12 +14,12 @@ import {
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import type { IncidentIds } from "../domain/incident.ts";
 
-/** No plugin is chosen: nothing follows from who joins and leaves. */
+/** No plugins, so joining and leaving have no effects elsewhere. */
 export const noPlugins = pluginsOf();
 
 export type Visibility = (typeof incident.$inferSelect)["visibility"];
 
-/** A further incident beside that of `insertIncident`, with nobody in it and a channel of its own. */
+/** Inserts an incident besides that of `insertIncident`, without participants and with a channel. */
 export async function insertEmptyIncident(
   db: Database,
   { incidentTypeId, incidentPriorityId }: Pick<IncidentIds, "incidentTypeId" | "incidentPriorityId">,
@@ -39,7 +39,7 @@ export async function insertEmptyIncident(
 
 let people = 0;
 
-/** A person that no other test uses. */
+/** Inserts a person whom no other test uses. */
 export async function insertIndividual(db: Database, at: Date, name = `person${++people}`) {
   const [row] = await db
     .insert(individual)
@@ -63,7 +63,7 @@ export async function letJoin(
   });
 }
 
-/** The ids of the participants who command: at most one, or something is wrong. */
+/** The ids of the participants who are commander, of whom there should be at most one. */
 export async function commandersOf(db: Database, incidentId: number): Promise<number[]> {
   const rows = await db
     .select({ id: participantRole.participantId })
@@ -78,7 +78,7 @@ export async function commandersOf(db: Database, incidentId: number): Promise<nu
   return rows.map(({ id }) => id);
 }
 
-/** Participants and their roles, as they stand in the tables. */
+/** The participants and their roles in the tables. */
 export async function rowsOf(db: Database, incidentId: number) {
   return {
     participants: await db

@@ -1,20 +1,20 @@
 import { signInToken, type TestServer } from "./server.ts";
 
-/** Somebody who is signed in, or nobody: how they call the API. */
+/** A client of the API, signed in or anonymous. */
 export interface Person {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>;
-  /** A GET whose answer does not end: of a stream. */
+  /** Opens a stream with GET. */
   open(path: string, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
 }
 
 export interface ApiAnswer {
   http: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test compares it with what it expects
+  // biome-ignore lint/suspicious/noExplicitAny: tests compare it with the expected value
   body: any;
   headers: Headers;
 }
 
-/** Signs in through the issuer; `undefined` is nobody. A body that is a string goes as it stands. */
+/** Signs in through the issuer, or returns an anonymous client without `user`. String bodies are sent unchanged. */
 export async function personOf(server: TestServer, user?: string, groups: string[] = []): Promise<Person> {
   const authorization = user && `Bearer ${await tokenOf(server, user, groups)}`;
   return {
@@ -31,7 +31,7 @@ export async function personOf(server: TestServer, user?: string, groups: string
         body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
       });
       const type = response.headers.get("content-type") ?? "";
-      // A stream does not end by itself.
+      // Streams do not end by themselves.
       if (type.startsWith("text/event-stream")) {
         await response.body?.cancel();
         return { http: response.status, body: undefined, headers: response.headers };

@@ -12,7 +12,7 @@ import type { Role } from "./permissions.ts";
 
 const targets = new WeakMap<World, AccessTarget["settings"]>();
 
-/** A role to a database that is there: leases of it are issued. */
+/** Creates a role for an existing database, so that leases can be issued. */
 async function makeRole(world: World, more: object = {}) {
   let settings = targets.get(world);
   if (!settings) {
@@ -61,7 +61,7 @@ async function insertLease(world: World, userName: string): Promise<number> {
   return row!.id;
 }
 
-/** A client certificate of somebody else. Returns its serial number. */
+/** Inserts a client certificate of another user. Returns its serial number. */
 async function insertCertificate({ server }: World): Promise<string> {
   const { id } = await signingAuthority(server, "x509", clientAuthority);
   const [jti, at, later] = [crypto.randomUUID(), server.clock.now(), after(server.clock.now(), 3600)];
@@ -73,7 +73,7 @@ async function insertCertificate({ server }: World): Promise<string> {
   return serial;
 }
 
-/** A role with a request and a lease, which no plugin knows of. */
+/** Inserts a role without a plugin, with a request and a lease. */
 export async function insertAccess(db: Database, slug: string): Promise<void> {
   const [at, later] = [new Date(), new Date(Date.now() + 3_600_000)];
   const [role] = await db
@@ -93,7 +93,7 @@ export async function insertAccess(db: Database, slug: string): Promise<void> {
 
 const fakeSts = new WeakMap<World, FakeSts>();
 
-/** An AWS role, of which sessions are issued. */
+/** Creates an access role for an AWS role that issues sessions. */
 async function makeAwsRole(world: World, groups: string[]) {
   let sts = fakeSts.get(world);
   if (!sts) {
@@ -126,7 +126,7 @@ const ofRole =
 const requestOfOther = (suffix = "", more: object = {}) =>
   pathOf((world) => insertRequest(world, elsewhere, more), "/access/requests/", suffix);
 
-/** What docs/permissions.md asks for of access. */
+/** The requests about access in docs/permissions.md. */
 export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   "GET /access/roles/": async (world) => {
     await makeRole(world);
@@ -158,7 +158,7 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   },
   "POST /access/requests/": async (world) => {
     const { slug } = await makeRole(world, { approval: "admin" });
-    // A world of cells: of one user, so many may be pending.
+    // All cells use the same user, who would have too many pending requests.
     await world.server.db
       .update(schema.accessRequest)
       .set({ state: "Cancelled", decidedAt: new Date() })
@@ -193,7 +193,7 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   "POST /certificates/": async (world, role) => ({
     path: "/certificates/",
     body: { csr: newCertificateRequest() },
-    // Only a new sign-in may ask for one.
+    // A certificate requires a new sign-in.
     ...(role === "nobody" ? {} : { as: await world.signIn(role) }),
   }),
   "DELETE /certificates/{serial} of somebody else": async (world) => ({

@@ -6,12 +6,12 @@ import type { Request } from "./permission_requests.ts";
 import type { World } from "./permission_world.ts";
 import type { Role } from "./permissions.ts";
 
-/** Makes what the request needs; `as` is who sends it instead of everybody of that role. */
+/** Creates the records that a request needs. `as` sends it instead of everyone with that role. */
 export type Prepare = (world: World, role: Role) => Promise<Request & { as?: Person }>;
 
 const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 
-/** All fields of a record that nobody else has, by the path of its list and the name of its id. */
+/** All fields of a unique record, by the path of its list and the name of its id. */
 const resources: Readonly<Record<string, (n: number) => Record<string, unknown>>> = {
   "/documents/ document_id": (n) => ({
     ...{ name: `quokka ${n}`, description: "", resource_type: "reference", weblink: null },
@@ -45,7 +45,7 @@ async function make(world: World, resource: string) {
   return { path: `${list}${body.id}`, id: body.id as number, whole: { ...fields, version: 1 } };
 }
 
-/** The five routes that each of them has. */
+/** The five routes of each resource. */
 function usual(resource: string): [string, Prepare][] {
   const [list, id] = resource.split(" ");
   const suffix = list === "/documents/" ? " of no incident" : "";
@@ -66,7 +66,7 @@ function usual(resource: string): [string, Prepare][] {
   ];
 }
 
-/** What only admins may say of a person or a team. */
+/** The fields of a person or a team that only admins may write. */
 function called(resource: string): [string, Prepare][] {
   const [list, id] = resource.split(" ");
   const put =
@@ -92,7 +92,7 @@ function called(resource: string): [string, Prepare][] {
 const document = "/documents/ document_id";
 const content = async (world: World) => ({ path: `${(await make(world, document)).path}/content` });
 
-/** What the second table of docs/permissions.md asks for, in its words. */
+/** The requests of the second table of docs/permissions.md, by their texts. */
 export const ofNoIncident: Readonly<Record<string, Prepare>> = {
   ...Object.fromEntries(Object.keys(resources).flatMap(usual)),
   ...Object.fromEntries(["/individuals/ individual_id", "/teams/ team_id"].flatMap(called)),
@@ -131,13 +131,13 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
 };
 
 const approval = `/approve/${crypto.randomUUID()}`;
-/** As a page of ours sends it. */
+/** A form as our pages send it. */
 const form = (body: string) => ({
   body,
   headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
 });
 
-/** What the third table asks for where its path alone does not say it. */
+/** The requests of the third table that need more than their path. */
 export const ofNobody: Readonly<Record<string, Request>> = {
   "GET /noauth/v1/{operation}/{argument}": { path: "/noauth/v1/challenge_generator/alice@example.com" },
   "GET /access/ssh/{authority}/ca.pub": { path: "/access/ssh/quokka/ca.pub" },

@@ -2,16 +2,16 @@ import { eq } from "drizzle-orm";
 import * as schema from "../../../drizzle/schema/index.ts";
 import type { Place, World } from "./permission_world.ts";
 
-/** One request of a line of docs/permissions.md. */
+/** A request of a row in docs/permissions.md. */
 export interface Request {
   path: string;
   body?: object | string;
   headers?: Record<string, string>;
-  /** A text of what belongs to the incident, for lists: the answer is whether it is shown. */
+  /** For lists: a text from the incident. The permission decides whether the response contains it. */
   shows?: string;
 }
 
-/** Of requests that are made in several ways, all are answered alike. */
+/** Several requests for one row, which must all have the same result. */
 type Requests = (place: Place, world: World) => Request[];
 
 const one =
@@ -60,7 +60,7 @@ const taskFilters = ({ incidentId }: Place) =>
 
 const participants = (place: Place) => `${of(place)}/participants`;
 
-/** What the first table of docs/permissions.md asks for, in its words. Nothing here looks at whether it is there. */
+/** The requests of the first table of docs/permissions.md, by their texts. The incident need not exist. */
 export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "GET /incidents/": (place) => listed(place, "/incidents/"),
   "GET /incidents/ with words": (place) => listed(place, "/incidents/", [`&q=${place.word}`]),
@@ -201,7 +201,7 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     })),
 };
 
-/** Removes what would make the request fail for everybody. */
+/** Removes records that would make the request fail for everyone. */
 export async function clearTheWay({ server: { db } }: World, request: string, place: Place): Promise<void> {
   if (request !== "DELETE /incidents/{incident_id}") return;
   await db.delete(schema.task).where(eq(schema.task.id, place.taskId));

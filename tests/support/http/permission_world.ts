@@ -6,11 +6,11 @@ import { type Person, personOf } from "./people.ts";
 import type { Role } from "./permissions.ts";
 import type { TestServer } from "./server.ts";
 
-/** An incident with one of everything, each of which says `word`; and whom there is to do something with. */
+/** An incident with a record of every kind, each of which contains `word`, and people for requests. */
 export interface Place {
   visibility: Visibility;
   word: string;
-  /** An Open incident that is linked with it: one of its own, unless `newPlace` was given one. */
+  /** A linked Open incident: a new one, unless `newPlace` received one. */
   linkedId: number;
   linkedTitle: string;
   linkId: number;
@@ -18,12 +18,12 @@ export interface Place {
   documentId: number;
   taskId: number;
   reportId: number;
-  /** Participants: the first is scribe, the other has left. */
+  /** A participant who is scribe. The next one has left. */
   scribeId: number;
   leftId: number;
-  /** An individual who takes no part. */
+  /** An individual who is not a participant. */
   outsiderId: number;
-  /** A participant of this incident whom nothing else makes known; their name is `word`. */
+  /** A participant who appears only in this incident, with the name `word`. */
   onlyHere: { individualId: number; email: string };
 }
 
@@ -31,14 +31,14 @@ export interface World {
   server: TestServer;
   typeId: number;
   priorityId: number;
-  /** An Open incident in which none of these people take part. */
+  /** An Open incident without these people. */
   openId: number;
-  /** Of each role: who was a participant and left is a member. */
+  /** The people with each role. Former participants are members. */
   people: Record<Role, Person[]>;
   admin: Person;
-  /** A number that no other cell has. */
+  /** A number that no other cell uses. */
   next(): number;
-  /** Signs the first of the role in once more. */
+  /** Signs in the first person with the role again. */
   signIn(role: Role): Promise<Person>;
   newPlace(visibility: Visibility, linkedId?: number): Promise<Place>;
 }
@@ -165,7 +165,7 @@ async function insertPlace(
   };
 }
 
-/** A place of which nothing is there, and which is otherwise the same. */
+/** The same place with ids that do not exist. */
 export function nowhere(place: Place): Place {
   const free = 900_000_000;
   return {

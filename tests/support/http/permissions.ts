@@ -4,16 +4,16 @@ import type { Visibility } from "./participants.ts";
 
 export type Role = "nobody" | "member" | "participant" | "admin";
 
-/** A line of a table in docs/permissions.md. */
+/** A row of a table in docs/permissions.md. */
 export interface Permission {
-  /** All that the first cell says, without its quotes. */
+  /** The text of the first cell, without its quotes. */
   request: string;
-  /** `GET /incidents/:incident_id`, as the application calls it. */
+  /** The application's name of the route: `GET /incidents/:incident_id`. */
   route: string;
   cells: { role: Role | "everybody"; visibility?: Visibility; answer: string }[];
 }
 
-/** The tables of docs/permissions.md, line by line. */
+/** Reads the rows of the tables in docs/permissions.md. */
 export function readPermissions(): Permission[] {
   const page = readFileSync(join(import.meta.dir, "../../../docs/permissions.md"), "utf8");
   let heads: string[] = [];

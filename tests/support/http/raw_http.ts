@@ -2,9 +2,9 @@ import { connect } from "node:net";
 import { within } from "../process/until.ts";
 
 /**
- * Sends bytes as they stand, so that nothing puts them in order before.
- * @param quiet milliseconds without a word after which we hang up; otherwise the server does
- * @returns all that came back until then, a character a byte
+ * Sends bytes unchanged, without an HTTP client that would correct them.
+ * @param quiet disconnects after this many milliseconds without data; otherwise waits for the server to disconnect
+ * @returns everything received until then, one character for each byte
  */
 export async function exchange(port: number, bytes: string | Uint8Array, quiet?: number): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -21,7 +21,7 @@ export async function exchange(port: number, bytes: string | Uint8Array, quiet?:
     answer += chunk.toString("latin1");
     heard();
   });
-  // A server that has heard enough may reset the connection.
+  // The server may reset the connection before it has read everything.
   socket.on("error", () => {}).on("close", () => resolve(answer));
   try {
     return await within("the end of the connection", promise, 60);
@@ -32,8 +32,8 @@ export async function exchange(port: number, bytes: string | Uint8Array, quiet?:
 }
 
 /**
- * Sends pieces, each in a packet of its own, `pause` milliseconds apart.
- * @returns all that came back until the server hung up, or was quiet for a second after the last one
+ * Sends pieces in separate packets, `pause` milliseconds apart.
+ * @returns everything received until the server disconnected, or was quiet for a second after the last piece
  */
 export async function exchangePieces(port: number, pieces: readonly string[], pause = 100): Promise<string> {
   let answer = "";
@@ -52,7 +52,7 @@ export async function exchangePieces(port: number, pieces: readonly string[], pa
   return answer;
 }
 
-/** The status of each final answer (RFC 9110, 15) in what came back; a body before it may end anywhere in a line. */
+/** The status of each final response (RFC 9110, 15) in the data. A body before it may end anywhere in a line. */
 export function statusesOf(answer: string): number[] {
   return [...answer.matchAll(/HTTP\/1\.1 ([2-5]\d\d) [A-Z]/g)].map(([, status]) => Number(status));
 }

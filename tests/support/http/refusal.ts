@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 
-/** Nobody got in: no page with buttons, no session with a name, and nothing that the issuer said. */
+/** Expects a refusal: no page with buttons, no session with a name, and no text of the issuer. */
 export async function expectRefused(
   page: { status: number; text: string },
   status: number,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { ApiAnswer } from "./people.ts";
 import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
 
-/** The part of `resourceSuite` that is about lists. */
+/** The part of `resourceSuite` for lists. */
 export function listSuite(resource: ResourceCase, context: () => SuiteContext): void {
   const { path, text } = resource;
   const get = async (parameters: Record<string, string>): Promise<ApiAnswer> =>
@@ -40,7 +40,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
     );
 
     const sortedByText = resource.sorts.filter((sort) => sort === text);
-    test.each(sortedByText)("goes by %s, either way", async (sort) => {
+    test.each(sortedByText)("sorts by %s in both directions", async (sort) => {
       const { create, next } = context();
       const n = next();
       for (const letter of "cab") await create({ [text]: `${letter}${letter} ${n}` });
@@ -52,7 +52,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       expect(await order(`-${sort}`)).toEqual(["cc", "bb", "aa"].map((letters) => `${letters} ${n}`));
     });
 
-    test("starts with the newest, with the same fields as a GET", async () => {
+    test("starts with the newest record, with the same fields as a GET", async () => {
       const { create } = context();
       const made = await create();
       const { items, next_cursor } = await page({ limit: "1" });
@@ -62,7 +62,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       expect(without.body).toEqual(await page({}));
     });
 
-    test.each(resource.filters)("held to %s shows those alone", async (filter) => {
+    test.each(resource.filters)("filtered by %s shows only matching records", async (filter) => {
       const { create } = context();
       const made = await create();
       await create();
@@ -80,7 +80,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
     });
 
     if (resource.searched) {
-      test("finds words, the best match first", async () => {
+      test("finds words, with the best match first", async () => {
         const { create, next } = context();
         const word = `zebra${next()}`;
         const once = await create({ [text]: `One ${word} crossing` });
@@ -92,7 +92,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
         for (const q of ["", " "]) expect(await page({ q })).toEqual(await page({}));
       });
     } else {
-      test("takes no search", async () => {
+      test("does not support search", async () => {
         expect(await get({ q: "x" })).toMatchObject({ http: 400, body: { field: "q" } });
       });
     }

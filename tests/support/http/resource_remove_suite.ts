@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import { auditLog } from "../../../drizzle/schema/index.ts";
 import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
 
-/** The part of `resourceSuite` that is about DELETE. */
+/** The part of `resourceSuite` for DELETE. */
 export function removeSuite(resource: ResourceCase, context: () => SuiteContext): void {
   test("only admins may delete it, whether it exists or not", async () => {
     const { member, at, create } = context();
@@ -21,7 +21,7 @@ export function removeSuite(resource: ResourceCase, context: () => SuiteContext)
       .from(auditLog)
       .where(and(eq(auditLog.subject, String(id)), eq(auditLog.action, resource.audit)));
 
-  test("DELETE removes it with an audit entry, and answers 404 the second time", async () => {
+  test("DELETE removes it with an audit entry, and returns 404 the second time", async () => {
     const { admin, at, create } = context();
     const { id } = await create();
     expect(await admin.call("DELETE", at(id))).toMatchObject({ http: 204, body: undefined });
@@ -32,7 +32,7 @@ export function removeSuite(resource: ResourceCase, context: () => SuiteContext)
 
   const { refer } = resource;
   if (refer) {
-    test("DELETE of a referenced record answers 409 and names the reference", async () => {
+    test("DELETE of a referenced record returns 409 and names the reference", async () => {
       const { server, admin, at, create } = context();
       const { id } = await create();
       const what = await refer(server.db, id, server.clock.now());

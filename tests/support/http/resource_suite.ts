@@ -6,33 +6,33 @@ import { removeSuite } from "./resource_remove_suite.ts";
 import { writeSuite } from "./resource_write_suite.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
-/** A resource of the API, as the suite has to know it. */
+/** A resource of the API. */
 export interface ResourceCase {
   /** `/teams/` */
   path: string;
   /** `team_id` */
   parameter: string;
-  /** Who may write it, members perhaps not all of it; only admins delete. */
+  /** Who may write it: members, members for some of its fields, or admins. Only admins delete. */
   writers: "members" | "members in part" | "admins";
-  /** What a PUT takes and a GET shows. No two numbers make records that cannot be beside each other. */
+  /** The fields of a PUT and a GET. Different numbers make records that can coexist. */
   fields(n: number): Record<string, unknown>;
-  /** Those of them that a POST may leave out. */
+  /** The fields that a POST may omit. */
   optional: string[];
-  /** Where its words stand, of one line or more; what a search looks through, if there is one. */
+  /** The text field, of one or more lines, which search covers if there is one. */
   text: string;
   lines: boolean;
   searched: boolean;
   sorts: string[];
-  /** Parameters of a list, and the field that is held to their value. */
+  /** The filters of a list, which are named like the fields. */
   filters: string[];
-  /** Shown, and not written. */
+  /** Read-only fields. */
   shown?: Record<string, unknown>;
-  /** Changes of a body that are refused, and the field that the answer names. */
+  /** Changes that make a body invalid, and the field in the error. */
   wrong: [what: string, change: Record<string, unknown>, field: string][];
-  /** What no two records have in common, and what the second is told. */
+  /** The unique fields, and the error of a second record. */
   taken?: { fields: string[]; detail: string };
   audit: string;
-  /** Writes something that refers to the record, and says how the refusal ends. */
+  /** Inserts a reference to the record, and returns the end of the error. */
   refer?(db: Database, id: number, at: Date): Promise<string>;
 }
 
@@ -41,10 +41,10 @@ export interface SuiteContext {
   admin: Person;
   member: Person;
   nobody: Person;
-  /** Somebody who may write the resource, and no more than must be. */
+  /** A user with just enough permissions to write the resource. */
   writer: Person;
   at(id: number | string): string;
-  /** A number that was not given out before. */
+  /** A number that was not returned before. */
   next(): number;
   create(values?: object): Promise<{ id: number } & Record<string, unknown>>;
 }
@@ -120,7 +120,7 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
     });
 
     test.each(["GET", "PUT", "DELETE"])(
-      "%s answers 400 to an invalid id, and 404 to an unknown one",
+      "%s returns 400 for an invalid id, and 404 for an unknown one",
       async (method) => {
         const body = method === "PUT" ? { ...fields(0), version: 1 } : undefined;
         for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {

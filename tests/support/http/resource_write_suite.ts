@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
 
-/** The part of `resourceSuite` that is about POST and PUT. */
+/** The part of `resourceSuite` for POST and PUT. */
 export function writeSuite(resource: ResourceCase, context: () => SuiteContext): void {
   const { path, fields } = resource;
-  test("POST answers 201 with the record, its location and its version", async () => {
+  test("POST returns 201 with the record, its location and its version", async () => {
     const { server, at, writer, next } = context();
     const whole = fields(next());
     const now = server.clock.now().toISOString();
@@ -40,12 +40,12 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     ["an empty text", { [text]: "" }, text],
     ["a text of spaces", { [text]: " \t " }, text],
     ["NUL", { [text]: "secretly\0b" }, text],
-    ["half a pair", { [text]: "secretly\ud800" }, text],
-    ["a number for a text", { [text]: 7 }, text],
+    ["a lone surrogate", { [text]: "secretly\ud800" }, text],
+    ["a number instead of a text", { [text]: 7 }, text],
     ["a text that is too long", { [text]: "a".repeat(resource.lines ? 20_001 : 501) }, text],
     ...(resource.lines ? [] : ([["two lines", { [text]: "secretly\nb" }, text]] as ResourceCase["wrong"])),
-    ["a field that nobody knows", { unheard: 1 }, "unheard"],
-    ["an id of the caller's", { id: 1 }, "id"],
+    ["an unknown field", { unheard: 1 }, "unheard"],
+    ["an id", { id: 1 }, "id"],
     ...resource.wrong,
   ];
   test.each(wrong)("refuses %s, naming the field and not the value", async (_, change, field) => {
@@ -57,7 +57,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
       ["POST", path, {}],
       ["PUT", at(id), { version: 1 }],
     ] as const) {
-      // A PUT passes it over, see below.
+      // PUT ignores it, see below.
       if (method === "PUT" && isShown) continue;
       const answer = await writer.call(method, to, { ...fields(next()), ...change, ...more });
       expect([method, answer]).toMatchObject([method, { http: 400, body: { code: "invalid_input" } }]);
@@ -101,7 +101,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     }
   });
 
-  test("PUT of another version answers 409 and changes nothing", async () => {
+  test("PUT of another version returns 409 and changes nothing", async () => {
     const { at, writer, create, next } = context();
     const before = await create();
     for (const version of [2, 99, 2_147_483_646]) {
@@ -114,7 +114,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await writer.call("GET", at(before.id))).body).toEqual(before);
   });
 
-  test("of twenty concurrent PUTs, one succeeds and the others get 409", async () => {
+  test("one of twenty concurrent PUTs succeeds, and the others get 409", async () => {
     const { at, writer, create, next } = context();
     const { id } = await create();
     const answers = await Promise.all(
@@ -128,7 +128,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
 
   const { taken } = resource;
   if (taken) {
-    test("unique fields are unique, also for concurrent requests", async () => {
+    test("unique fields stay unique under concurrent requests", async () => {
       const { at, writer, create, next } = context();
       const whole = fields(next());
       const same = Object.fromEntries(taken.fields.map((field) => [field, whole[field]]));

@@ -26,12 +26,12 @@ export interface TestServer {
   watch: ChallengeWatch;
   counts: EventCounts;
   keys: Keys;
-  /** Everything that was logged, at every level. */
+  /** All log lines, at every level. */
   logged: string[];
   app: App;
-  /** A GET or POST at the server itself. */
+  /** Sends a request to the server. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
-  /** Another process's worth of application on the same database. */
+  /** Starts another server on the same database, like a second process. */
   another(overrides?: Partial<Config>): Promise<TestServer>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -45,10 +45,10 @@ interface Shared {
   telemetry?: Telemetry;
 }
 
-/** A real server on a real database with a real (if obliging) issuer; only the clock is ours. */
+/** Starts a real server on a real database, with a real but obliging issuer. Only the clock is fake. */
 export async function startTestServer(
   overrides: Partial<Config> = {},
-  /** Instead of those that the configuration chooses. */
+  /** Replaces the configured plugins. */
   plugins?: Plugins,
   telemetry?: Telemetry,
 ): Promise<TestServer> {
@@ -73,7 +73,7 @@ export async function startTestServer(
 
 async function start(overrides: Partial<Config>, shared: Shared): Promise<TestServer> {
   const { clock, issuer, databaseUrl, telemetry } = shared;
-  // Shared with our own until that listens, so that nobody else gets this port as a free one.
+  // Shared with the server until it listens, so that nobody else gets this port.
   const kept = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: true, fetch: () => new Response() });
   const port = kept.port!;
   const config: Config = {
@@ -118,7 +118,7 @@ export interface TestChallenge {
   userCode?: string;
 }
 
-/** Asks for a challenge, as a bound client unless `legacy`. */
+/** Requests a challenge, as a bound client unless `legacy`. */
 export async function newChallenge(
   server: TestServer,
   { user = "alice@example.com", legacy = false, headers = {} as Record<string, string> } = {},
@@ -142,7 +142,7 @@ export async function newChallenge(
   };
 }
 
-/** One poll. */
+/** Polls once. */
 export async function poll(
   server: Pick<TestServer, "fetch">,
   { pollPath, verifier }: TestChallenge,
@@ -170,7 +170,7 @@ export async function decide(
   return browser.submit(url, text, { decision });
 }
 
-/** A good access token for the issuer's user. */
+/** A valid access token for the issuer's user. */
 export async function signInToken(server: TestServer): Promise<string> {
   const challenge = await newChallenge(server, { user: server.issuer.user });
   await decide(challenge, "approve");
@@ -178,7 +178,7 @@ export async function signInToken(server: TestServer): Promise<string> {
   return body.encoded_jwt as string;
 }
 
-/** What the database has of a challenge. */
+/** The database row of a challenge. */
 export async function rowOf({ db }: Pick<TestServer, "db">, { token }: TestChallenge) {
   const hash = new Bun.CryptoHasher("sha256").update(token).digest();
   const [row] = await db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));

@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
 const elysia = join(import.meta.dir, "../../../node_modules/elysia");
 
-/** The same small application, once as an object with `fetch`, once as an Elysia. */
+/** A small application, both as an object with `fetch` and as an Elysia. */
 const source = `
 import { appendFileSync } from "node:fs";
 import { Elysia } from ${JSON.stringify(elysia)};
@@ -22,7 +22,7 @@ const answer = async (request, server) => {
   if (pathname === "/variable") return new Response(process.env[searchParams.get("name")] ?? "");
   if (pathname === "/noted") appendFileSync("noted", searchParams.get("id") + " " + process.pid + "\\n");
   if (pathname === "/read") return new Response(await request.text());
-  // To the event loop the same as for (;;), and others get the processor.
+  // Blocks the event loop like for (;;), but does not use the processor.
   if (pathname === "/freeze") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   if (pathname === "/large") return new Response(new Uint8Array(32 * 1024 * 1024));
   if (pathname === "/elsewhere") return Response.redirect("http://127.0.0.1/other", 302);
@@ -37,7 +37,7 @@ export const elysia = new Elysia().ws("/echo", { message: (socket, message) => v
 export const number = 42;
 `;
 
-/** A folder with that application as `mine.ts`. */
+/** Creates a folder with that application as `mine.ts`. */
 export function appFolder(): { path: string; [Symbol.dispose](): void } {
   const path = mkdtempSync(join(tmpdir(), "svc-serve-"));
   writeFileSync(join(path, "mine.ts"), source);
@@ -45,8 +45,8 @@ export function appFolder(): { path: string; [Symbol.dispose](): void } {
 }
 
 /**
- * For a whole file: our own server, as `svc server start` starts it, on a database of its own. `env` is what it needs, and
- * `path` the folder it is started in, which has that application too.
+ * Prepares the environment of `svc server start` for a whole file, with a new database. `env` has its variables, and `path`
+ * is the folder it is started in, which also contains that application.
  */
 export function useOwnServer(variables: Record<string, string> = {}) {
   const folder = appFolder();
@@ -77,19 +77,19 @@ export function useOwnServer(variables: Record<string, string> = {}) {
 export interface Started {
   port: number;
   pid: number;
-  /** What it has said so far. */
+  /** Its output so far. */
   said(): string;
   says(text: string): Promise<void>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
-  /** What the application answers, a new connection each time. */
+  /** The application's answer, on a new connection each time. */
   ask(path?: string): Promise<{ pid: number; pathname: string; address?: string; length?: number }>;
   finished: Promise<Finished>;
-  /** Sends the signal, and waits for the end. */
+  /** Sends the signal, and waits until the server has exited. */
   end(signal?: NodeJS.Signals): Promise<Finished>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** `svc server start` on a free port, as soon as it listens. @throws with what it said when it ends instead */
+/** Starts `svc server start` on a free port, and waits until it listens. @throws with its output if it exits */
 export async function startServing(
   folder: string,
   args: readonly string[],
@@ -124,21 +124,21 @@ export async function startServing(
   };
 }
 
-/** `svc server start` by a shell that hands it a listening socket as its descriptor 3, as soon as it has said a word. */
+/** Runs `svc server start` with a listening socket as its descriptor 3, and waits for its first output. */
 export async function startOnDescriptor(
   folder: string,
   args: readonly string[],
   { app = "mine:plain", variables = "" } = {},
 ): Promise<{ port: number; pid: number; said: string; exited: Promise<number> } & AsyncDisposable> {
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  // Bun's types keep quiet about it.
+  // Missing from Bun's types.
   const { fd, port } = listener as typeof listener & { fd: number };
   const line = [...testProgram, "server", "start", app, ...args].join(" ");
   const child = Bun.spawn(["sh", "-c", `${variables} exec ${line}`], {
     ...{ cwd: folder, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe", fd] },
   });
   const { value } = await child.stderr.getReader().read();
-  // It would go on to accept some of the connections.
+  // Otherwise it would accept some of the connections.
   listener.stop();
   return {
     ...{ port, pid: child.pid, said: new TextDecoder().decode(value), exited: child.exited },
@@ -149,7 +149,7 @@ export async function startOnDescriptor(
   };
 }
 
-/** What a server says, without the time and the level of each line. */
+/** The messages of a server's log, without time and level. */
 export function messagesIn(stderr: string): string[] {
   return stderr
     .split("\n")

@@ -1,6 +1,6 @@
 import type { Person } from "./people.ts";
 
-/** One block of a stream's text: the fields that it has. */
+/** The fields of one block of a stream. */
 export interface Block {
   id?: string;
   event?: string;
@@ -10,7 +10,7 @@ export interface Block {
   ""?: string;
 }
 
-/** A client of a stream, which reads as fast as a test asks it to. */
+/** A client of a stream that reads only when a test asks it to. */
 export class StreamClient {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #decoder = new TextDecoder();
@@ -34,7 +34,7 @@ export class StreamClient {
     return new StreamClient(response, controller);
   }
 
-  /** The next block, also one without data; undefined at the end of the stream. */
+  /** The next block, even without data; undefined at the end of the stream. */
   async next(): Promise<Block | undefined> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");
@@ -49,8 +49,8 @@ export class StreamClient {
     }
   }
 
-  /** The data of the next block that has any; undefined at the end of the stream. */
-  // biome-ignore lint/suspicious/noExplicitAny: a test compares it with what it expects
+  /** The data of the next block with data; undefined at the end of the stream. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests compare it with the expected value
   async data(): Promise<any> {
     for (;;) {
       const block = await this.next();
@@ -66,7 +66,7 @@ export class StreamClient {
     return blocks;
   }
 
-  /** Disconnects, as a client does that is gone. */
+  /** Disconnects without notice. */
   leave(): void {
     this.controller.abort();
   }

@@ -8,8 +8,8 @@ export type Place = "Open" | "Restricted";
 export const places: readonly Place[] = ["Open", "Restricted"];
 
 /**
- * An Open incident with nobody in it, and a Restricted one: `participant` takes part in it, `former` did and left,
- * `member` never did.
+ * Inserts an Open incident without participants, and a Restricted one: `participant` takes part in it, `former` has left it,
+ * and `member` never took part.
  */
 export async function insertTwoIncidents(server: TestServer) {
   const at = server.clock.now();

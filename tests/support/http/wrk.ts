@@ -1,4 +1,4 @@
-/** What wrk counts as failed, of requests on connections that are kept. */
+/** The failed requests that wrk counts, on connections with keep-alive. */
 export async function wrk(
   { port }: { port: number },
   seconds: number,
