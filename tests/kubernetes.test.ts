@@ -287,13 +287,13 @@ esac
   });
 
   test.each(["Failed", "FailureTarget Failed"])("%s: it shows what the job said", async (conditions) => {
-    const end = "svc-migrate failed; the servers and workers that run were left alone\n";
+    const end = "svc-migrate failed; running servers and workers were not changed\n";
     expect(await waitFor(conditions)).toEqual([1, shown + end]);
   });
 
   test("gives up on a job that does not end", async () => {
     const end =
-      "svc-migrate has not ended in time, and goes on; the servers and workers that run were left alone\n";
+      "svc-migrate has not ended in time and is still running; running servers and workers were not changed\n";
     expect(await waitFor("")).toEqual([1, shown + end]);
   });
 

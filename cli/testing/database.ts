@@ -3,11 +3,11 @@ import { inOrder, readRevisions } from "../../drizzle/revision/history.ts";
 import { splitStatements } from "../../drizzle/revision/statements.ts";
 import { type Finished, svc } from "./process.ts";
 
-/** The release's revisions, the head last. */
+/** The ids of the release's revisions, with the head last. */
 export const ids = inOrder(await readRevisions()).map(({ id }) => id);
 export const head = ids.at(-1)!;
 
-/** `svc database ...` against one database. */
+/** Runs `svc database ...` on one database. */
 export function on(url: string): (...args: string[]) => Promise<Finished> {
   return (...args) => svc(["database", ...args], { SVC_DATABASE_URL: url });
 }
@@ -20,7 +20,7 @@ export const failed = (message: string, stdout = ""): Finished => ({
   stderr: `svc: ${message}\n`,
 });
 
-/** Statement by statement: as one message it would be one transaction, in which no index is made concurrently. */
+/** Runs the statements one by one. One message would be one transaction, in which no index can be built concurrently. */
 export async function runAsPsql(sql: Sql, script: string): Promise<void> {
   for (const { text } of splitStatements(script)) await sql.unsafe(text);
 }

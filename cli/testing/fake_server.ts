@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** A token of the right shape that expires so many seconds from now (negative: it has). Nobody signed it. */
+/** An unsigned token with the right format that expires in `seconds`, or has expired if negative. */
 export function fakeToken({
   seconds = 3600,
   user = "alice@example.com",
@@ -31,7 +31,7 @@ export class FakeServer {
       expires_at: server.expiresAt,
     });
   revoke: Handler = () => new Response(null, { status: 204 });
-  /** Settles when the client polls for the first time: the browser was started and the spinner runs. */
+  /** Resolves at the client's first poll, when the browser was started and the spinner runs. */
   readonly polled: Promise<void>;
 
   readonly #server;
@@ -60,7 +60,7 @@ export class FakeServer {
     ).toISOString();
   }
 
-  /** What the generator answers unless told otherwise. */
+  /** The generator's default response. */
   challenge(): Record<string, unknown> {
     return {
       challenge_url: `${this.url}/challenge_validator/T0`,
@@ -72,7 +72,7 @@ export class FakeServer {
     };
   }
 
-  /** Ends the sign-in: "success" is the click on Approve. */
+  /** Ends the sign-in. "success" is a click on Approve. */
   decide(status: "success" | "denied" | "expired" | "unknown"): void {
     this.#decided = true;
     if (status !== "success") this.#decision.resolve({ status });

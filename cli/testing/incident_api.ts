@@ -1,6 +1,6 @@
 import { SseServer } from "./sse_server.ts";
 
-/** Events and incidents as the API has them, of an imaginary server that a test controls. */
+/** A fake API with incidents and events, controlled by a test. */
 export class IncidentApi extends SseServer {
   readonly incidents = new Map<number, Record<string, unknown>>();
   readonly events = new Map<number, Record<string, unknown>[]>();
@@ -17,7 +17,7 @@ export class IncidentApi extends SseServer {
     });
   }
 
-  /** Adds an incident, or changes it. */
+  /** Adds or changes an incident. */
   incident(id: number, values: Record<string, unknown> = {}): void {
     const known = this.incidents.get(id);
     const version = Number(known?.version ?? 0) + 1;
@@ -38,7 +38,7 @@ export class IncidentApi extends SseServer {
     });
   }
 
-  /** Something happens: the timeline has it, and streams tell of it. */
+  /** Adds an event to the timeline and sends it to streams. */
   happens(id: number, description: string, values: Record<string, unknown> = {}) {
     const event = {
       ...{ id: this.#nextEvent++, at: new Date().toISOString(), actor: "dana@example.com", source: "core" },
@@ -51,7 +51,7 @@ export class IncidentApi extends SseServer {
     return event;
   }
 
-  /** What happened after the last event that the client has. */
+  /** The events after the client's last one. */
   protected override first(path: string, after: string | null): string {
     const id = Number(/\d+/.exec(path)?.[0]);
     const missed = (this.events.get(id) ?? []).filter((event) => Number(event.id) > Number(after));

@@ -11,17 +11,17 @@ export interface Ran {
 }
 
 export interface CliUser {
-  /** The environment of every command; a test may change it. */
+  /** The environment of every command, which tests may change. */
   env: Record<string, string>;
   home: string;
   svc(...args: string[]): Promise<Ran>;
-  /** The same with other parts of the outside world. */
+  /** The same user with parts of the `Io` replaced. */
   with(overrides: Partial<Io>): CliUser;
-  /** The same person on another machine, where nothing is stored. */
+  /** The same user on another machine, where nothing is stored. */
   elsewhere(): CliUser;
 }
 
-/** Somebody who is signed in to a test server, and types commands. */
+/** A user of the CLI who is signed in to a test server. */
 export async function cliUser(server: TestServer, user: string, groups: string[] = []): Promise<CliUser> {
   server.issuer.user = user;
   server.issuer.claims = { email_verified: true, groups };
@@ -52,7 +52,7 @@ function atHome(server: TestServer, token: string): CliUser {
   return of({});
 }
 
-/** A terminal of so many columns, and what was written to it. */
+/** A terminal with this many columns, and the text written to it. */
 export function wideTerminal(columns: number): Output & { text: string } {
   const terminal = {
     ...{ isTTY: true, columns, text: "" },

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Fetch, Io } from "../io.ts";
 
-/** An `Io` without the outside: output is kept, time passes only when something sleeps, and nothing is random. */
+/** An `Io` without side effects: it records output, its time passes only during sleeps, and nothing is random. */
 export interface TestIo extends Io {
   readonly out: { stdout: string; stderr: string };
-  /** What the keychain holds; undefined for a machine without one. */
+  /** The contents of the keychain. Undefined for a machine without one. */
   secrets: Map<string, string> | undefined;
   readonly opened: string[];
   readonly slept: number[];
@@ -18,12 +18,12 @@ export interface TestIo extends Io {
 export const NOW = new Date("2026-01-02T03:04:05Z");
 
 const homes: string[] = [];
-// For the file that imports this. `bun test` tells nobody that the process ends.
+// For the file that imports this. `bun test` has no event for the end of the process.
 afterAll(() => {
   for (const directory of homes.splice(0)) rmSync(directory, { recursive: true, force: true });
 });
 
-/** A directory of its own, for XDG_CONFIG_HOME. */
+/** Creates a directory for XDG_CONFIG_HOME. */
 export function configHome(): string {
   const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
   homes.push(directory);
@@ -90,7 +90,7 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
   return io;
 }
 
-/** A terminal of 80 columns, as far as ora needs one. `shown` is what was written, in words where it is no text. */
+/** A terminal of 80 columns for ora. `shown` is the output, with names for control sequences. */
 export function fakeTerminal() {
   const shown: string[] = [];
   const names: Record<string, string> = { "\x1b[?25l": "<hide cursor>", "\x1b[?25h": "<show cursor>" };
@@ -117,13 +117,13 @@ function unexpectedQuestion(question: string): never {
   throw new Error(`unexpected question: ${question}`);
 }
 
-/** Answers in turn; the last one again and again. */
+/** Returns the answers in turn, and then repeats the last one. */
 export function script(
   ...answers: (Response | Error | ((url: string, init: BunFetchRequestInit) => Response))[]
 ): Fetch {
   let next = 0;
   return async (url, init) => {
-    await undefined; // As a network would: never before the caller went on.
+    await undefined; // Like a network, it never answers before the caller continues.
     const answer = answers[Math.min(next++, answers.length - 1)]!;
     if (answer instanceof Error) throw answer;
     return answer instanceof Response ? answer.clone() : answer(url, init);

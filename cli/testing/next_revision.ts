@@ -5,7 +5,7 @@ import { checksumOf, inOrder, type Revision, readRevisions } from "../../drizzle
 import { sha256Hex } from "../../platform/secret.ts";
 import { type Finished, spawnSvc } from "./process.ts";
 
-// `svc` as a later release, with one more revision than this one has: for what takes a history of several.
+// `svc` as a later release with one more revision, for tests that need several revisions.
 
 const ours = inOrder(await readRevisions());
 const [up, down] = ["create index team_next on team (email);\n", "drop index team_next;\n"];
@@ -20,7 +20,7 @@ const next: Revision = {
 const file = join(mkdtempSync(join(tmpdir(), "svc-revisions-")), "revisions.json");
 writeFileSync(file, JSON.stringify([...ours, next]));
 
-/** The revisions of that release, the head last. */
+/** The ids of that release's revisions, with the head last. */
 export const ids = [...ours, next].map(({ id }) => id);
 export const head = next.id;
 
@@ -29,7 +29,7 @@ export async function svc(args: readonly string[], env: Record<string, string> =
   return await spawnSvc(args, { ...env, TEST_REVISIONS: file }, preload).finished;
 }
 
-/** `svc database ...` against one database. */
+/** Runs `svc database ...` on one database. */
 export function on(url: string): (...args: string[]) => Promise<Finished> {
   return (...args) => svc(["database", ...args], { SVC_DATABASE_URL: url });
 }

@@ -1,4 +1,4 @@
-// As in the single executable, which brings its revisions along.
+// Like the single executable, which contains its revisions.
 Object.assign(globalThis, { SVC_REVISIONS: await Bun.file(process.env.TEST_REVISIONS ?? "").json() });
 
 export {};

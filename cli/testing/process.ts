@@ -2,7 +2,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TerminalScreen } from "./terminal_screen.ts";
 
-/** `svc` from the source, as bin/svc.mjs starts it: Bun itself reads no `.env`. */
+/** Runs `svc` from source, like bin/svc.mjs, so that Bun does not read `.env`. */
 export const sourceProgram: readonly string[] = [
   process.execPath,
   "--no-env-file",
@@ -10,8 +10,8 @@ export const sourceProgram: readonly string[] = [
 ];
 
 /**
- * How tests start `svc`: as the executable that `npm test` has built from this source (scripts/build_for_tests.ts), and
- * without one, as in `bun test one.test.ts`, from the source.
+ * The program that tests start: the executable that `npm test` builds (scripts/build_for_tests.ts) or, without one, as with
+ * `bun test one.test.ts`, the source.
  */
 export const testProgram: readonly string[] = process.env.SVC_TEST_PROGRAM
   ? [process.env.SVC_TEST_PROGRAM]
@@ -23,16 +23,16 @@ export interface Finished {
   stderr: string;
 }
 
-/** Runs `svc` as a process of its own, with `env` and nothing else of ours in its environment; `detached`: of a group of its own. */
+/** Runs `svc` in a separate process with only `env` as its environment, and with `detached` in a new process group. */
 export function spawnSvc(
   args: readonly string[],
   env: Record<string, string> = {},
   preload?: string,
-  // Not the clone: a trial that runs there is nothing for tests.
+  // Not in the clone, where a trial may be running.
   cwd = tmpdir(),
   detached = false,
 ) {
-  // Only Bun preloads.
+  // Only Bun supports preloading.
   const [bun, ...source] = sourceProgram;
   const program = preload ? [bun!, "--preload", preload, ...source] : testProgram;
   const child = Bun.spawn([...program, ...args], {
@@ -47,12 +47,12 @@ export function spawnSvc(
   const finished = (async (): Promise<Finished> => {
     await Promise.all([stdout.follow(child.stdout), stderr.follow(child.stderr)]);
     await child.exited;
-    // And not what `exited` resolves to: 130 also for a process that the signal killed.
+    // `exited` resolves to 130 even for a process that the signal killed.
     return { code: child.exitCode, stdout: stdout.text, stderr: stderr.text };
   })();
   return {
     ...{ child, finished },
-    /** On stderr, so far. */
+    /** The output on stderr so far. */
     said: () => stderr.text,
     says: (text: string) => stderr.shows((all) => all.includes(text)),
     prints: (text: string) => stdout.shows((all) => all.includes(text)),
@@ -67,7 +67,7 @@ export async function svc(
   return await spawnSvc(args, env, undefined, cwd).finished;
 }
 
-/** Runs `svc` on a pseudo-terminal of 80 columns, or of that many; `picture` shows what is on it. */
+/** Runs `svc` on a pseudo-terminal, by default with 80 columns. `picture` is its screen. */
 export function svcOnTerminal(
   args: readonly string[],
   env: Record<string, string>,
@@ -76,7 +76,7 @@ export function svcOnTerminal(
   picture?: TerminalScreen,
 ) {
   const screen = new Transcript();
-  // Bun itself takes no width of 0, which some terminals report before they know their size.
+  // Bun does not accept a width of 0, which some terminals report before they know their size.
   const resize = columns === undefined ? [] : ["sh", "-c", `stty cols ${columns}; exec "$@"`, "sh"];
   const child = Bun.spawn([...resize, ...testProgram, ...args], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
@@ -90,16 +90,16 @@ export function svcOnTerminal(
   return {
     child,
     output: () => screen.text,
-    /** The exit code; null for a process that a signal killed. */
+    /** The exit code. Null for a process that a signal killed. */
     exitCode: async () => {
       await child.exited;
       return child.exitCode;
     },
     press: (keys: string) => child.terminal!.write(keys),
     shows: (pattern: RegExp) => screen.shows((all) => pattern.test(all)),
-    /** Waits for a picture. */
+    /** Waits until the screen matches. */
     pictures: (pattern: RegExp) => screen.shows(() => pattern.test(picture!.text)),
-    /** The terminal wraps its lines anew before the program hears of it. */
+    /** Resizes the terminal, which rewraps its lines before the program receives the signal. */
     resize: (width: number, height = picture!.height) => {
       picture!.resize(width, height);
       child.terminal!.resize(width, height);
@@ -107,7 +107,7 @@ export function svcOnTerminal(
   };
 }
 
-/** Text that grows, and that can be waited for. */
+/** Collects output, and waits for it. */
 class Transcript {
   text = "";
   readonly #decoder = new TextDecoder();
@@ -124,7 +124,7 @@ class Transcript {
     for await (const chunk of stream) this.add(chunk);
   }
 
-  /** Resolves as soon as the whole text so far passes. */
+  /** Resolves as soon as the text so far passes. */
   shows(passes: (text: string) => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const watch = () => {

@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 
-/** Preloaded into a process: writes the path of every module that it loads to the file named by SVC_TEST_MODULES. */
+/** Preloaded into a process. Writes the path of every module that it loads to the file SVC_TEST_MODULES. */
 const log = process.env.SVC_TEST_MODULES!;
 const LOADERS: Record<string, Bun.Loader> = { ".ts": "ts", ".json": "json" };
 

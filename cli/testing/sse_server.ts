@@ -1,8 +1,8 @@
-/** The server's side of a stream, under the control of a test: what it sends, when it ends, and what it answers instead. */
+/** A server of streams that a test controls: what it sends, when it ends, and which error it returns instead. */
 export class SseServer {
-  /** The requests for streams: their path and `Last-Event-ID`. */
+  /** The path and `Last-Event-ID` of each request for a stream. */
   readonly streams: { path: string; after: string | null }[] = [];
-  /** What a request gets instead of a stream; by path, or for every stream under "stream" (undefined: the stream). */
+  /** Responses that replace a stream, by path, or under "stream" for all streams. Undefined returns the stream. */
   readonly answers = new Map<string, (request: Request) => Response | Promise<Response> | undefined>();
   #server: Bun.Server<undefined>;
   readonly #port: number;
@@ -18,7 +18,7 @@ export class SseServer {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Sends to every open stream, or to those of a path. */
+  /** Sends to every open stream, or to those with a path. */
   send(text: string, path?: string): void {
     for (const [controller, at] of this.#open)
       if (path === undefined || path === at) controller.enqueue(new TextEncoder().encode(text));
@@ -28,13 +28,13 @@ export class SseServer {
     this.send(`id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** Ends every open stream as a server that drains does. */
+  /** Ends every open stream, like a draining server. */
   end(): void {
     for (const controller of this.#open.keys()) controller.close();
     this.#open.clear();
   }
 
-  /** Cuts all connections, and accepts none until `restart`. */
+  /** Closes all connections, and accepts none until `restart`. */
   async kill(): Promise<void> {
     await this.#server.stop(true);
     this.#open.clear();
@@ -44,7 +44,7 @@ export class SseServer {
     this.#server = this.#serve(this.#port);
   }
 
-  /** Resolves when so many streams were requested. */
+  /** Resolves when this many streams have been requested. */
   async requested(count: number): Promise<void> {
     while (this.streams.length < count) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ export class SseServer {
     return this.#server.stop(true);
   }
 
-  /** What a new stream begins with. */
+  /** The beginning of a new stream. */
   protected first(_path: string, _after: string | null): string {
     return ": connected\n\n";
   }

@@ -11,21 +11,21 @@ test("shows text, wraps lines, and scrolls", () => {
   expect(screen.cells[1]![0]).toEqual({ text: "R", style: "1;31" });
 });
 
-test("a wide character takes two columns, and is never cut in two", () => {
+test("a wide character takes two columns, and is never split", () => {
   const screen = new TerminalScreen(5, 3);
   screen.write("漢字漢e\u0301");
   expect(screen.lines).toEqual(["漢字", "漢e\u0301", ""]);
   expect(screen.cursor).toEqual({ x: 3, y: 1 });
 });
 
-test("without wrapping, what is too long is cut", () => {
+test("without wrapping, long lines are cut", () => {
   const screen = new TerminalScreen(4, 2);
   screen.write("\x1b[?7labcdef\r\n\x1b[?7hghijkl");
   expect(screen.lines).toEqual(["ghij", "kl"]);
   expect(screen.scrolledOff).toEqual(["abcf"]);
 });
 
-test("lines wrap anew when the size changes, and the cursor stays with its text", () => {
+test("lines rewrap when the size changes, and the cursor stays with its text", () => {
   const screen = new TerminalScreen(10, 4);
   screen.write("one\r\n123456789");
   screen.resize(4);
@@ -36,7 +36,7 @@ test("lines wrap anew when the size changes, and the cursor stays with its text"
   expect(screen.cursor).toEqual({ x: 9, y: 1 });
 });
 
-test("the alternate screen leaves the main one as it was", () => {
+test("the alternate screen does not change the main screen", () => {
   const screen = new TerminalScreen(10, 3);
   screen.write("before\r\n\x1b[?1049h\x1b[?25l\x1b[Hboard");
   expect([screen.text, screen.isAlternate, screen.isCursorVisible]).toEqual(["board", true, false]);
@@ -44,7 +44,7 @@ test("the alternate screen leaves the main one as it was", () => {
   expect(screen.lines).toEqual(["before", "after", ""]);
 });
 
-test("a sequence may be split, and one that svc does not write is an error", () => {
+test("a sequence may arrive in parts, and an unknown sequence is an error", () => {
   const screen = new TerminalScreen();
   for (const part of "\x1b]8;;http://127.0.0.1/\x1b\\link\x1b]8;;\x1b\\ \x1b[31mred\x1b[0m")
     screen.write(part);

@@ -1,27 +1,27 @@
-/** What a cell of the screen shows. The second cell of a wide character is empty. */
+/** A cell of the screen. The second cell of a wide character is empty. */
 export interface Cell {
   text: string;
-  /** The parameters of SGR that are in force; empty for none. */
+  /** The active SGR parameters, or an empty text. */
   style: string;
 }
 
 interface Row {
   cells: Cell[];
-  /** Whether the row goes on in the next one, since the terminal was too narrow. */
+  /** Whether the line continues in the next row, because the terminal is too narrow. */
   isWrapped: boolean;
 }
 
-// The sequences that svc may write. Others are an error: somebody else's text could have brought them.
+// The sequences that svc may write. Others are an error, because they could come from other people's texts.
 const sequence = /^\x1b(?:\[(\?)?([\d;]*)([A-Za-z])|\]8;;[\x20-\x7e]*(?:\x1b\\|\x07))/;
 const incomplete = /^\x1b(?:\[\??[\d;]*|\](?:8(?:;(?:;[\x20-\x7e]*\x1b?)?)?)?)?$/;
 const segmenter = new Intl.Segmenter();
 
 /**
- * What a person sees on a terminal to which a program writes: a screen of cells with a cursor, wrapped lines, an alternate
- * screen, and lines that wrap anew when the size changes, as in most terminals of today.
+ * Emulates a terminal: a screen of cells with a cursor, wrapped lines, an alternate screen, and lines that rewrap when the
+ * size changes, as in most current terminals.
  */
 export class TerminalScreen {
-  /** Rows that have left the top of the main screen. */
+  /** The rows that scrolled off the main screen. */
   readonly scrolledOff: string[] = [];
   isAlternate = false;
   isCursorVisible = true;
@@ -40,17 +40,17 @@ export class TerminalScreen {
     this.#rows = this.#empty();
   }
 
-  /** Every row, without spaces at its end. */
+  /** All rows, without trailing spaces. */
   get lines(): string[] {
     return this.#rows.map(({ cells }) => textOf(cells));
   }
 
-  /** The rows down to the last one that is not empty. */
+  /** The rows up to the last one that is not empty. */
   get text(): string {
     return this.lines.join("\n").trimEnd();
   }
 
-  /** Everything that was ever shown on the main screen and is still there when one scrolls back. */
+  /** The main screen with its scrollback. */
   get history(): string {
     return [...this.scrolledOff, ...this.lines].join("\n").trimEnd();
   }
@@ -93,7 +93,7 @@ export class TerminalScreen {
     }
   }
 
-  /** Changes the size. Lines of the main screen wrap anew; the alternate screen is cut. */
+  /** Changes the size. Lines of the main screen rewrap; the alternate screen is cut. */
   resize(columns: number, height = this.height): void {
     if (this.isAlternate) {
       for (const row of this.#rows) row.cells = padded(row.cells.slice(0, columns), columns);
@@ -121,7 +121,7 @@ export class TerminalScreen {
       this.#y = Math.min(this.height, count) - 1;
       this.#x = Math.min(this.columns, Math.max(1, second)) - 1;
     }
-    // After the last column, the cursor is still in it.
+    // The cursor stays in the last column after writing to it.
     else if (command === "K" && first === 0) this.#clear(Math.min(this.#x, this.columns - 1));
     else if (command === "J" && first === 0) {
       this.#clear(Math.min(this.#x, this.columns - 1));
@@ -143,7 +143,7 @@ export class TerminalScreen {
 
   #put(segment: string): void {
     const width = Bun.stringWidth(segment);
-    // After the last column, the cursor waits there until something else is written.
+    // After the last column, the line wraps only when something else is written.
     if (this.#x + width > this.columns && !this.#wraps) this.#x = this.columns - width;
     else if (this.#x + width > this.columns) {
       this.#rows[this.#y]!.isWrapped = true;
@@ -244,14 +244,14 @@ function padded(cells: Cell[], columns: number): Cell[] {
   return [...cells, ...Array.from({ length: columns - cells.length }, () => ({ text: " ", style: "" }))];
 }
 
-/** Without the spaces at the end, but not before the cursor. */
+/** Removes trailing spaces, but none before the cursor. */
 function trimmed(cells: readonly Cell[], cursor: number): Cell[] {
   let end = cells.length;
   while (end > cursor && cells[end - 1]!.text === " " && cells[end - 1]!.style === "") end -= 1;
   return cells.slice(0, end);
 }
 
-/** In rows of so many columns; a wide character is never cut in two. */
+/** Splits a line into rows of this many columns, but never a wide character. */
 function wrap(cells: readonly Cell[], columns: number): Row[] {
   const rows: Row[] = [];
   let row: Cell[] = [];

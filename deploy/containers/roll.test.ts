@@ -75,7 +75,7 @@ test.each(["0 exited", "0 dead", "1 running starting", "3 restarting", "0 runnin
     expect(await rolling.exited).toBe(1);
     const said = await new Response(rolling.stderr).text();
     expect(said).toContain("roll: new1 (exited, exit code 1, 2 restarts):\nwhat new1 said\n");
-    expect(said).toEndWith("roll: a new server failed (all it said: logs/server): the old ones go on\n");
+    expect(said).toEndWith("roll: a new server failed (see logs/server): the old containers keep running\n");
     expect(there()).toEqual(["old1", "old2"]);
     expect(kept()).toEqual(["new1.json", "new1.log", "new2.json", "new2.log"]);
   },
@@ -85,7 +85,9 @@ test("if new containers cannot be started, the old ones keep running", async () 
   writeFileSync(join(directory, "broken"), "");
   const rolling = roll();
   expect(await rolling.exited).toBe(1);
-  expect(await new Response(rolling.stderr).text()).toEndWith("they cannot be started: the old ones go on\n");
+  expect(await new Response(rolling.stderr).text()).toEndWith(
+    "the new containers cannot be started: the old containers keep running\n",
+  );
   expect(there()).toEqual(["old1", "old2"]);
 });
 
@@ -97,7 +99,9 @@ test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
     await until("the new ones", () => there().length === 4);
     rolling.kill(signal);
     expect(await rolling.exited).toBe(1);
-    expect(await new Response(rolling.stderr).text()).toEndWith("interrupted: the old ones go on\n");
+    expect(await new Response(rolling.stderr).text()).toEndWith(
+      "interrupted: the old containers keep running\n",
+    );
     expect(there()).toEqual(["old1", "old2"]);
   },
 );

@@ -138,7 +138,7 @@ test("a roll of a release whose servers exit stops at once, keeps their logs, an
     .catch((error: Error) => error.message);
   expect(failure).toContain("ended with 1:");
   expect(failure).toMatch(
-    /I am broken[\s\S]*roll: a new server failed \(all it said: logs\/server\): the old ones go on/,
+    /I am broken[\s\S]*roll: a new server failed \(see logs\/server\): the old containers keep running/,
   );
   expect(await compose.containers("server")).toEqual(before);
   const kept = readdirSync(join(directory, "logs/server")).filter((file) => file.endsWith(".log"));

@@ -1,4 +1,4 @@
-/** One span as a collector receives it. */
+/** A span as a collector receives it. */
 export interface Span {
   traceId: string;
   spanId: string;
@@ -26,7 +26,7 @@ export interface Collector extends Disposable {
   metrics(): Set<string>;
 }
 
-/** A collector for OTLP over HTTP. `answer` decides its answers, and may never answer. */
+/** A collector for OTLP over HTTP. `answer` provides its responses, and may never respond. */
 export function startCollector(
   answer: () => Response | Promise<Response> = () => Response.json({}),
 ): Collector {
@@ -65,7 +65,7 @@ export function startCollector(
   };
 }
 
-/** An attribute of a span, whatever its kind. */
+/** An attribute of a span, of any type. */
 export function attributeOf({ attributes }: Span, key: string): unknown {
   const value = attributes.find((one) => one.key === key)?.value;
   return value && Object.values(value)[0];

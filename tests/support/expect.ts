@@ -1,11 +1,10 @@
 import { expect } from "bun:test";
 
-// Faults of Bun 1.4.5's `toMatchObject`: it holds any two dates for the same, so a test that means to look at one
-// would look at nothing; and where it meets `expect.any(...)`, it writes that into the object that it looks at. Here it
-// compares dates, and looks at a copy.
+// Works around two faults of `toMatchObject` in Bun 1.4.5: it considers any two dates equal, and it writes
+// `expect.any(...)` into the object that it checks. Here, it compares dates and checks a copy.
 
-// A third one: `expect(promise).rejects` turns the event loop itself until the promise settles, and then misses some of what
-// PostgreSQL answers until the next timer, which is a second away. A timer that is always near saves most of that second.
+// A third fault: `expect(promise).rejects` runs the event loop itself until the promise settles, and then misses some
+// answers of PostgreSQL until the next timer, up to a second later. A frequent timer avoids most of that delay.
 setInterval(() => {}, 5).unref();
 
 type Matcher = (this: unknown, expected: unknown) => unknown;
@@ -30,7 +29,7 @@ expect.extend({
 const { toBeInstant } = expect as unknown as { toBeInstant(expected: Date): unknown };
 const instant = (date: Date) => toBeInstant(date);
 
-/** Lists and plain objects anew, all else as it is. */
+/** Copies lists and plain objects, and keeps everything else. */
 function copied(value: unknown, date: (date: Date) => unknown = (same) => same): unknown {
   if (value instanceof Date) return date(value);
   if (Array.isArray(value)) return value.map((one) => copied(one, date));

@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 export interface TestMail {
   to: string[];
   raw: string;
-  /** By lower-case name, unfolded. */
+  /** The unfolded headers by lower-case name. */
   headers: Record<string, string>;
   user: string | undefined;
 }
@@ -15,7 +15,7 @@ export interface TestMailServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The outcome of a completely sent mail: accepted, refused with this error, or no answer. */
+/** The outcome of a completely sent mail: accepted, rejected with this error, or no answer. */
 type Reception = "taken" | "cut" | (Error & { responseCode: number });
 
 /** A local mail server that stores accepted mails. */
@@ -27,7 +27,7 @@ export async function startMailServer(
   const sockets = new Map<number | undefined, Socket>();
   const server = new SMTPServer({
     ...{ authOptional: true, disableReverseLookup: true, logger: false, closeTimeout: 100 },
-    // Without a certificate of its own there is nothing to start TLS with.
+    // Without a certificate, STARTTLS is not possible.
     disabledCommands: ["STARTTLS"],
     onData(stream, session, done) {
       let raw = "";
@@ -47,7 +47,7 @@ export async function startMailServer(
     },
     ...options,
   });
-  server.on("error", () => {}); // of a connection that ends in the middle of a word
+  server.on("error", () => {}); // such as a connection that ends early
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   server.server.on("connection", (socket) => void sockets.set(socket.remotePort, socket));
   const { port } = server.server.address() as AddressInfo;
@@ -65,7 +65,7 @@ function headersOf(raw: string): Record<string, string> {
   );
 }
 
-/** The words of a header, with what is not ASCII in them (RFC 2047). */
+/** The decoded text of a header (RFC 2047). */
 export function wordsOf(header: string | undefined): string {
   const words = (header ?? "").replace(/\?=\s+=\?/g, "?==?");
   return words.replace(/=\?utf-8\?([BQ])\?(.*?)\?=/gi, (_, encoding, text) =>
@@ -75,7 +75,7 @@ export function wordsOf(header: string | undefined): string {
   );
 }
 
-/** The text of a mail of one part. */
+/** The text of a mail with one part. */
 export function textOf({ raw, headers }: TestMail): string {
   const body = raw.slice(raw.indexOf("\r\n\r\n") + 4);
   const encoding = headers["content-transfer-encoding"];

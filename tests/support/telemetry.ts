@@ -6,12 +6,12 @@ import { type Family, parseExposition } from "./http/exposition.ts";
 
 export interface TestTelemetry extends AsyncDisposable {
   telemetry: Telemetry;
-  /** Everything that was logged. */
+  /** All log lines. */
   logged: string[];
   scrape(): Promise<Map<string, Family>>;
 }
 
-/** Telemetry as a program starts it. */
+/** Starts telemetry like a program. */
 export async function startTestTelemetry(
   environment: Environment = { METRIC_PROVIDERS: "prometheus" },
 ): Promise<TestTelemetry> {

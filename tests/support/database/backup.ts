@@ -34,7 +34,7 @@ export async function createDatabaseOn(
   };
 }
 
-/** One connection for the duration of `use`. */
+/** Opens one connection for the duration of `use`. */
 export async function using<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
   const sql = openSql(url, { max: 1 });
   try {

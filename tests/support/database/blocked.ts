@@ -2,14 +2,14 @@ import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { until } from "../process/until.ts";
 
-/** Resolves when one or more sessions wait for a lock in this database. @throws Error if that never happens */
+/** Waits until at least `atLeast` sessions wait for a lock in this database. @throws Error if that never happens */
 export async function somebodyWaits(db: Database, atLeast = 1): Promise<void> {
   await until(`${atLeast} to wait for a lock`, async () => (await waiting(db)) >= atLeast);
 }
 
 /**
- * Makes the calls one after the other while `hold` blocks them: each starts when the previous ones wait for a lock or
- * have ended. Then `hold` commits. Returns the result of each call.
+ * Makes the calls in turn while `hold` blocks them: each starts when the previous ones wait for a lock or have ended. Then
+ * `hold` commits. Returns the result of each call.
  */
 export async function inTheWay<T>(
   db: Database,

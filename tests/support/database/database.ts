@@ -9,7 +9,7 @@ import { readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface TestDatabase {
-  /** The superuser's address; the schema is at head and empty. */
+  /** The address for a superuser. The schema is at head and empty. */
   url: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -28,7 +28,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** For a whole file: such a database, and a pool of connections to it. */
+/** Creates such a database and a pool of connections for a whole file. */
 export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { url: string } {
   let database: TestDatabase;
   let client: DatabaseClient;
@@ -67,8 +67,8 @@ let template: Promise<{ url: string; name: string }> | undefined;
 let server: Promise<string> | undefined;
 
 /**
- * The server of the run, which scripts/test.ts starts; `bun test one.test.ts` starts one for its process, which ends
- * and removes itself with that process (see drizzle/embedded.ts).
+ * The server of the run, which scripts/test.ts starts. `bun test one.test.ts` starts one for its process, which is removed
+ * with that process (see drizzle/embedded.ts).
  */
 export function testServerUrl(): Promise<string> {
   server ??= process.env.SVC_TEST_DATABASE_URL
@@ -80,12 +80,12 @@ export function testServerUrl(): Promise<string> {
 async function startOwn(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
   const { url } = await startEmbeddedPostgres({ directory, durable: false, temporary: true });
-  // Files that run in this process, each with modules of its own (--isolate), and children find it here.
+  // For child processes, and for other files in this process, which have separate modules (--isolate).
   process.env.SVC_TEST_DATABASE_URL = url;
   return url;
 }
 
-/** Named by what it holds, and renamed when complete, so that neither an old nor half a template is ever copied. */
+/** Creates the template, named by its revisions and renamed when complete, so no old or unfinished template is copied. */
 async function prepareTemplate(): Promise<{ url: string; name: string }> {
   const url = await testServerUrl();
   const revisions = await readRevisions();
@@ -99,7 +99,7 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
     await sql`drop database if exists ${sql(unfinished)} with (force)`;
     await copyDatabase(sql, unfinished, "template1");
     await upgrade({ url: withDatabase(url, unfinished) });
-    // The first connection after a change of the schema writes a cache of it, which every copy then has already.
+    // The first connection after a schema change writes a cache of the schema, which the copies then share.
     await withSql(withDatabase(url, unfinished), (connected) => connected`select 1`);
     await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;
   });
@@ -107,8 +107,8 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
 }
 
 /**
- * PostgreSQL copies the template block by block through its WAL, unless it is told to copy its files; and from version 18
- * on the kernel can copy these. A new database then takes 16 ms of processor time instead of 135.
+ * Copies the template's files instead of its blocks through the WAL. Since PostgreSQL 18, the kernel can clone the files. A
+ * new database then takes 16 ms of processor time instead of 135.
  */
 async function copyDatabase(sql: Sql, name: string, from: string): Promise<void> {
   await sql`select set_config(name, 'clone', false) from pg_settings where name = 'file_copy_method'`;

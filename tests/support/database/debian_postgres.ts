@@ -9,16 +9,16 @@ import { findFaketime } from "../../../scripts/faketime.ts";
 
 export interface DebianServer extends EmbeddedPostgres {
   major: number;
-  /** Of pg_dump and pg_restore. */
+  /** The directory of pg_dump and pg_restore. */
   tools: string;
 }
 
 /**
- * A throw-away server of Debian's PostgreSQL, older than the embedded one and with client tools. It has nothing to do
- * with a cluster that the machine may have, and ends and removes itself with this process, also when that is killed.
+ * Starts a temporary server of Debian's PostgreSQL, which is older than the embedded one and has client tools. It is
+ * separate from any cluster of this machine, and is removed with this process, even if that is killed.
  *
- * @param wrongBy how far its clock is from ours, as libfaketime reads it: `-10m`
- * @throws Error with what to type, where it is not installed
+ * @param wrongBy the offset of its clock in libfaketime's format: `-10m`
+ * @throws Error with the command to install it
  */
 export async function startDebianPostgres(wrongBy?: string): Promise<DebianServer> {
   const found = findDebianPostgres();
@@ -51,7 +51,7 @@ async function withClock(path: string, program: string, wrongBy: string): Promis
   return path;
 }
 
-/** As drizzle/embedded.ts does, without the settings that this version does not know. */
+/** Like drizzle/embedded.ts, without the settings that this version does not support. */
 async function initialise(directory: string, tools: string): Promise<void> {
   const account = chooseAccount();
   const [data, password] = [join(directory, "data"), join(directory, "password")];

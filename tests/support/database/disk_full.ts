@@ -7,17 +7,17 @@ import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface SmallDatabase extends AsyncDisposable {
-  /** At head, on a disk of 64 MB of its own. */
+  /** A database at head, on a separate disk of 64 MB. */
   url: string;
-  /** Writes until PostgreSQL says 53100. */
+  /** Writes until PostgreSQL fails with 53100 (disk_full). */
   fill(): Promise<void>;
-  /** Frees the space again. */
+  /** Frees the space. */
   empty(): Promise<void>;
 }
 
 /**
- * A database on a tmpfs, which is mounted in namespaces of this PostgreSQL alone. The system must let us make these:
- * Linux does, a container with Docker's default rules does not.
+ * Creates a database on a tmpfs that is mounted only in the namespaces of its PostgreSQL. This requires the right to create
+ * namespaces, which a container with Docker's default rules does not have.
  */
 export async function startSmallDatabase(): Promise<SmallDatabase> {
   const directory = await mkdtemp(join(tmpdir(), "svc-small-database-"));

@@ -1,7 +1,7 @@
-// How long something takes says as much of the machine as of the code. What holds on every machine is how two efforts
-// compare, each counted in the processor time of this process alone, which does not pass while others have the machine.
+// Durations depend on the machine. The ratio of two efforts does not, if each is measured in processor time of this process,
+// which does not count the work of other processes.
 
-/** Milliseconds of processor time: the least of some times, so that neither compiling nor collecting garbage counts. */
+/** The minimum processor time of several runs in milliseconds, which excludes compilation and garbage collection. */
 export function effort(work: () => unknown, times = 3): number {
   let least = Number.POSITIVE_INFINITY;
   for (let time = 0; time < times; time += 1) {
@@ -13,7 +13,7 @@ export function effort(work: () => unknown, times = 3): number {
   return least;
 }
 
-/** How many times the effort is for eight times as much: 8 where it is linear, 64 where it is quadratic. */
+/** The ratio of the effort for eight times the size: 8 if linear, 64 if quadratic. */
 export function growth(work: (size: number) => unknown, size: number): number {
   return effort(() => work(8 * size)) / effort(() => work(size));
 }

@@ -1,19 +1,19 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A way to a PostgreSQL that can stop in the middle of a conversation. */
+/** A proxy to PostgreSQL that can stop in the middle of a conversation. */
 export interface HeldConnection extends Disposable {
   port: number;
   /**
-   * Forwards this many more messages of clients, and then no further ones.
+   * Forwards this many more messages of clients, and holds the following ones.
    *
-   * @returns a promise that resolves when the next one has arrived and is held back
+   * @returns a promise that resolves when the first message is held
    */
   holdAfter(messages: number): Promise<void>;
-  /** Cuts what is held, and forwards everything again. */
+  /** Closes the held connections, and forwards everything again. */
   release(): void;
 }
 
-/** Clients wait for each answer before they send more, so that what arrives at once counts as one message. */
+/** Starts the proxy. Clients wait for each answer, so data that arrives together counts as one message. */
 export async function holdConnectionsTo(host: string, port: number): Promise<HeldConnection> {
   let left = Number.POSITIVE_INFINITY;
   let held: () => void = () => {};

@@ -8,15 +8,16 @@ import { pgbouncer } from "../../../scripts/pgbouncer.ts";
 import { freePort } from "../process/stack.ts";
 import { until } from "../process/until.ts";
 
-/** PgBouncer in front of a PostgreSQL, lending a connection for one transaction. */
+/** PgBouncer in front of PostgreSQL, in transaction pooling mode. */
 export interface Pooler extends AsyncDisposable {
-  /** The same database, by way of it. */
+  /** The address of the same database through PgBouncer. */
   url: string;
 }
 
 /**
- * Starts one as docs/scale.md sets it up, with so many connections to PostgreSQL. The one that was unused for longest is lent next, so that nobody
- * gets by on having been given the same one again. It ends with this process, also when that is killed.
+ * Starts PgBouncer with the configuration of docs/scale.md and this many connections to PostgreSQL. It uses the connection
+ * that was idle for longest, so no test passes only because it gets the same connection again. It ends with this process,
+ * even if that is killed.
  */
 export async function startPgbouncer(databaseUrl: string, connections: number): Promise<Pooler> {
   const { hostname, port, username, password, pathname } = new URL(databaseUrl);
@@ -41,7 +42,7 @@ export async function startPgbouncer(databaseUrl: string, connections: number): 
   if (account.owner) {
     for (const path of [directory, settings, users]) await chown(path, account.owner.uid, account.owner.gid);
   }
-  // It ends when its standard input does: the shell reads until we close it, or are gone.
+  // The shell ends it when its standard input closes, also because this process has exited.
   const script = '"$@" </dev/null & read -r _; kill $!; wait $!';
   const command = ["sh", "-c", script, "sh", ...account.prefix, pgbouncer, settings];
   const child = spawn(command[0]!, command.slice(1), {

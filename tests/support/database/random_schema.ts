@@ -4,20 +4,20 @@ import fc from "fast-check";
 /** A schema as data, so that fast-check can print and shrink it. */
 export interface RandomSchema {
   tables: Partial<Record<TableName, RandomTable>>;
-  /** Values of the enum mood. */
+  /** The values of the enum mood. */
   mood: string[];
   view: boolean;
 }
 
 export interface RandomTable {
   id: "integer" | "bigint" | "serial" | "bigserial" | "identity" | "by default";
-  /** What makes id unique. */
+  /** The constraint that makes id unique. */
   key: "primary" | "composite" | "unique";
   columns: Partial<Record<ColumnName, RandomColumn>>;
 }
 
 export interface RandomColumn {
-  /** Which of the types of its family. */
+  /** The index of its type in the family. */
   type: number;
   notNull: boolean;
   default: boolean;
@@ -34,14 +34,14 @@ export type ColumnName = (typeof columnNames)[number];
 
 interface Family {
   types: ((mood: Mood) => pg.PgColumnBuilderBase)[];
-  /** The value of a row, as a literal that each of the types takes. */
+  /** The value of a row, as a literal that is valid for the type. */
   value: (row: number, type: number) => string;
   default?: (type: number) => string;
   check?: (name: string, type: number) => string;
   /** Whether the type can be in an index. */
   indexes: boolean;
   expression?: (name: string, type: number) => string;
-  /** Whether its values differ from row to row. */
+  /** Whether its values are different in each row. */
   differs: boolean;
 }
 
@@ -182,7 +182,7 @@ const schema: fc.Arbitrary<RandomSchema> = fc.record({
   view: fc.boolean(),
 });
 
-/** Two schemas that have much, little or nothing in common. */
+/** Two schemas with much, little or nothing in common. */
 export const schemaPair: fc.Arbitrary<[RandomSchema, RandomSchema]> = fc
   .tuple(schema, schema, fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }), fc.boolean())
   .map(([from, other, coins, mix]) => {
@@ -207,7 +207,7 @@ export const schemaPair: fc.Arbitrary<[RandomSchema, RandomSchema]> = fc
     return [from, to];
   });
 
-/** Those that refer to others stay nullable, and so do those of which nobody knows what they are made from. */
+/** Foreign keys and generated columns stay nullable. */
 export const mayBeNotNull = (name: string) => !/^[fg]/.test(name);
 
 export function isGenerated(
@@ -219,15 +219,15 @@ export function isGenerated(
 }
 
 /**
- * Rows for the first schema, such that the way to the second is open: where no row could come along (a new NOT NULL
- * column without a default), there are none.
+ * Inserts rows for the first schema that allow a migration to the second. Tables that could not keep rows (because of a new
+ * NOT NULL column without a default) get none.
  */
 export function rowsFor(from: RandomSchema, to: RandomSchema): string {
   const full = tableNames.filter(
     (name) => from.tables[name] && mayHaveRows(from.tables[name], to.tables[name]),
   );
   const inserts: string[] = [];
-  // Only once every row is there can rows refer to each other.
+  // Rows can refer to each other only after all of them exist.
   const references: string[] = [];
   for (const name of full) {
     const { id, columns, key } = from.tables[name]!;
@@ -238,7 +238,7 @@ export function rowsFor(from: RandomSchema, to: RandomSchema): string {
         if (isGenerated(column, description, columns)) continue;
         const target = targets[column];
         if (target) {
-          // The row is there in both schemas.
+          // The row exists in both schemas.
           if (row > 1 || !full.includes(target)) continue;
           references.push(`update "${name}" set "${column}" = 1 where id = ${row};`);
           continue;

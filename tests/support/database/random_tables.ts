@@ -16,10 +16,10 @@ import {
   typeOf,
 } from "./random_schema.ts";
 
-/** Names other than those in the description, for renames. */
+/** The names that replace those of the description, for renames. */
 export type Names = Record<string, string>;
 
-/** The schema as a module of drizzle tables would hold it. */
+/** Builds the drizzle tables of a schema. */
 export function tablesOf({ tables, mood: values, view }: RandomSchema, names: Names = {}): unknown[] {
   const mood = pg.pgEnum("mood", values as [string, ...string[]]);
   const made: Partial<Record<TableName, pg.PgTable>> = {};
@@ -124,7 +124,7 @@ function columnOf(
   return builder;
 }
 
-/** What has to be said for the second schema to have other names. */
+/** The renames that lead to the names of the second schema. */
 export function renamesOf(from: RandomSchema, to: RandomSchema, names: Names): Rename[] {
   return tableNames.flatMap((table) => {
     const [had, has] = [from.tables[table], to.tables[table]];

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 
-/** Has PostgreSQL refuse to write the rows of a table for which a condition on `new` is true, until it is disposed of. */
+/** Makes PostgreSQL reject writes of rows that meet a condition on `new`, until it is disposed. */
 export async function refuseRows(db: Database, table: string, condition: string): Promise<AsyncDisposable> {
   await db.execute(
     sql.raw(`

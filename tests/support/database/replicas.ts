@@ -10,12 +10,12 @@ import { until } from "../process/until.ts";
 /** One server of the pair. */
 export interface Member {
   port: number;
-  /** Its own address, of the superuser and the database `svc`. */
+  /** The address of this server, for the superuser and the database `svc`. */
   url: string;
   start(): Promise<void>;
-  /** kill -9 of the postmaster and all of its processes: clients get a reset. */
+  /** Sends SIGKILL to the postmaster and all its processes, which resets connections. */
   kill(): Promise<void>;
-  /** SIGSTOP of all of them: clients get nothing any more. */
+  /** Sends SIGSTOP to all of them, so clients get no more answers. */
   freeze(): Promise<void>;
   promote(): Promise<void>;
 }
@@ -23,17 +23,17 @@ export interface Member {
 export interface Replicas extends AsyncDisposable {
   primary: Member;
   standby: Member;
-  /** The address of both. */
+  /** The address of both servers. */
   url: string;
 }
 
 const password = "of-replicas-in-tests";
 
 /**
- * Two of Debian's PostgreSQL servers in synchronous streaming replication: what the first acknowledges is on the disk of
- * the second. Both end with `dispose`.
+ * Starts two of Debian's PostgreSQL servers with synchronous streaming replication: transactions that the first acknowledges
+ * are on the second's disk. Both end with `dispose`.
  *
- * @throws Error with what to type, where PostgreSQL is not installed
+ * @throws Error with the command to install PostgreSQL
  */
 export async function startReplicas(): Promise<Replicas> {
   const found = findDebianPostgres();
@@ -71,7 +71,7 @@ export async function startReplicas(): Promise<Replicas> {
   const base = ["--pgdata", b!.data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
   await run("pg_basebackup", [...base, "--dbname", `${a!.url.replace(/svc$/, "")}?application_name=standby`]);
   await b!.start();
-  // From now on, and here alone: the other must not wait for a standby when it is promoted.
+  // Only on this server: the other one must not wait for a standby when it is promoted.
   await writeFile(join(a!.data, "postgresql.auto.conf"), "synchronous_standby_names = 'standby'\n");
   await admin`select pg_reload_conf()`;
   await until("the standby to be synchronous", async () => {
@@ -99,7 +99,7 @@ export async function startReplicas(): Promise<Replicas> {
       "fsync=off",
       "max_connections=200",
     ];
-    /** The processes of a server have its number as their parent's; in a namespace of users too. */
+    // The parent of a server's processes is the postmaster, also in a user namespace.
     const signal = async (name: string) => {
       if (!child || child.exitCode !== null || child.signalCode !== null) return;
       const children = await Bun.file(`/proc/${child.pid}/task/${child.pid}/children`).text();
@@ -143,7 +143,7 @@ export async function startReplicas(): Promise<Replicas> {
   }
 }
 
-/** What one server says, asked by itself. */
+/** Queries one server of the pair. */
 export async function askMember<T>(member: Member, work: (sql: Sql) => Promise<T>): Promise<T> {
   const sql = openSql(member.url, { max: 1 });
   try {

@@ -1,7 +1,7 @@
 import { checksumOf, type Manifest, type Revision } from "../../../drizzle/revision/history.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
 
-/** A revision as its folder would be read. */
+/** A revision as if read from its folder. */
 export function testRevision(
   id: string,
   parents: string[],

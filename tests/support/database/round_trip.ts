@@ -18,18 +18,18 @@ import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
 type Rows = Record<string, Record<string, unknown>[]>;
 
 export interface RoundTrip extends Steps {
-  /** Rows as they were, and as they are after up and after down. */
+  /** The rows before, after up and after down. */
   rows: { before: Rows; up: Rows; down: Rows };
 }
 
-/** The snapshot of some tables, as if they were the module drizzle/schema. */
+/** The snapshot of tables, as if they were the module drizzle/schema. */
 export async function snapshotFor(...things: unknown[]): Promise<Snapshot> {
   return snapshotOf(Object.fromEntries(things.map((thing, at) => [`thing${at}`, thing])));
 }
 
 type TripOptions = GenerateOptions & { seed?: string };
 
-/** Call at the top of a test file: an empty database for it, and round trips in that. */
+/** Creates an empty database for round trips. Call it at the top of a test file. */
 export function tripDatabase() {
   let database: TestDatabase;
   let sql: Sql;
@@ -43,7 +43,7 @@ export function tripDatabase() {
   });
   return {
     sql: () => sql,
-    /** From some tables to others. */
+    /** Migrates from some tables to others and back. */
     trip: async (previous: unknown[], current: unknown[], options: string | TripOptions = {}) =>
       roundTrip(
         sql,
@@ -56,7 +56,7 @@ export function tripDatabase() {
   };
 }
 
-/** Runs a revision's SQL as the engine does. */
+/** Runs a revision's SQL like the engine. */
 async function applySql(sql: Sql, text: string): Promise<void> {
   const marks = readMarks(text);
   checkStatements("The test", text, marks);
@@ -66,9 +66,8 @@ async function applySql(sql: Sql, text: string): Promise<void> {
 }
 
 /**
- * Takes a database with rows from one schema to another, back, and there again, and holds what must be the same
- * against each other: the schema made in one step and by a revision, that before up and after down, the rows that
- * down promises to bring back.
+ * Migrates a database with rows from one schema to another, back, and up again, and compares: the new schema created
+ * directly and by the revision, the schema before up and after down, and the rows that down restores.
  */
 async function roundTrip(
   sql: Sql,
@@ -92,11 +91,11 @@ async function roundTrip(
   const rows = { before: await rowsOf(sql), up: {}, down: {} };
   const after = await step(steps.up);
   rows.up = await rowsOf(sql);
-  expect(after, `up makes what the schema says${note}`).toBe(fresh);
+  expect(after, `up creates the schema${note}`).toBe(fresh);
   if (steps.irreversible !== undefined) return { ...steps, rows };
   const back = relax(steps.down, await step(steps.down));
   rows.down = await rowsOf(sql);
-  expect(back, `down makes what was${note}`).toBe(relax(steps.down, before));
+  expect(back, `down restores the schema${note}`).toBe(relax(steps.down, before));
   expect(await step(steps.up), `up again${note}`).toBe(after);
   expectSurvivors(previous, current, options.renames ?? [], steps, rows, note);
   return { ...steps, rows };
@@ -115,7 +114,7 @@ async function rowsOf(sql: Sql): Promise<Rows> {
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
   const rows: Rows = {};
   for (const { name } of tables) {
-    // Not sql(name), which takes a dot for the end of a schema's name.
+    // sql(name) would take the part before a dot for a schema.
     const found = await sql.unsafe(
       `select to_jsonb(t) as row from ${quoted(name)} t order by to_jsonb(t)::text`,
     );
@@ -124,7 +123,7 @@ async function rowsOf(sql: Sql): Promise<Rows> {
   return rows;
 }
 
-/** Down says of some columns and keys that they come back looser where rows are in the way. */
+/** Applies the looser columns and keys that down creates if rows would violate the original ones. */
 function relax(down: string, schema: string): string {
   let relaxed = schema;
   for (const [, table, column] of down.matchAll(
@@ -143,7 +142,7 @@ interface Tables {
   tables: Record<string, { name: string; columns: Record<string, unknown> }>;
 }
 
-/** What is in both schemas, and not said to be lost, has the same values. */
+/** Expects equal values in all columns of both schemas, except those reported as lost. */
 function expectSurvivors(
   previous: Snapshot,
   current: Snapshot,

@@ -3,16 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface SmallDisk {
-  /** `disk`: a file system of a megabyte. `limit`: no file of ours may be larger than half of one. */
+  /** `disk`: a file system of 1 MB. `limit`: a maximum file size of 512 KB. */
   kind: "disk" | "limit";
-  /** Runs a shell script in an empty directory where there is no room for more than a megabyte. */
+  /** Runs a shell script in an empty directory with this limit. */
   run(script: string, env: Record<string, string>): { code: number | null; stdout: string; stderr: string };
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * A tmpfs in a mount namespace of its own, as root or as a user who may make one; where neither is allowed (a container
- * without the right to mount), a limit on the size of files, which every system has.
+ * Uses a tmpfs in a separate mount namespace, as root or in a user namespace. Without the right to mount, as in a container,
+ * it limits the size of files instead, which works on every system.
  */
 export async function smallDisk(): Promise<SmallDisk> {
   const directory = await mkdtemp(join(tmpdir(), "svc-small-"));
@@ -29,7 +29,7 @@ export async function smallDisk(): Promise<SmallDisk> {
     return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
   };
   const way = ways.find((way) => Bun.which(way[0]!) && shell(way, `${mount} true`, {}).code === 0);
-  // The signal would end a program that has not thought of it; ignored, the write fails. In units of 512 bytes.
+  // SIGXFSZ would end the program. If it is ignored, the write fails. The limit is in units of 512 bytes.
   const limit = 'trap "" XFSZ; cd "$1"; ulimit -f 1024; ';
   return {
     kind: way ? "disk" : "limit",

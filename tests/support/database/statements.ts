@@ -5,16 +5,15 @@ import { changeTransactions } from "../../../drizzle/connection/transactions.ts"
 
 type Ask = Pick<Sql, "unsafe">;
 
-/** What PostgreSQL is asked. */
+/** A statement sent to PostgreSQL. */
 interface Asked {
   text: string;
   values: readonly unknown[];
 }
 
 /**
- * Notes every statement that goes through `db` from now on, also in transactions: what PostgreSQL is asked, without the
- * values. Returns the list that they are added to. Hints of new events are left out: how many there are depends on
- * the time that writes take.
+ * Records the text of every statement of `db` from now on, including those in transactions, without values. Returns the
+ * list that they are added to. Omits hints of new events, because their number depends on the duration of writes.
  */
 export function noteStatements(db: Database): string[] {
   const statements: string[] = [];
@@ -22,14 +21,14 @@ export function noteStatements(db: Database): string[] {
   return statements;
 }
 
-/** As `noteStatements`, with the values. */
+/** Like `noteStatements`, with the values. */
 export function noteAsked(db: Database): Asked[] {
   const asked: Asked[] = [];
   listenTo(db, (one) => asked.push(one));
   return asked;
 }
 
-/** Rows that the steps of its plan give or take in vain when it is asked once more. */
+/** The rows that the steps of a statement's plan return or filter out when it runs again. */
 export async function rowsRead(db: Database, { text, values }: Asked): Promise<number> {
   const { $client } = db as Database & { $client: Sql };
   return rowsIn(
@@ -37,7 +36,7 @@ export async function rowsRead(db: Database, { text, values }: Asked): Promise<n
   );
 }
 
-/** Pages that it looks into when it is asked once more, each as often as it does. */
+/** The page accesses of a statement when it runs again. */
 export async function pagesRead(db: Database, { text, values }: Asked): Promise<number> {
   const { $client } = db as Database & { $client: Sql };
   const [row] = await $client.unsafe(

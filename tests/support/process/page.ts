@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "./until.ts";
 
-// Pages whose commands are run by a test.
+// Runs the commands of documentation pages.
 
 const root = join(import.meta.dir, "../../..");
 
-/** The shell commands of a page, one text for each block, in the order of its sections. */
+/** The shell blocks of a page in order, with their sections. */
 export function shellBlocks(page: string): { section: string; lines: string }[] {
   const text = readFileSync(join(root, page), "utf8");
   return text.split(/^## /m).flatMap((part) => {
@@ -15,18 +15,18 @@ export function shellBlocks(page: string): { section: string; lines: string }[] 
   });
 }
 
-/** What the page shows in a second terminal while the commands of the first go on. */
+/** The output of the second terminal while the commands run in the first. */
 export interface Walk {
   code: number;
   stdout: string;
   stderr: string;
-  /** What the second terminal showed, without control sequences, until Ctrl-C at the end. */
+  /** The output of the second terminal until Ctrl-C, without control sequences. */
   watched: string;
 }
 
 /**
- * Runs the commands of a page. A block of `svc incident watch` runs on a pseudo-terminal, until `seen` is on it after the
- * other commands are done.
+ * Runs the commands of a page. `svc incident watch` runs on a second pseudo-terminal, until that shows `seen` after the other
+ * commands have finished.
  */
 export async function walk(
   blocks: readonly string[],
@@ -65,7 +65,7 @@ export async function walk(
   }
 }
 
-/** Runs lines in a shell in the root of the repository. It stops at the first command that fails. */
+/** Runs lines in a shell in the root of the repository. Stops at the first command that fails. */
 export async function typeLines(lines: string, environment: Readonly<Record<string, string>>) {
   const shell = Bun.spawn({
     cmd: ["sh", "-eu", "-c", lines],

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A process, told from a later one with the same number by its start time. Linux only, as is /proc. */
+/** A process, identified by its number and start time, because numbers are reused. Linux only (/proc). */
 export interface Process {
   pid: number;
   started: string;
@@ -12,7 +12,7 @@ interface Stat extends Process {
   zombie: boolean;
 }
 
-/** Every living process below `pid`, at any depth. */
+/** All living descendants of `pid`. */
 export function descendants(pid: number): Process[] {
   const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (read(Number(name)) ?? []) : []));
   const below = (parent: number): Stat[] =>
@@ -25,7 +25,7 @@ function isAlive({ pid, started }: Process): boolean {
   return now !== undefined && !now.zombie && now.started === started;
 }
 
-/** Settles when none of them lives. @throws when one still does after `seconds` */
+/** Waits until all of them have exited. @throws if one still lives after `seconds` */
 export async function untilGone(processes: Process[], seconds = 20): Promise<void> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
@@ -41,7 +41,7 @@ export async function untilGone(processes: Process[], seconds = 20): Promise<voi
 function read(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in parentheses may hold anything; after it: state, parent, ..., start time (proc(5), field 22).
+    // The name in parentheses may contain anything. After it: state, parent, ..., start time (proc(5), field 22).
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
     return { pid, command, parent: Number(fields[1]), started: fields[19]!, zombie: fields[0] === "Z" };

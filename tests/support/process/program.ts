@@ -1,16 +1,16 @@
 import { testProgram } from "../../../cli/testing/process.ts";
 import { until, within } from "./until.ts";
 
-/** More than any command prints; endless output is cut off here. */
+/** More than any command prints. Endless output ends the process. */
 const floodCharacters = 1_000_000;
-/** KiB that a process may have as data: a command that loops must not take the machine with it. */
+/** The limit of a process's data in KiB, so that a looping command does not exhaust the machine. */
 const dataLimit = 4_000_000;
 
 export interface ProgramOptions {
   /** The whole environment, so that the developer's shell does not influence a test. */
   env: Record<string, string | undefined>;
   cwd: string;
-  /** On a pseudo-terminal with this many columns; otherwise stdout and stderr are pipes. */
+  /** Runs on a pseudo-terminal with this many columns. Otherwise, stdout and stderr are pipes. */
   columns?: number;
 }
 
@@ -18,17 +18,17 @@ export interface ProgramOptions {
 export class Program {
   stdout = "";
   stderr = "";
-  /** The output on a terminal, both streams in one. */
+  /** The output on a terminal, which combines both streams. */
   screen = "";
   readonly #name: string;
   readonly #child: Bun.Subprocess;
-  /** The exit code, once all output is here. */
+  /** The exit code, after all output has been read. */
   readonly #end: Promise<number | null>;
   #ended = false;
 
   constructor(args: readonly string[], { env, cwd, columns }: ProgramOptions) {
     this.#name = `\`svc ${args.join(" ")}\``;
-    // Bun itself takes no width of 0, which some terminals report before they know their size.
+    // Bun does not accept a width of 0, which some terminals report before they know their size.
     const prepare = `ulimit -d ${dataLimit}; ${columns === undefined ? "" : `stty cols ${columns}; `}exec "$@"`;
     const command = ["sh", "-c", prepare, "sh", ...testProgram, ...args];
     const drained =
@@ -36,7 +36,7 @@ export class Program {
     this.#child = drained.child;
     this.#end = Promise.all([this.#child.exited, drained.output]).then(() => {
       this.#ended = true;
-      // And not what `exited` resolves to: 130 also for a process that the signal killed.
+      // `exited` resolves to 130 even for a process that the signal killed.
       return this.#child.exitCode;
     });
   }
@@ -50,7 +50,7 @@ export class Program {
     return this.stdout + this.stderr + this.screen;
   }
 
-  /** Waits for this output. @throws if the process ends without it or takes too long */
+  /** Waits for this output. @throws if the process exits without it or takes too long */
   async says(pattern: RegExp, seconds?: number): Promise<RegExpMatchArray> {
     const look = () => {
       const found = this.output.match(pattern);
@@ -62,12 +62,12 @@ export class Program {
     });
   }
 
-  /** The exit code, with all output read; null for a process that a signal ended. */
+  /** The exit code, after all output has been read. Null for a process that a signal killed. */
   exit(seconds?: number): Promise<number | null> {
     return within(`the end of ${this.#name}`, this.#end, seconds);
   }
 
-  /** Types at the terminal. */
+  /** Types on the terminal. */
   press(keys: string): void {
     this.#child.terminal!.write(keys);
   }

@@ -12,8 +12,8 @@ const commands: Readonly<Record<Shell, (script: string) => [command: string[], f
 };
 
 /**
- * A shell on a terminal of its own, in an empty folder, with our completion and a `svc` that completes as ours does, but
- * only notes what it is started with.
+ * A shell on a terminal, in an empty folder, with our completion and a `svc` that completes like ours but otherwise only
+ * records its arguments.
  */
 export class CompletingShell {
   readonly folder: string;
@@ -29,7 +29,7 @@ export class CompletingShell {
     this.#notes = join(directory, "notes");
     for (const folder of [this.folder, this.#bin]) mkdirSync(folder);
     writeFileSync(this.#notes, "");
-    // Each line: `?` for a question that was answered, or the arguments.
+    // Each line is `?` for an answered completion, or the arguments.
     const svc = `#!/bin/sh
 if [ "$1" = __complete ]; then
   ${testProgram.join(" ")} "$@"; echo '?' >> ${this.#notes}
@@ -55,9 +55,9 @@ fi
     this.#type(`${first}\r`);
   }
 
-  /** Types `text`, waiting at each tab for `svc` to be asked, then Enter. @returns what svc was started with */
+  /** Types `text` and Enter, and waits at each tab for the completion. @returns the arguments of svc */
   async run(text: string): Promise<string[]> {
-    // The first prompt has been drawn when a command has run.
+    // After a command has run, the first prompt has been drawn.
     const begun = this.#lines().length;
     this.#type("svc begin\r");
     await this.#noted(begun + 1);
@@ -90,7 +90,7 @@ fi
 
   #noted(count: number): Promise<unknown> {
     return until(
-      `${this.shell} to go on; its screen: ${this.#screen.slice(-500)}`,
+      `${this.shell} to continue; its screen: ${this.#screen.slice(-500)}`,
       () => this.#lines().length >= count,
     );
   }

@@ -8,7 +8,7 @@ import { createTestDatabase } from "../database/database.ts";
 import { Program } from "./program.ts";
 import { until } from "./until.ts";
 
-/** A request as it came by the front, and who was asked. */
+/** A request that passed the proxy, and the server that received it. */
 export interface Passed {
   method: string;
   path: string;
@@ -17,20 +17,19 @@ export interface Passed {
 }
 
 export interface StackOptions {
-  /** Of the trial users; the shown default unless given. */
+  /** The password of the trial users. */
   password?: string;
-  /** More of the servers' environment. */
+  /** Further environment variables of the servers. */
   env?: Record<string, string>;
 }
 
 /**
- * Everything that signing in needs, each part a process of its own: PostgreSQL, the trial sign-in provider, two
- * servers on one public address. At that address stands a tiny proxy of the test: it sends polls and the generator to
- * the first server, browsers to the second.
+ * Everything that signing in needs, in separate processes: PostgreSQL, the trial sign-in provider, and two servers. A small
+ * proxy at the public address sends polls and the generator to the first server, and browsers to the second.
  */
 export class Stack {
   readonly passed: Passed[] = [];
-  /** Every process of ours, for what they wrote. */
+  /** All processes, for their output. */
   readonly programs: Program[] = [];
   readonly secrets = {
     clientSecret: randomBytes(24).toString("base64url"),
@@ -42,9 +41,9 @@ export class Stack {
   databaseUrl = "";
   sql!: Sql;
   idp!: Program;
-  /** Of the terminals. */
+  /** The server for terminals. */
   a!: Program;
-  /** Of the browsers. */
+  /** The server for browsers. */
   b!: Program;
   readonly #addresses = new Map<Program, string>();
   readonly #cleanUp = new AsyncDisposableStack();
@@ -80,7 +79,7 @@ export class Stack {
     for (const server of [this.a, this.b]) this.#addresses.set(server, await listening(server));
   }
 
-  /** Starts the sign-in provider; again at the same address if it was stopped. */
+  /** Starts the sign-in provider, at the same address if it was stopped. */
   async startIdp(password?: string): Promise<void> {
     const port = this.issuer ? new URL(this.issuer).port : "0";
     this.idp = this.#cleanUp.use(
@@ -92,7 +91,7 @@ export class Stack {
     this.issuer = (await this.idp.says(/trial sign-in provider on (\S+)/))[1]!;
   }
 
-  /** What `svc server start` needs from the environment to be one of us. */
+  /** The environment of another `svc server start` of this stack. */
   serverSettings(): Record<string, string> {
     return {
       SVC_DATABASE_URL: this.databaseUrl,
@@ -103,7 +102,7 @@ export class Stack {
     };
   }
 
-  /** `svc <args>` as a process, not at home on this machine; on a terminal if it has columns. */
+  /** Runs `svc <args>` with an empty home directory, on a terminal if `columns` is given. */
   run(args: string[], env: Record<string, string | undefined> = {}, columns?: number): Program {
     const { PATH } = process.env;
     const home = join(this.directory, "home");
@@ -119,7 +118,7 @@ export class Stack {
     return program;
   }
 
-  /** `svc <args>` of a person at this server. */
+  /** Runs `svc <args>` as a user of this server. */
   svc(args: string[], env: Record<string, string | undefined> = {}, columns?: number): Program {
     return this.run(args, { SVC_SERVER: this.url, ...env }, columns);
   }
@@ -128,10 +127,10 @@ export class Stack {
     return join(this.directory, "home/config/svc/credentials.json");
   }
 
-  /** What BROWSER may be set to: hands the address to the test and lives on, as a browser does. */
+  /** A program for BROWSER that passes the address to the test and keeps running, like a browser. */
   opener(): { path: string; env: Record<string, string>; opened(): Promise<string>; close(): void } {
     const path = join(this.directory, `opener-${crypto.randomUUID()}`);
-    // Half a minute at most, whatever becomes of the test.
+    // Ends after half a minute, even if the test does not end it.
     const script = `#!/bin/sh
 printf '%s %s' "$#" "$1" > "$0.part" && mv "$0.part" "$0.opened"
 n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
@@ -151,7 +150,7 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
     };
   }
 
-  /** Polls that came by. */
+  /** The polls so far. */
   polls(): Passed[] {
     return this.passed.filter(({ path }) => path.startsWith("/noauth/v1/challenge_poller/"));
   }
@@ -171,7 +170,7 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
         const { method, body, signal } = request;
         this.passed.push({ method, path: pathname + search, headers: request.headers, server: target });
         const headers = new Headers(request.headers);
-        // Null when the client (a terminal at Ctrl-C) has hung up already.
+        // Null if the client has already disconnected, such as a terminal at Ctrl-C.
         headers.append("x-forwarded-for", server.requestIP(request)?.address ?? "127.0.0.1");
         const init = { method, headers, body, signal, redirect: "manual", decompress: false } as const;
         return fetch(this.#addresses.get(target)! + pathname + search, init);
@@ -182,7 +181,7 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
   }
 }
 
-/** The address on which a server says that it listens. */
+/** Waits for the address that a server prints when it listens. */
 export async function listening(server: Program): Promise<string> {
   return (await server.says(/listening on ([^"\s]+)/))[1]!;
 }

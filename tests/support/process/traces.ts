@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Sql } from "../../../drizzle/client.ts";
 
-/** Everything that the database holds, as text; bytea in hex. */
+/** All rows of the database as text, with bytea in hex. */
 export async function databaseAsText(sql: Sql): Promise<string> {
   const tables = await sql<{ name: string }[]>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables
@@ -16,20 +16,20 @@ export async function databaseAsText(sql: Sql): Promise<string> {
   return dumps.join("\n");
 }
 
-/** What the embedded PostgreSQL has written to its log. */
+/** The log of the embedded PostgreSQL. */
 export async function databaseLog(sql: Sql): Promise<string> {
   const [row] = await sql`show data_directory`;
   return await readFile(join(dirname(row!.data_directory), "postgres.log"), "utf8");
 }
 
-/** The command line of every process of this machine, as `ps` shows it to everybody. */
+/** The command line of every process on this machine, as `ps` shows it. */
 export function commandLines(): string[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
       return readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").join(" ").trim() || [];
     } catch {
-      // It has ended meanwhile.
+      // The process has exited.
       return [];
     }
   });

@@ -3,7 +3,7 @@ import type { Database } from "../../../drizzle/client.ts";
 import { token } from "../../../drizzle/schema/index.ts";
 import { openServerParts } from "../../../server/open.ts";
 
-/** An access token as `svc login` gets it from the server with this environment. */
+/** Issues an access token like that of `svc login`, with the environment of a server. */
 export async function issueTrialToken(
   environment: Record<string, string>,
   userName: string,

@@ -22,23 +22,23 @@ export const npmStart = ["npm", "--prefix", root, "start", "--"];
 export interface Up {
   process: ChildProcess;
   pid: number;
-  /** What it has written so far, both streams. */
+  /** The output of both streams so far. */
   output(): string;
-  /** The address that it prints when everything answers. @throws when it ends before that */
+  /** The address that it prints when everything is ready. @throws if it exits before that */
   ready: Promise<string>;
-  /** As a shell says it: 128 + signal for one that a signal ended. */
+  /** The exit code as a shell reports it: 128 + signal for a process that a signal killed. */
   exit: Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The environment of a process that `svc up` has started, found by its command. */
+/** The environment of a process that `svc up` started, found by its command. */
 export function environmentOf(pid: number, command: string): Record<string, string> {
   const part = descendants(pid).find((one) => one.command.includes(command))!;
   const lines = readFileSync(`/proc/${part.pid}/environ`, "utf8").split("\0").filter(Boolean);
   return Object.fromEntries(lines.map((line) => [line.split("=", 1)[0]!, line.slice(line.indexOf("=") + 1)]));
 }
 
-/** Starts `svc up` on free ports with a data directory of the test. */
+/** Starts `svc up` on free ports with a data directory. */
 export function startUp(
   dataDir: string,
   args: string[] = [],
@@ -46,7 +46,7 @@ export function startUp(
   command = directly,
 ): Up {
   const [program, ...words] = [...command, "--port", "0", "--idp-port", "0", "--data-dir", dataDir, ...args];
-  // Only what a program needs to run: what a developer has set in the shell must not decide about a test.
+  // Only the required variables, so that the developer's shell does not influence a test.
   const { PATH, HOME, TMPDIR } = process.env;
   const child = spawn(program!, words, {
     env: { PATH, HOME, TMPDIR, ...env },

@@ -1,6 +1,6 @@
 import { Agent, get } from "node:http";
 
-/** What Weep decodes a poll into. Go leaves out nothing: what an answer does not have is the zero value. */
+/** Weep's struct of a poll. In Go, fields that the response lacks have the zero value. */
 export interface WeepPoll {
   status: string;
   encoded_jwt: string;
@@ -21,7 +21,7 @@ const zero: WeepPoll = {
   expiration: 0,
 };
 
-/** As Weep sends each request of the challenge: a GET that calls itself JSON, from Go's HTTP client. */
+/** Sends a GET like Weep's requests for challenges, with Go's headers and a JSON media type. */
 export function weepGet(url: string, headers: Record<string, string> = {}): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const always = { "User-Agent": "Go-http-client/1.1", "Content-Type": "application/json" };
@@ -35,7 +35,7 @@ export function weepGet(url: string, headers: Record<string, string> = {}): Prom
 
 const agent = new Agent({ keepAlive: true });
 
-/** `json.Unmarshal` into the two addresses. @throws for what Go would not take */
+/** `json.Unmarshal` into the two addresses. @throws for what Go would reject */
 export function decodeChallenge(body: string): { challenge_url: string; polling_url: string } {
   return decode(body, { challenge_url: "", polling_url: "" });
 }
@@ -54,7 +54,7 @@ function decode<T extends object>(body: string, zero: T): T {
     throw new Error(`not an object: ${body}`);
   const result: Record<string, unknown> = {};
   for (const [name, default_] of Object.entries(zero)) {
-    // Go takes null for "leave it as it is".
+    // In Go, null leaves a field unchanged.
     const given = (value as Record<string, unknown>)[name] ?? default_;
     if (typeof given !== typeof default_) throw new Error(`${name} is not a ${typeof default_}: ${body}`);
     result[name] = given;
@@ -66,15 +66,15 @@ export interface WeepOptions {
   base: string;
   user: string;
   openBrowser(challengeUrl: string): Promise<void>;
-  /** Milliseconds between two polls; Weep's own 3 seconds unless told. */
+  /** Milliseconds between two polls. Default: 3 seconds, like Weep. */
   tick?: number;
 }
 
 /**
- * The challenge as Netflix Weep goes through it. It never looks at an HTTP code, and knows no status but `success`: on
- * anything else that decodes it asks again, for two minutes.
+ * Signs in like Netflix Weep. It ignores HTTP status codes and knows only the status `success`: after any other response
+ * that it can decode, it polls again, for two minutes.
  *
- * @returns the answer with the token, and each status on the way
+ * @returns the response with the token, and the status of each poll
  */
 export async function weepLogin(options: WeepOptions): Promise<{ poll: WeepPoll; statuses: string[] }> {
   const { base, user, openBrowser, tick = 3000 } = options;
@@ -95,7 +95,7 @@ export async function weepLogin(options: WeepOptions): Promise<{ poll: WeepPoll;
   throw new Error("weep: timed out");
 }
 
-/** What Weep sends with each call for roles and credentials, besides the cookie. */
+/** The headers of Weep's requests for roles and credentials, besides the cookie. */
 export const weepHeaders = {
   "user-agent": "weep/v0.4.0 Go-http-client/1.1",
   "content-type": "application/json",
@@ -103,7 +103,7 @@ export const weepHeaders = {
 
 const none = { status: "", reason: "", redirect_url: "", message: "" };
 
-/** `json.Unmarshal` into ConsoleMe's WebResponse. @throws for what Go would not take */
+/** `json.Unmarshal` into ConsoleMe's WebResponse. @throws for what Go would reject */
 export function decodeWebResponse(body: string): { status: string; errors: string[]; data: object } {
   const answer = decode(body, { ...none, status_code: 0, errors: [] as string[], data: {} });
   assertInteger(answer.status_code);
@@ -141,14 +141,14 @@ export function decodeTitles(body: string): string[] {
   if (!Array.isArray(value)) throw new Error(`not a list: ${body}`);
   return value.map((one) => {
     const { title } = decode(JSON.stringify(one), { title: "" });
-    // Weep cuts an account out of it without asking whether there is one.
+    // Weep extracts the account without checking that there is one.
     if (!title.startsWith("arn:") && !/^[^(]+ \(\d{12}\)$/.test(title))
       throw new Error(`no account: ${title}`);
     return title;
   });
 }
 
-/** Weep's Time is an integer's digits, and nothing else. */
+/** Weep's Time accepts only the digits of an integer. */
 export function decodeCredentials(body: string) {
   const { Credentials } = decode(body, { Credentials: {} });
   const texts = { AccessKeyId: "", SecretAccessKey: "", SessionToken: "", RoleArn: "" };
