@@ -1,4 +1,5 @@
 import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { problem, type Request, request } from "./request.ts";
 import { authorization, currentSession, renewSession, type Session } from "./session.ts";
@@ -7,6 +8,8 @@ import { WaitingLine } from "./waiting_line.ts";
 /** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
 const largestAnswer = 33_554_432;
 const pageSize = 50;
+/** Milliseconds. */
+const largestSkew = 300_000;
 
 export type Query = Readonly<Record<string, string | undefined>>;
 
@@ -22,6 +25,8 @@ export class ApiClient {
   /** Something else is drawn on the terminal. */
   isDrawing = false;
   readonly #waiting: WaitingLine;
+  /** Milliseconds by which the clock of this machine is ahead of the server's, as of the last answer. */
+  #ahead = 0;
 
   constructor(
     protected readonly io: Io,
@@ -74,8 +79,24 @@ export class ApiClient {
       ...{ method, headers, body, signal, largest: largestAnswer },
       ...(timeout === undefined ? {} : { timeout }),
     }).finally(stopWaiting);
+    const date = Date.parse(answer.headers.get("date") ?? "");
+    if (!Number.isNaN(date)) this.#ahead = io.clock.now().getTime() - date;
     if (answer.status >= 400) throw problem(answer, endpoint);
     return answer.body as T;
+  }
+
+  /**
+   * Refuses a time that the user gave relative to now, or without a zone, if the clock of this machine is wrong: the
+   * timeline would keep it for ever.
+   *
+   * @throws UsageError
+   */
+  checkClock(option: string, text: string): void {
+    if (Math.abs(this.#ahead) < largestSkew || /(?:Z|[+-]\d\d:\d\d)$/.test(text.trim())) return;
+    const by = `${Math.round(Math.abs(this.#ahead) / 60_000)} minutes ${this.#ahead > 0 ? "ahead of" : "behind"}`;
+    throw new UsageError(
+      `${option}: the clock of this machine is ${by} that of ${this.session.server.base}: give a time with a zone, such as 2026-11-20T14:05:00Z`,
+    );
   }
 
   /** The first items of a list, page by page; all of them without `most`, up to a thousand. */

@@ -2,16 +2,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { IncidentClient, type StatusReport, type TimelineEvent } from "./incident.ts";
 import { emailOf } from "./incident_people.ts";
-import {
-  againLine,
-  done,
-  incidentOf,
-  sending,
-  sourceOf,
-  splitWords,
-  withStdin,
-  writtenText,
-} from "./incident_write.ts";
+import { againLine, done, sending, sourceOf, splitWords, withStdin, writtenText } from "./incident_write.ts";
 import { parseWhen } from "./when.ts";
 
 export interface NoteOptions {
@@ -36,7 +27,11 @@ export async function noteCommand(options: NoteOptions, io: Io): Promise<void> {
       ...(at ? ["--at", at.toISOString()] : []),
     ]);
   await withStdin(io, "note", source, again(), async (io) => {
-    const incident = await incidentOf(io, server, typed);
+    const incident = await IncidentClient.within(io, server, async (client) => {
+      const found = await client.resolve(typed);
+      if (options.at !== undefined) client.checkClock("--at", options.at);
+      return found;
+    });
     const note = await writtenText(io, "note", source, incident);
     const event = await sending(io, "note", note, again(incident.name), () =>
       IncidentClient.within(io, server, (client) =>

@@ -88,6 +88,7 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
   const resolve_by = due === undefined ? undefined : parseDue("--due", due, io.clock.now()).toISOString();
   const { incident, task } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(typed);
+    if (due !== undefined) client.checkClock("--due", due);
     const assignees: string[] = [];
     for (const word of assign) assignees.push(await emailOf(io, client, word));
     const body = {

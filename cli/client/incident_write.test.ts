@@ -84,6 +84,31 @@ describe("svc incident note", () => {
     expect(existsSync(file)).toBe(true);
   });
 
+  test.each([
+    [20, "ahead of"],
+    [-20, "behind"],
+  ])("refuses a relative time if the clock of this machine is wrong by %i minutes", async (minutes, by) => {
+    const { id, name } = await reported();
+    const now = () => new Date(server.clock.now().getTime() + minutes * 60_000);
+    const person = carol.with({ clock: { now } });
+    const zoned = new Date(server.clock.now().getTime() - 1_800_000).toISOString();
+    for (const words of [
+      ["note", name, "Text", "--at", "5m"],
+      ["note", name, "Text", "--at", "2026-01-01 10:00"],
+      ["task", "add", name, "Text", "--due", "2h"],
+    ])
+      expect(await person.svc("inc", ...words)).toMatchObject({
+        ...{
+          code: 2,
+          stderr: expect.stringContaining(`: the clock of this machine is 20 minutes ${by} that of`),
+        },
+      });
+    expect((await person.svc("inc", "note", name, "Text", "--at", zoned)).code).toBe(0);
+    expect((await person.svc("inc", "note", name, "Now")).code).toBe(0);
+    expect((await notesOf(id)).sort()).toEqual(["Now", "Text"]);
+    expect((await carol.svc("inc", "note", name, "Text", "--at", "5m")).code).toBe(0);
+  });
+
   test("takes words that begin with a hyphen after --", async () => {
     const { id, name } = await reported();
     const bare = await carol.svc("inc", "note", name, "-x is not an option");

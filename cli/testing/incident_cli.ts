@@ -41,7 +41,7 @@ function atHome(server: TestServer, token: string): CliUser {
     elsewhere: () => atHome(server, token),
     svc: async (...args) => {
       const io: TestIo = testIo({
-        ...{ clock: server.clock, fetch: (url, init) => fetch(url, init) },
+        ...{ clock: server.clock, fetch: (url, init) => fetchAt(server, url, init) },
         ...overrides,
         env,
       });
@@ -50,6 +50,17 @@ function atHome(server: TestServer, token: string): CliUser {
     },
   });
   return of({});
+}
+
+/** The answer has the time of the test's clock, as everything else. */
+export async function fetchAt(
+  { clock }: TestServer,
+  url: string,
+  init: BunFetchRequestInit,
+): Promise<Response> {
+  const response = await fetch(url, init);
+  response.headers.set("date", clock.now().toUTCString());
+  return response;
 }
 
 /** A terminal with this many columns, and the text written to it. */
