@@ -14,9 +14,9 @@ import { type List, type ListQuery, startPage } from "../../list/page.ts";
 // belongs to a certificate sign-in: a row of `token` for which no token is signed. That row has the user and the end, and
 // revoking it revokes all certificates of the sign-in; leases and streams treat it like the row of a token.
 //
-// A certificate is valid for a day at most, which limits the use of a stolen one, and it authenticates its own renewal. Renewals never go beyond the
-// end of the sign-in: without it, a user who has left would renew forever. Groups are those of the user's latest sign-in
-// of any kind.
+// A certificate is valid for a day at most, which limits the use of a stolen one, and it authenticates its own renewal.
+// Renewals never go beyond the end of the sign-in: without it, a user who has left would renew forever. Groups are those of
+// the user's latest sign-in of any kind.
 //
 // Only an access token of the last minutes can start a certificate sign-in, because it lasts much longer than the token:
 // otherwise an hour with a stolen token would become a week.

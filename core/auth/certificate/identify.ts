@@ -12,8 +12,8 @@ import { findClientCertificate, thumbprintOf } from "./certificate.ts";
 // A client certificate is checked on each request. Its chain never changes, so the result of verifying it is cached for a
 // while; times, revocation and groups are read each time.
 //
-// Each certificate of an organisation gets a row of `token` when it is first seen, with an id derived from the certificate. Leases
-// depend on that row as on any token's, and revoking it refuses the certificate here, whatever its authority says.
+// Each certificate of an organisation gets a row of `token` when it is first seen, with an id derived from the certificate.
+// Leases depend on that row as on any token's, and revoking it refuses the certificate here, whatever its authority says.
 
 const mostRemembered = 1000;
 
