@@ -152,10 +152,41 @@ test("a renewal that fails does not fail the command, and is tried again later",
   });
   for (let time = 0; time < 3; time += 1) expect(await whoami(offline)).toBe("alice@example.com");
   expect(posts).toBe(1);
-  server.clock.advance(31);
+  server.clock.advance(290);
+  await whoami(offline);
+  expect(posts).toBe(1);
+  server.clock.advance(20);
+  const { stderr } = await offline.svc("--certificate", "whoami");
+  expect([posts, stderr]).toEqual([2, ""]);
+  // Four hours before its end, and a sixth of its lifetime.
+  server.clock.advance(2 * 3600);
+  expect((await offline.svc("--certificate", "whoami")).stderr).toMatch(
+    /^svc: warning: the client certificate ends at \S+Z and could not be renewed \(.+\)\n$/,
+  );
   const serial = serialIn(user.files.certificate);
+  server.clock.advance(301);
   expect(await whoami(user)).toBe("alice@example.com");
   expect(serialIn(user.files.certificate)).not.toBe(serial);
+});
+
+test("a server that does not answer a renewal delays a command for a few seconds at most", async () => {
+  const user = await certified();
+  server.clock.advance(19 * 3600);
+  let timeout: number | undefined;
+  const began = performance.now();
+  const slow = user.with({
+    fetch: (url, init) => {
+      if (init.method !== "POST") return fetch(url, { ...init, tls: { ...init.tls, ca } });
+      return new Promise((_, reject) => {
+        init.signal?.addEventListener("abort", () => {
+          timeout ??= performance.now() - began;
+          reject(init.signal?.reason);
+        });
+      });
+    },
+  });
+  expect(await whoami(slow)).toBe("alice@example.com");
+  expect(timeout).toBeLessThan(8000);
 });
 
 test("a renewal does not bring back a certificate that a sign-out deleted meanwhile", async () => {
@@ -361,6 +392,25 @@ test("users list and revoke their certificates, and admins those of others", asy
     [["revoke", serial, "--user", "alice@example.com"], 2],
   ] as const)
     expect([words, (await root.svc("certificates", ...words)).code]).toEqual([words, code]);
+});
+
+test("a certificate revokes itself and its predecessor after all others", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  const replaced = serialIn(file);
+  server.clock.advance(19 * 3600);
+  await whoami(user);
+  const own = serialIn(file);
+  const other = serialIn((await certified()).files.certificate);
+  expect(own).not.toBe(replaced);
+  const { code, stdout, stderr } = await user.svc(
+    ...["--certificate", "certificates", "revoke", "--json", own, replaced, other],
+  );
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(JSON.parse(stdout)).toEqual({ revoked: [other, own, replaced] });
+  const admin = await cliUser(server, "root@example.com", ["admin"]);
+  const { stdout: left } = await admin.svc("certificates", "list", "--user", "alice@example.com");
+  for (const serial of [own, replaced, other]) expect(left).not.toContain(serial);
 });
 
 test("a command without a server has no --certificate", async () => {

@@ -16,8 +16,13 @@ import { authorization, fromKeychain, type Session } from "./session.ts";
 // by whichever command comes after two thirds of its lifetime. Other clients (curl, Weep) read the same two files.
 
 const publicKeyAlgorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
-/** For which other processes leave the renewal to the one that began it, or that failed. */
+/** For which other processes leave the renewal to the one that began it. */
 const renewalSeconds = 30;
+/** A renewal delays the user's command, so it fails soon, and is tried again after a while. */
+const renewalRequestSeconds = 2;
+const retrySeconds = 300;
+/** Failed renewals are reported when less than this share of a certificate's lifetime is left. */
+const shareForWarning = 1 / 6;
 const requestSeconds = 10;
 
 /** The certificate's files. The key is not in its file if it is in the keychain. */
@@ -192,8 +197,8 @@ async function revokeAnywhere(
 }
 
 /**
- * Renews a certificate, unless another process does so now. A failure is none of the command's: the certificate is still
- * valid, and the next command tries again.
+ * Renews a certificate, unless another process does so now. If that fails, the command continues: the certificate is still
+ * valid, and a later command tries again.
  */
 async function renew(io: Io, server: Server, stored: StoredCertificate, pair: KeyPair): Promise<KeyPair> {
   const { base } = server;
@@ -213,7 +218,8 @@ async function renew(io: Io, server: Server, stored: StoredCertificate, pair: Ke
       return mine ? withCertificate(all, base, { ...known, renewing_until }) : all;
     });
     if (!mine) return current;
-    const { cert, ...answer } = await askFor(io, endpointOf(stored.url, pair), undefined, pair.key);
+    const at = endpointOf(stored.url, pair);
+    const { cert, ...answer } = await askFor(io, at, undefined, pair.key, renewalRequestSeconds);
     updateCredentials(io.env, (all) => {
       const known = all.servers[base]?.certificate;
       // Not over that of another sign-in, nor after a sign-out.
@@ -223,10 +229,36 @@ async function renew(io: Io, server: Server, stored: StoredCertificate, pair: Ke
     });
     return { key: pair.key, cert };
   } catch (error) {
-    // What the next request meets says more than a renewal would.
-    if (error instanceof SvcError) return pair;
-    throw error;
+    if (!(error instanceof SvcError)) throw error;
+    if (mine) postpone(io, base, renewing_until);
+    // Otherwise the next request gets the same answer.
+    if (!(error instanceof Unauthenticated)) warnOfEnd(io, pair, error);
+    return pair;
   }
+}
+
+/** After a failed renewal: the next attempt would delay another command. */
+function postpone(io: Io, base: string, renewing_until: string): void {
+  const later = new Date(io.clock.now().getTime() + retrySeconds * 1000).toISOString();
+  try {
+    updateCredentials(io.env, (all) => {
+      const known = all.servers[base]?.certificate;
+      if (known?.renewing_until !== renewing_until) return all;
+      return withCertificate(all, base, { ...known, renewing_until: later });
+    });
+  } catch (error) {
+    // A full or read-only disk, which may be why the renewal failed.
+    if (!(error instanceof SvcError)) throw error;
+  }
+}
+
+function warnOfEnd(io: Io, pair: KeyPair, error: SvcError): void {
+  const { validFrom, validTo } = new X509Certificate(pair.cert);
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
+  if (to - io.clock.now().getTime() > (to - from) * shareForWarning) return;
+  io.stderr.write(
+    `svc: warning: the client certificate ends at ${new Date(to).toISOString()} and could not be renewed (${error.detail})\n`,
+  );
 }
 
 /** Whether two thirds of its lifetime are over, and up to a twelfth more, which differs between certificates. */
@@ -239,12 +271,18 @@ function isDue({ cert }: KeyPair, stored: StoredCertificate, now: Date): boolean
 }
 
 /** Has a key certified, by a token or by the certificate of `server`. @throws SvcError */
-async function askFor(io: Io, server: Server, token: Session["token"], key: string) {
+async function askFor(
+  io: Io,
+  server: Server,
+  token: Session["token"],
+  key: string,
+  timeout = requestSeconds,
+) {
   const csr = await requestFor(key);
   const answer = await io.interruptible((signal) =>
     request(io, server, `${server.base}/certificates/`, {
       ...{ method: "POST", headers: authorization({ token }), body: { csr } },
-      ...{ signal, timeout: requestSeconds },
+      ...{ signal, timeout },
     }),
   );
   if (answer.status !== 201) throw problem(answer, server);

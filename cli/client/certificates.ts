@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -41,16 +42,35 @@ export async function revokeCertificates(
     }
     const missing: string[] = [];
     const revoked: string[] = [];
-    for (const serial of new Set(wanted)) {
-      await client.call("DELETE", `/certificates/${serial}`).then(
+    const revoke = (serial: string) =>
+      client.call("DELETE", `/certificates/${serial}`).then(
         () => revoked.push(serial),
         (error: unknown) => {
           if (!(error instanceof NotFound)) throw error;
           missing.push(serial);
         },
       );
+    // Revoking one certificate ends all of its sign-in. After those of our own, the server refuses us.
+    const ours = await certificatesOfSession(client);
+    const last = [...new Set(wanted)].filter((serial) => ours.has(serial));
+    for (const serial of new Set(wanted)) if (!ours.has(serial)) await revoke(serial);
+    if (last[0] !== undefined) {
+      await revoke(last[0]);
+      revoked.push(...last.slice(1));
     }
     if (missing.length > 0) throw new NotFound(`There is no certificate ${missing.join(", ")}`);
     return revoked;
   });
+}
+
+/** The valid certificates of the sign-in that this session uses, if it uses a certificate. */
+async function certificatesOfSession(client: ApiClient): Promise<Set<string>> {
+  const { endpoint, user } = client.session;
+  if (endpoint.tls === undefined) return new Set();
+  const own = new X509Certificate(endpoint.tls.cert).serialNumber.toLowerCase();
+  const valid = await client.list<Certificate>("/certificates/", { user, valid: "true" });
+  const signIn = valid.find(({ serial }) => serial === own)?.sign_in_expires_at;
+  return new Set(
+    valid.filter(({ sign_in_expires_at }) => sign_in_expires_at === signIn).map(({ serial }) => serial),
+  );
 }

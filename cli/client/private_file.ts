@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
@@ -6,11 +7,16 @@ import { credentialsPath } from "./credentials_file.ts";
 
 // Keys and certificates, next to the credentials.
 
-/** A separate directory for each server. */
+/**
+ * A separate directory for each server: its host, followed by a digest unless that is the whole of its address. The digest
+ * tells addresses apart that differ only in their scheme, in case, or in characters that file names should not have.
+ */
 export function privateDirectory(env: Environment, base: string, kind: "ssh" | "x509" | "mtls"): string {
   const { host, pathname } = new URL(base);
-  const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
-  return join(dirname(credentialsPath(env)), kind, name);
+  const isHost = base === `https://${host}` && /^[a-z0-9.-]+$/.test(host);
+  const readable = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
+  const digest = createHash("sha256").update(base).digest("hex").slice(0, 12);
+  return join(dirname(credentialsPath(env)), kind, isHost ? host : `${readable}_${digest}`);
 }
 
 /** Creates a directory for its owner, with those above it up to that of the credentials. */
