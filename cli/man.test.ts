@@ -16,9 +16,15 @@ test("the manual page passes mandoc -T lint and has every command", async () => 
   if (!isGroup(database)) throw new Error("database is a group");
   for (const name of Object.keys(database.commands)) expect(shown).toContain(`svc database ${name} `);
   expect(shown).toContain("--[no-]access-log");
+  const aliases = shown.slice(shown.indexOf("\nALIASES\n"), shown.indexOf("\nENVIRONMENT\n"));
+  expect(aliases.match(/svc .+/g)?.slice(0, 4)).toEqual([
+    ...["svc incident declare", "svc incident report", "svc inc", "svc incident"],
+  ]);
+  for (const word of ["SVC_INCIDENT", "NO_COLOR", "~/.local/state/svc/drafts/"])
+    expect(shown).toContain(word);
   expect(shown).toContain("svc server start server/main:app --uds /run/svc.sock");
   expect(shown).not.toContain("--supervised");
-  expect(shown).not.toContain("svc plugins");
+  expect(shown).not.toContain("svc plugins list");
 });
 
 test("help prints the same as --help, for svc, a group and a command", async () => {

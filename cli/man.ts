@@ -11,6 +11,23 @@ const exitStatus: readonly [string, string][] = [
   ["130", "Interrupted with Ctrl-C."],
 ];
 
+/** What the commands of a person read; those of the service are in `svc server config`. */
+const variables: readonly [string, string][] = [
+  ["SVC_SERVER", "The server, without --server."],
+  ["SVC_TOKEN", "An access token, instead of the stored one."],
+  ["SVC_INCIDENT", "The incident of svc incident, without ID."],
+  ["VISUAL, EDITOR", "The editor; VISUAL is not used on a dumb terminal. Without either: vi."],
+  ["NO_COLOR", "No colour, if it is not empty. With TERM=dumb, there are no escape sequences at all."],
+  ["XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files are."],
+  ["SVC_DEBUG", "With 1, an unexpected error shows where it happened."],
+];
+
+const files: readonly [string, string][] = [
+  ["~/.config/svc/credentials.json", "Who is signed in, and where."],
+  ["~/.config/svc/incident.json", "The incident of svc incident use."],
+  ["~/.local/state/svc/drafts/", "Texts that could not be sent."],
+];
+
 /** svc(1) in the macros of man(7), with the help of every command. */
 export async function manualPage(tree: Group): Promise<string> {
   const commands = await Promise.all(
@@ -25,12 +42,18 @@ export async function manualPage(tree: Group): Promise<string> {
     text("Data goes to standard output, messages go to standard error."),
     ".SH COMMANDS",
     ...commands.flat(),
+    ".SH ALIASES",
+    ...aliases(tree).flatMap(([alias, path]) => [".TP", `.B ${text(alias)}`, text(path)]),
     ".SH ENVIRONMENT",
+    ...variables.flatMap(([name, meaning]) => [".TP", `.B ${text(name)}`, text(meaning)]),
+    ".PP",
     text(
       "The service is configured by environment variables, which may be in a file .env in the working directory:",
     ),
     ".B svc server config \\-\\-verbose",
     text("shows each with its value and source."),
+    ".SH FILES",
+    ...files.flatMap(([name, meaning]) => [".TP", `.I ${text(name)}`, text(meaning)]),
     ".SH EXIT STATUS",
     ...exitStatus.flatMap(([code, meaning]) => [".TP", `.B ${code}`, text(meaning)]),
   ];
@@ -44,6 +67,17 @@ function leaves(group: Group, path: readonly string[] = []): [string[], Leaf][] 
   return once.flatMap(([name, child]): [string[], Leaf][] =>
     isGroup(child) ? leaves(child, [...path, name]) : [[[...path, name], child]],
   );
+}
+
+/** The further names of commands and groups, each with its first name. */
+function aliases(group: Group, path: readonly string[] = []): [string, string][] {
+  const children = Object.entries(group.commands);
+  return children.flatMap(([name, child], at): [string, string][] => {
+    const first = children.findIndex(([, other]) => other === child);
+    const words = (last: string) => ["svc", ...path, last].join(" ");
+    if (first !== at) return [[words(name), words(children[first]![0])]];
+    return isGroup(child) ? aliases(child, [...path, name]) : [];
+  });
 }
 
 function section(path: readonly string[], command: CommandDefinition): string[] {
