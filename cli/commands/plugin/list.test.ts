@@ -125,7 +125,7 @@ test("the plugin of docs/plugins.md works", async () => {
     ok: true,
     value: [{ externalId: "T1", text: "SLO", definitions: [{ externalId: "T1", text: "A promise" }] }],
   });
-  expect(await call("wrong")).toMatchObject({ detail: "glossary failed: the glossary answers 401" });
+  expect(await call("wrong")).toMatchObject({ detail: "glossary failed: the glossary answered 401" });
 });
 
 describe("an invalid package", () => {
