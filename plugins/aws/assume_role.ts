@@ -43,9 +43,9 @@ interface Target extends AwsTarget {
 }
 
 export default definePlugin({
-  ...{ title: "AWS by a stored key", slug: "aws-assume-role", version: "1.0.0", author: "svc" },
+  ...{ title: "AWS with a stored key", slug: "aws-assume-role", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A session of an AWS role that the stored key of an IAM user may assume",
+  description: "Issues sessions of an AWS role, with the stored key of an IAM user",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",

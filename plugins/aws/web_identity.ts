@@ -64,9 +64,9 @@ interface Asked {
 }
 
 export default defineBuiltin({
-  ...{ title: "AWS by web identity", slug: "aws-web-identity", version: "1.0.0", author: "svc" },
+  ...{ title: "AWS with web identity", slug: "aws-web-identity", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A session of an AWS role that trusts this server as an OpenID provider",
+  description: "Issues sessions of an AWS role that trusts this server as an OpenID provider",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -114,7 +114,7 @@ async function exchange(
   );
 }
 
-/** The problems because of which AWS would never accept our tokens. */
+/** The problems that prevent AWS from accepting our tokens. */
 async function issuerProblems(
   context: BuiltinDeps["context"],
   { endpoint }: AwsTarget,

@@ -16,7 +16,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "conversation",
   author: "svc",
-  description: "The incident's own channel in svc",
+  description: "Provides a channel in svc for each incident",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
     create: () => ({}),

@@ -24,7 +24,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "document-resolver",
   author: "svc",
-  description: "Proposes documents that are linked to an incident's type, its priority or terms in its text",
+  description: "Proposes documents that are linked to an incident's type, priority or the terms in its text",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
     async resolve({ incident }) {

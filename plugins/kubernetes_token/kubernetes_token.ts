@@ -53,7 +53,7 @@ const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
 export default definePlugin({
   ...{ title: "Kubernetes tokens", slug: "kubernetes-token", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A token for a service account of a Kubernetes cluster",
+  description: "Issues tokens for a service account of a Kubernetes cluster",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",

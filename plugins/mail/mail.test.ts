@@ -113,7 +113,7 @@ test("former participants get no mail; create, add, archive and reopen do nothin
   const plugin = await open();
   await db.update(participant).set({ leftAt: clock.now() }).where(eq(participant.id, ids.reporter));
   await sendAll(plugin, "left");
-  // As if they had left after the call of `recipients`.
+  // They left after the call of `recipients`.
   expect(await send(plugin, "late")).toMatchObject({ ok: false, permanent: true });
   await db.update(participant).set({ leftAt: null }).where(eq(participant.id, ids.reporter));
   expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);

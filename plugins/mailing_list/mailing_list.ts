@@ -25,8 +25,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "participant_group",
   author: "svc",
-  description:
-    "The participants and teams of an incident, in svc's database, for the mail plugin to write to",
+  description: "Keeps the participants and teams of an incident in svc's database, for the mail plugin",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
     create: () => ({}),

@@ -16,7 +16,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "document",
   author: "svc",
-  description: "Keeps documents as Markdown in svc's database, and finds the tasks in them",
+  description: "Stores documents as Markdown in svc's database, and finds the tasks in them",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
     async create({ document, template, variables }) {

@@ -44,15 +44,15 @@ describe("is not a task", () => {
 
 describe("stays part of the description:", () => {
   test.each([
-    ["a day that is none", "a (due 2026-02-30)", "a (due 2026-02-30)"],
+    ["an invalid day", "a (due 2026-02-30)", "a (due 2026-02-30)"],
     ["another form of day", "a (due tomorrow)", "a (due tomorrow)"],
-    ["what is no user name", "a @b@c@d", "a @b@c@d"],
+    ["an invalid user name", "a @b@c@d", "a @b@c@d"],
     ["a look-alike", "a @\u212Aevin", "a @\u212Aevin"],
     ["an address in the middle of a word", "mail a@b", "mail a@b"],
     ["a mark in code", "see `@alice`", "see @alice"],
   ])("%s", (_, text, description) => expect(parse(`- [ ] ${text}`)).toEqual([open(description)]));
 
-  test("somebody in the middle of the sentence, who is still assigned", () => {
+  test("a name in the middle of the sentence, which is still an assignee", () => {
     expect(parse("- [ ] tell @alice about it")).toEqual([
       open("tell @alice about it", { assignees: ["alice@example.com"] }),
     ]);

@@ -36,7 +36,7 @@ export default defineBuiltin({
   ...{ title: "OpenID Connect tokens", slug: "oidc-token", version: "1.0.0", author: "svc" },
   type: "credential",
   description:
-    "A short-lived token about the user, for a service that trusts this server as an OpenID provider",
+    "Issues short-lived tokens about the user, for a service that trusts this server as an OpenID provider",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",

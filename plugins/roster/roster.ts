@@ -40,7 +40,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "participant",
   author: "svc",
-  description: "Proposes people and teams by type, priority and terms; knows who is on call by a rotation",
+  description: "Proposes people and teams by type, priority and terms, and finds who is on call by rotation",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
     async resolve({ incident }) {

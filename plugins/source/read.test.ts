@@ -9,7 +9,7 @@ const directory = mkdtempSync(join(tmpdir(), "svc-source-"));
 const seen: { path: string; authorization: string | null }[] = [];
 const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
 
-/** An endless body, sent as long as somebody reads it. */
+/** An endless body, sent as fast as it is read. */
 function endless(): ReadableStream {
   return new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024).fill(32)) });
 }
@@ -81,7 +81,7 @@ describe("fails with only the reason for", () => {
     ["too large when unpacked", () => at("/bomb"), () => `${origin()} is larger than 0.001 MB`],
     ["not UTF-8", () => at("/latin1"), () => `${origin()} is not UTF-8`],
     [
-      "nobody listening",
+      "a closed port",
       () => parseLocations("http://127.0.0.1:1/")[0]!,
       () => "http://127.0.0.1:1 cannot be read (ECONNREFUSED)",
     ],

@@ -104,9 +104,9 @@ describe("terms", () => {
   });
 
   const broken: [string, string, string, string][] = [
-    ["YAML that is none", "yaml", "- term: [", "is not YAML"],
-    ["JSON that is none", "json", '[{"term": "hunter2"', "is not JSON"],
-    ["CSV that is none", "csv", 'term\n"hunter2', "is not CSV: line 2: an unclosed quote"],
+    ["invalid YAML", "yaml", "- term: [", "is not YAML"],
+    ["invalid JSON", "json", '[{"term": "hunter2"', "is not JSON"],
+    ["invalid CSV", "csv", 'term\n"hunter2', "is not CSV: line 2: an unclosed quote"],
     ["a word", "yaml", "hunter2", "contains no list, neither at the top level nor as terms"],
     ["another list", "yaml", "applications: []", "contains no list, neither at the top level nor as terms"],
     ["the depth of a well", "yaml", "[".repeat(100_000), "is not YAML"],
@@ -274,7 +274,7 @@ metadata: { name: payments-api }
   });
 
   const broken: [string, string, string][] = [
-    ["is none", "a: 1", "it lacks apiVersion, kind or metadata"],
+    ["is invalid", "a: 1", "it lacks apiVersion, kind or metadata"],
     ["has no name", "{apiVersion: x, kind: Component, metadata: {}}", "it has no metadata.name"],
     [
       "is a Location",

@@ -89,9 +89,9 @@ describe("the signature", () => {
   for (const [name, bad] of [
     ["too short", `whsec_${Buffer.alloc(23).toString("base64")}`],
     ["too long", `whsec_${Buffer.alloc(65).toString("base64")}`],
-    ["no Base64", `whsec_${"hunter2!".repeat(5)}`],
+    ["invalid Base64", `whsec_${"hunter2!".repeat(5)}`],
   ] as const) {
-    test(`needs a key that is not ${name}`, async () => {
+    test(`rejects a secret that is ${name}`, async () => {
       const opening = open({ SVC_PLUGIN_WEBHOOK_SECRET: bad });
       await expect(opening).rejects.toThrow("the secret is not whsec_ and 24 to 64 bytes in Base64");
       await expect(opening).rejects.not.toThrow(bad);
@@ -170,21 +170,21 @@ describe("the receiver's answer", () => {
   const cases: [string, () => Response, string][] = [
     ["an error", () => new Response("hunter2", { status: 500 }), "webhook failed: the receiver answered 500"],
     ["a redirect", () => Response.redirect("/hooks/x", 307), "redirects (307), which is not followed"],
-    ["no JSON", () => new Response("{hunter2", json), "the receiver's answer cannot be read"],
+    ["invalid JSON", () => new Response("{hunter2", json), "the receiver's answer cannot be read"],
     [
-      "too much",
+      "too large",
       () => new Response(`"${"x".repeat(70_000)}"`, json),
       "the receiver's answer is larger than 64 KB",
     ],
     ["a number", () => Response.json(7), "webhook returned an invalid answer: the answer: Expected object"],
     [
-      "another link",
+      "an invalid link",
       () => Response.json({ weblink: "data:,x" }),
       /webhook returned an invalid answer: \/weblink/,
     ] as never,
   ];
   for (const [name, response, fault] of cases) {
-    test(`is not ${name}`, async () => {
+    test(`must not be ${name}`, async () => {
       answer = response;
       const outcome = await create();
       expect(outcome).toMatchObject({ ok: false, detail: expect.stringMatching(fault) });

@@ -18,7 +18,7 @@ export default definePlugin({
   version: "1.0.0",
   type: "conversation",
   author: "svc",
-  description: "Sends an incident's messages to an HTTP address, signed as Standard Webhooks",
+  description: "Sends an incident's messages to an HTTP address, signed according to Standard Webhooks",
   configSchema: Type.Object({
     url: Type.String({
       pattern: "^https?://[^\\s/]+",

@@ -39,24 +39,24 @@ const list = async (env: Record<string, string> = {}, ...args: string[]) =>
 
 const builtin = `\
 Title                    Slug                Version  Type               Author       Description
-Document matcher         document-matcher    1.0.0    document-resolver  svc          Proposes documents that are linked to an incident's type, its priority or terms in its text
-Roster                   roster              1.0.0    participant        svc          Proposes people and teams by type, priority and terms; knows who is on call by a rotation
-Markdown                 markdown            1.0.0    document           svc          Keeps documents as Markdown in svc's database, and finds the tasks in them
-Incident channel         channel             1.0.0    conversation       svc          The incident's own channel in svc
+Document matcher         document-matcher    1.0.0    document-resolver  svc          Proposes documents that are linked to an incident's type, priority or the terms in its text
+Roster                   roster              1.0.0    participant        svc          Proposes people and teams by type, priority and terms, and finds who is on call by rotation
+Markdown                 markdown            1.0.0    document           svc          Stores documents as Markdown in svc's database, and finds the tasks in them
+Incident channel         channel             1.0.0    conversation       svc          Provides a channel in svc for each incident
 Mail                     mail                1.0.0    conversation       svc          Sends an incident's messages to its participants by mail (SMTP)
-Signed webhook           webhook             1.0.0    conversation       svc          Sends an incident's messages to an HTTP address, signed as Standard Webhooks
-Mailing list             mailing-list        1.0.0    participant_group  svc          The participants and teams of an incident, in svc's database, for the mail plugin to write to
+Signed webhook           webhook             1.0.0    conversation       svc          Sends an incident's messages to an HTTP address, signed according to Standard Webhooks
+Mailing list             mailing-list        1.0.0    participant_group  svc          Keeps the participants and teams of an incident in svc's database, for the mail plugin
 Company glossary         glossary            1.0.0    term               Example Ltd  Reads terms from the company's glossary service
 Terms from files         term-source         1.0.0    term               svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
 Applications from files  application-source  1.0.0    application        svc          Reads applications from files and URLs (YAML, JSON, CSV)
 Backstage catalog        backstage-catalog   1.0.0    application        svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
-AWS by a stored key      aws-assume-role     1.0.0    credential         svc          A session of an AWS role that the stored key of an IAM user may assume
-AWS by web identity      aws-web-identity    1.0.0    credential         svc          A session of an AWS role that trusts this server as an OpenID provider
-Kubernetes tokens        kubernetes-token    1.0.0    credential         svc          A token for a service account of a Kubernetes cluster
-OpenID Connect tokens    oidc-token          1.0.0    credential         svc          A short token about the user, for a service that trusts this server as an OpenID provider
-PostgreSQL roles         postgresql-role     1.0.0    credential         svc          Creates a PostgreSQL role for each lease, a member of existing roles
-SSH certificates         ssh-ca              1.0.0    credential         svc          Signs SSH certificates for users' keys, for hosts that trust the authority
-X.509 certificates       x509-ca             1.0.0    credential         svc          Signs X.509 client certificates for users' keys, for servers that trust the authority
+AWS with a stored key    aws-assume-role     1.0.0    credential         svc          Issues sessions of an AWS role, with the stored key of an IAM user
+AWS with web identity    aws-web-identity    1.0.0    credential         svc          Issues sessions of an AWS role that trusts this server as an OpenID provider
+Kubernetes tokens        kubernetes-token    1.0.0    credential         svc          Issues tokens for a service account of a Kubernetes cluster
+OpenID Connect tokens    oidc-token          1.0.0    credential         svc          Issues short-lived tokens about the user, for a service that trusts this server as an OpenID provider
+PostgreSQL roles         postgresql-role     1.0.0    credential         svc          Creates a PostgreSQL role for each lease, as a member of existing roles
+SSH certificates         ssh-ca              1.0.0    credential         svc          Signs users' SSH keys, for hosts that trust the authority
+X.509 certificates       x509-ca             1.0.0    credential         svc          Signs X.509 client certificates for users, for servers that trust the authority
 `;
 
 test("lists the included plugins under both command names", async () => {

@@ -1,11 +1,11 @@
 import { exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
 
-/** Generating one takes 50 ms of processor time, more than a server needs to start. */
+/** Generating a key takes 50 ms of processor time, which is more than starting a server. */
 const algorithm = "RS256";
 
 /**
- * One of the two keys of all test issuers, generated when it is first used. Files that run in this process, each with modules
- * of its own (--isolate), find it in the environment.
+ * One of the two keys of all test issuers, generated on first use. It is stored in the environment, because test files in
+ * this process have separate modules (--isolate).
  */
 export async function issuerKey(
   name: "own" | "stranger",
