@@ -1,4 +1,5 @@
 import type { Io } from "../io.ts";
+import { jsonText } from "../text.ts";
 
 export const idArgument = {
   id: { type: "positional", metavar: "ID", description: "The id of the request (svc access requests)" },
@@ -25,6 +26,6 @@ export async function decideWith(
   );
   const { user, role } = request;
   io.stdout.write(
-    json ? `${JSON.stringify(request)}\n` : `${done[verb]}: ${printable(user)} and ${printable(role)}\n`,
+    json ? `${jsonText(request)}\n` : `${done[verb]}: ${printable(user)} and ${printable(role)}\n`,
   );
 }

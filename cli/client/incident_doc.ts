@@ -2,7 +2,7 @@ import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { printable, printableLines } from "../text.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
 import { draftKey, removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
@@ -57,7 +57,7 @@ export async function docListCommand({ id, server, json }: { id?: string } & Com
     documentsOf(client, await client.resolve(id)),
   );
   if (json) {
-    io.stdout.write(`${JSON.stringify({ items })}\n`);
+    io.stdout.write(`${jsonText({ items })}\n`);
     return;
   }
   if (items.length === 0) {
@@ -151,7 +151,7 @@ export async function docOpenCommand(options: { doc: string } & Common, io: Io):
     return { found, content };
   });
   if (json) {
-    io.stdout.write(`${JSON.stringify({ ...found, content: content ?? null })}\n`);
+    io.stdout.write(`${jsonText({ ...found, content: content ?? null })}\n`);
     return;
   }
   if (content === undefined) {
@@ -185,7 +185,7 @@ export async function docEditCommand(
     IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
   );
   if (incident) announce(io, incident);
-  if (json) io.stdout.write(`${JSON.stringify({ ...found, content: after })}\n`);
+  if (json) io.stdout.write(`${jsonText({ ...found, content: after })}\n`);
 }
 
 async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {

@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
+import { jsonText } from "../text.ts";
 import {
   announce,
   IncidentClient,
@@ -48,8 +49,7 @@ export async function exportCommand(options: ExportOptions, io: Io): Promise<voi
   const exported = await IncidentClient.within(io, server, async (client) =>
     readAll(client, await client.resolve(id)),
   );
-  const text =
-    json || format === "json" ? `${JSON.stringify(exported, undefined, 2)}\n` : render(exported, format);
+  const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);
   if (!toFile) {
     io.stdout.write(text);
     return;

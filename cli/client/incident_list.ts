@@ -1,7 +1,7 @@
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { printable } from "../text.ts";
+import { jsonText, printable } from "../text.ts";
 import { type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, nameOf } from "./incident_people.ts";
 import { ageColumn, stylesOf, widthOf } from "./incident_text.ts";
@@ -39,7 +39,7 @@ export async function listCommand(options: ListOptions, io: Io): Promise<void> {
   const found = await IncidentClient.within(io, server, (client) => findAll(io, client, options, since));
   const items = found.slice(0, limit);
   if (json) {
-    io.stdout.write(`${JSON.stringify({ items })}\n`);
+    io.stdout.write(`${jsonText({ items })}\n`);
     return;
   }
   if (items.length === 0) io.stderr.write("No incidents found.\n");

@@ -8,7 +8,7 @@ import {
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printable, printableLines } from "../text.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
@@ -180,7 +180,7 @@ async function chosenOf(
 
 function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void {
   if (!quiet) announce(io, incident);
-  if (json) io.stdout.write(`${JSON.stringify(incident)}\n`);
+  if (json) io.stdout.write(`${jsonText(incident)}\n`);
   else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
 }

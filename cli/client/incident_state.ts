@@ -2,7 +2,7 @@ import { Conflict } from "../../platform/errors.ts";
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printable } from "../text.ts";
+import { jsonText, printable } from "../text.ts";
 import { draftKey } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import {
@@ -79,7 +79,7 @@ export async function closeCommand(options: CloseOptions, io: Io): Promise<void>
 
 function finish(io: Io, incident: Incident, json: boolean | undefined): void {
   io.stderr.write(`${incident.name}: ${printable(incident.title)} (${incident.status})\n`);
-  if (json) io.stdout.write(`${JSON.stringify(incident)}\n`);
+  if (json) io.stdout.write(`${jsonText(incident)}\n`);
 }
 
 export interface EditOptions extends StateOptions {
@@ -122,7 +122,7 @@ export async function editCommand(options: EditOptions, io: Io): Promise<void> {
   if (!isNothing && !options.editor && file === undefined) {
     const incident = await IncidentClient.within(io, server, (client) => save(client, seen, change, names));
     announce(io, incident);
-    if (json) io.stdout.write(`${JSON.stringify(incident)}\n`);
+    if (json) io.stdout.write(`${jsonText(incident)}\n`);
     return;
   }
   const written = await writtenIncident(io, options, seen);

@@ -1,6 +1,6 @@
 import type { Io } from "../io.ts";
 import { table } from "../table.ts";
-import { printable } from "../text.ts";
+import { jsonText, printable } from "../text.ts";
 import type { AccessRequest, Lease } from "./access.ts";
 import { type Incident, IncidentClient, type Named, type StatusReport, type Task } from "./incident.ts";
 import { taskTable } from "./incident_task.ts";
@@ -28,7 +28,7 @@ interface Status {
 /** `svc incident status` */
 export async function statusCommand({ server, json }: StatusOptions, io: Io): Promise<void> {
   const status = await IncidentClient.within(io, server, (client) => readStatus(client, io.clock.now()));
-  io.stdout.write(json ? `${JSON.stringify(status)}\n` : statusText(status, io));
+  io.stdout.write(json ? `${jsonText(status)}\n` : statusText(status, io));
 }
 
 async function readStatus(client: IncidentClient, now: Date): Promise<Status> {

@@ -2,7 +2,7 @@ import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { printable, printableLines } from "../text.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
 import { IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
 import { emailOf, nameOf } from "./incident_people.ts";
 import { ageText, inText, widthOf } from "./incident_text.ts";
@@ -41,7 +41,7 @@ export async function taskListCommand(
     const user = mine ? await client.user() : undefined;
     return tasks.filter((task) => user === undefined || concerns(task, user));
   });
-  if (json) io.stdout.write(`${JSON.stringify({ items })}\n`);
+  if (json) io.stdout.write(`${jsonText({ items })}\n`);
   else if (items.length === 0) io.stderr.write("No tasks found.\n");
   else io.stdout.write(taskTable(items, io));
 }
@@ -161,7 +161,7 @@ async function changeTasks(
     const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
     for (const incident of incidents.values()) done(io, incident, false, undefined);
   }
-  if (json) io.stdout.write(`${JSON.stringify({ items: changed.map(({ task }) => task) })}\n`);
+  if (json) io.stdout.write(`${jsonText({ items: changed.map(({ task }) => task) })}\n`);
 }
 
 /** `12` or `#12`. @throws UsageError */

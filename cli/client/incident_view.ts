@@ -1,7 +1,7 @@
 import { NotFound } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { wrapped } from "../table.ts";
-import { printable, printableLines } from "../text.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
 import {
   IncidentClient,
   type IncidentDetail,
@@ -44,7 +44,7 @@ export async function viewCommand({ id, timeline, server, json }: ViewOptions, i
   const view = await IncidentClient.within(io, server, async (client) =>
     readView(client, await client.resolve(id), timeline ? Number.POSITIVE_INFINITY : shownEvents),
   );
-  io.stdout.write(json ? `${JSON.stringify(view)}\n` : viewText(view, io));
+  io.stdout.write(json ? `${jsonText(view)}\n` : viewText(view, io));
 }
 
 async function readView(

@@ -1,7 +1,7 @@
 import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printableLines, shellWord } from "../text.ts";
+import { jsonText, printableLines, shellWord } from "../text.ts";
 import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft, keptAt } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
@@ -199,5 +199,5 @@ export async function incidentOf(
 /** Prints the result of a change: the incident on stderr, and the answer for programs. */
 export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
   announce(io, incident);
-  if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
+  if (json) io.stdout.write(`${jsonText(answer)}\n`);
 }

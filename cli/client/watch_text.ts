@@ -1,6 +1,6 @@
 import type { Io } from "../io.ts";
 import { cut } from "../table.ts";
-import { printable, printableLines } from "../text.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
 import type { Incident, TimelineEvent } from "./incident.ts";
 import { nameOf } from "./incident_people.ts";
 import { ageText, statusStyle, stylesOf } from "./incident_text.ts";
@@ -16,7 +16,7 @@ export interface WatchedEvent extends TimelineEvent {
 
 /** One line of NDJSON: the event as the API has it, and the name of its incident. */
 export function jsonLine({ incident, ...event }: WatchedEvent): string {
-  return `${JSON.stringify({ incident, ...event })}\n`;
+  return `${jsonText({ incident, ...event })}\n`;
 }
 
 /** One line for programs: time, incident, actor and text, without line breaks. */

@@ -1,6 +1,7 @@
 import { clientArgs } from "../client/args.ts";
 import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
+import { jsonText } from "../text.ts";
 
 export default defineCommand({
   summary: "Sign in through the browser",
@@ -42,7 +43,7 @@ export default defineCommand({
     const { server, user, expiresAt, storage, reused, certificate } = await login(options, io);
     if (json) {
       const data = { server, user, expires_at: expiresAt.toISOString(), storage, reused, certificate };
-      io.stdout.write(`${JSON.stringify(data)}\n`);
+      io.stdout.write(`${jsonText(data)}\n`);
       return;
     }
     const until = `as ${user} until ${localTime(expiresAt)}`;

@@ -1,6 +1,7 @@
 import { clientArgs } from "../client/args.ts";
 import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
+import { jsonText } from "../text.ts";
 
 export default defineCommand({
   summary: "Show the signed-in user and when the sign-in expires",
@@ -18,7 +19,7 @@ export default defineCommand({
     const { server } = session;
     const answer = await io.interruptible((signal) => whoami(io, session, signal));
     if (json) {
-      io.stdout.write(`${JSON.stringify({ server: server.base, ...answer })}\n`);
+      io.stdout.write(`${jsonText({ server: server.base, ...answer })}\n`);
       return;
     }
     const rows = [

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Create or replace access roles from a file",
@@ -36,7 +37,7 @@ export default defineCommand({
       }
       return done;
     });
-    if (json) io.stdout.write(`${JSON.stringify({ items: results })}\n`);
+    if (json) io.stdout.write(`${jsonText({ items: results })}\n`);
     else for (const { role, did } of results) io.stdout.write(`${role} ${did}\n`);
   },
 });

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that access roles can issue credentials, and show what to fix",
@@ -34,7 +35,7 @@ export default defineCommand({
       }
       return answers;
     });
-    if (json) io.stdout.write(`${JSON.stringify({ items: checked })}\n`);
+    if (json) io.stdout.write(`${jsonText({ items: checked })}\n`);
     else
       for (const { role: slug, problems } of checked) {
         io.stdout.write(

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List your leases, or everyone's for admins",
@@ -36,7 +37,7 @@ export default defineCommand({
       return found.sort((a, b) => b.id - a.id);
     });
     if (json) {
-      io.stdout.write(`${JSON.stringify({ items: leases })}\n`);
+      io.stdout.write(`${jsonText({ items: leases })}\n`);
       return;
     }
     const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));

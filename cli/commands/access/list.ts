@@ -1,5 +1,6 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the access roles that you may request",
@@ -11,7 +12,7 @@ export default defineCommand({
     type Role = import("../../client/access.ts").Role;
     const roles = await AccessClient.within(io, server, (client) => client.list<Role>("/access/roles/"));
     if (json) {
-      io.stdout.write(`${JSON.stringify({ items: roles })}\n`);
+      io.stdout.write(`${jsonText({ items: roles })}\n`);
       return;
     }
     const rows = roles.map((role) => [

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Compare the leases of an access role with its target, after restoring a backup",
@@ -33,7 +34,7 @@ export default defineCommand({
     });
     const { orphans, missing } = differences;
     const total = orphans.length + missing.length;
-    if (json) io.stdout.write(`${JSON.stringify({ ...differences, revoking })}\n`);
+    if (json) io.stdout.write(`${jsonText({ ...differences, revoking })}\n`);
     else if (total === 0) io.stdout.write("No differences\n");
     else {
       const rows = [

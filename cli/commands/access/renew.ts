@@ -2,6 +2,7 @@ import { wantedArgs } from "../../client/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Extend access",
@@ -21,6 +22,6 @@ export default defineCommand({
       client.call<Lease>("POST", path, body, { timeout: 45 }),
     );
     const until = localTime(new Date(lease.expires_at));
-    io.stdout.write(json ? `${JSON.stringify(lease)}\n` : `Renewed ${lease.role} until ${until}\n`);
+    io.stdout.write(json ? `${jsonText(lease)}\n` : `Renewed ${lease.role} until ${until}\n`);
   },
 });

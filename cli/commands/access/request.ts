@@ -3,6 +3,7 @@ import { clientArgs } from "../../client/args.ts";
 import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Request access that needs approval",
@@ -25,7 +26,7 @@ export default defineCommand({
       const asked = await client.ask(role, { ...wanted, reason });
       if (!json && asked.state === "Pending") io.stderr.write(`Request ${asked.id} is pending.\n`);
       const now = noWait ? asked : await client.decided(asked);
-      if (json) io.stdout.write(`${JSON.stringify(now)}\n`);
+      if (json) io.stdout.write(`${jsonText(now)}\n`);
       else if (now.state === "Approved")
         io.stdout.write(
           `Approved until ${localTime(new Date(now.expires_at))}: svc access run ${now.role} -- COMMAND\n`,

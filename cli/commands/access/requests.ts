@@ -1,5 +1,6 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List your access requests and those you can decide on",
@@ -29,7 +30,7 @@ export default defineCommand({
       client.list<AccessRequest>("/access/requests/", query),
     );
     if (json) {
-      io.stdout.write(`${JSON.stringify({ items: requests })}\n`);
+      io.stdout.write(`${jsonText({ items: requests })}\n`);
       return;
     }
     const rows = requests.map((one) => [

@@ -2,6 +2,7 @@ import { clientArgs } from "../../client/args.ts";
 import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "End access before it expires",
@@ -55,7 +56,7 @@ export default defineCommand({
       const what = id === undefined ? "some of the credentials" : "the credential";
       io.stderr.write(`svc: ${what} may still be accepted until ${until}\n`);
     }
-    if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
+    if (json) io.stdout.write(`${jsonText(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);
     else io.stdout.write(`Ended ${answer.role}\n`);
   },

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List your client certificates; admins see those of everybody",
@@ -18,7 +19,7 @@ export default defineCommand({
     ]);
     const certificates = await listCertificates(io, server, { user, valid: all ? undefined : "true" });
     if (json) {
-      io.stdout.write(`${JSON.stringify({ items: certificates })}\n`);
+      io.stdout.write(`${jsonText({ items: certificates })}\n`);
       return;
     }
     const when = (text: string) => localTime(new Date(text));

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Revoke client certificates",
@@ -22,7 +23,7 @@ export default defineCommand({
       throw new UsageError("name certificates, or a user by --user");
     const { revokeCertificates } = await import("../../client/certificates.ts");
     const revoked = await revokeCertificates(io, server, { serials, user });
-    if (json) io.stdout.write(`${JSON.stringify({ revoked })}\n`);
+    if (json) io.stdout.write(`${jsonText({ revoked })}\n`);
     else if (user !== undefined) io.stdout.write(`Revoked ${revoked.length}\n`);
     else for (const serial of revoked) io.stdout.write(`Revoked ${serial}\n`);
   },

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that the schema, the revisions and the database match",
@@ -28,7 +29,7 @@ export default defineCommand({
       if (lines.length > 0)
         findings.push({ text: "The database differs from its revisions:", details: lines });
     }
-    if (json) io.stdout.write(`${JSON.stringify(findings)}\n`);
+    if (json) io.stdout.write(`${jsonText(findings)}\n`);
     for (const { text, details } of json ? [] : findings) {
       io.stdout.write(`${text}\n${details.map((line) => `  ${line}\n`).join("")}`);
     }

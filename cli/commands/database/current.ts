@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show the revision of the database",
@@ -27,7 +28,7 @@ export default defineCommand({
       if (checkHeads && !isAtHeads) throw new Conflict("The database is not at the head of this release");
     };
     if (json) {
-      io.stdout.write(`${JSON.stringify({ state, current, head, interrupted })}\n`);
+      io.stdout.write(`${jsonText({ state, current, head, interrupted })}\n`);
       return check();
     }
     if (verbose) {

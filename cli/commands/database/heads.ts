@@ -1,4 +1,5 @@
 import { defineCommand } from "../../command.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the newest revisions of this release",
@@ -18,7 +19,7 @@ export default defineCommand({
     const rows = revisions.filter(({ id }) => heads.has(id));
     if (json) {
       const list = rows.map(({ id, parents, manifest }) => ({ id, parents, message: manifest.message }));
-      io.stdout.write(`${JSON.stringify(list)}\n`);
+      io.stdout.write(`${jsonText(list)}\n`);
       return;
     }
     if (verbose) {

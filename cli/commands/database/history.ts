@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrlIfSet } from "../../database_url.ts";
-import { minusSign } from "../../text.ts";
+import { jsonText, minusSign } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the revisions, newest first",
@@ -38,7 +38,7 @@ export default defineCommand({
     const all = await history(await databaseUrlIfSet(io));
     const entries = range === undefined ? all : entriesIn(all, range.replace(minusSign, "-"));
     if (json) {
-      io.stdout.write(`${JSON.stringify(entries)}\n`);
+      io.stdout.write(`${jsonText(entries)}\n`);
       return;
     }
     const current = indicateCurrent ? currentOf(all) : [];

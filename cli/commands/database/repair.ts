@@ -2,6 +2,7 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 import { UsageError } from "../../errors.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Resolve edited or interrupted revisions",
@@ -45,7 +46,7 @@ export default defineCommand({
       return;
     }
     const faults = await findFaults({ url, patience });
-    if (json) io.stdout.write(`${JSON.stringify(faults)}\n`);
+    if (json) io.stdout.write(`${jsonText(faults)}\n`);
     for (const { id: name, text } of json ? [] : faults) io.stdout.write(`${name} ${text}\n`);
     if (faults.length > 0)
       throw new Conflict(

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show the incident that is in use",
@@ -17,7 +18,7 @@ export default defineCommand({
     const named = variable || readDefaultIncident(io.env)?.name;
     if (short) {
       if (!named) throw new ExitCode(1);
-      io.stdout.write(json ? `${JSON.stringify({ name: named })}\n` : `${printable(named, 100)}\n`);
+      io.stdout.write(json ? `${jsonText({ name: named })}\n` : `${printable(named, 100)}\n`);
       return;
     }
     const [{ IncidentClient }, { NotFound }] = await Promise.all([
@@ -30,7 +31,7 @@ export default defineCommand({
         throw new NotFound(`no incident of ${client.session.server.base} is in use: svc incident use ID`);
       return client.resolve(undefined);
     });
-    if (json) io.stdout.write(`${JSON.stringify(incident)}\n`);
+    if (json) io.stdout.write(`${jsonText(incident)}\n`);
     else io.stdout.write(`${incident.name}  ${incident.status}  ${printable(incident.title)}\n`);
   },
 });

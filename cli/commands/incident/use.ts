@@ -1,6 +1,7 @@
 import { clientArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Choose the incident of the other commands",
@@ -34,6 +35,6 @@ export default defineCommand({
     announce(io, incident);
     const note = defaults.overridden(io.env);
     if (note !== undefined) io.stderr.write(`${note}\n`);
-    if (json) io.stdout.write(`${JSON.stringify({ id: incident.id, name: incident.name })}\n`);
+    if (json) io.stdout.write(`${jsonText({ id: incident.id, name: incident.name })}\n`);
   },
 });

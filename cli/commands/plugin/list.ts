@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the available plugins",
@@ -23,7 +24,7 @@ export default defineCommand({
       description,
     }));
     if (json) {
-      io.stdout.write(`${JSON.stringify(list)}\n`);
+      io.stdout.write(`${jsonText(list)}\n`);
       return;
     }
     const header = ["Title", "Slug", "Version", "Type", "Author", "Description"];

@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import type { Io } from "../../io.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
-import { printable } from "../../text.ts";
+import { jsonText, printable } from "../../text.ts";
 
 /** Rows shown, newest first. */
 const shown = 200;
@@ -54,7 +54,7 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     counts: await countDeliveries(context),
   }));
   if (json) {
-    io.stdout.write(`${JSON.stringify({ counts, deliveries: deliveries.map(asJson) })}\n`);
+    io.stdout.write(`${jsonText({ counts, deliveries: deliveries.map(asJson) })}\n`);
     return;
   }
   const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [

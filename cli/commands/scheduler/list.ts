@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the scheduled tasks",
@@ -14,7 +15,7 @@ export default defineCommand({
       at_time: atTimeText(task) ?? null,
     }));
     if (json) {
-      io.stdout.write(`${JSON.stringify(list)}\n`);
+      io.stdout.write(`${jsonText(list)}\n`);
       return;
     }
     const rows = list.map(({ name, period, at_time }) => [name, period, at_time ?? ""]);

@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
-import { printable } from "../../text.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show last runs, next slots and late tasks",
@@ -26,7 +26,7 @@ export default defineCommand({
     const late = laggards(status);
     if (json) {
       const { asJson } = await import("../../../core/schedule/status.ts");
-      io.stdout.write(`${JSON.stringify(asJson(status))}\n`);
+      io.stdout.write(`${jsonText(asJson(status))}\n`);
     } else {
       const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures, failing }) => [
         ...[name, state, instantText(last?.slot ?? null), last?.state ?? "-"],

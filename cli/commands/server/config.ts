@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { printable } from "../../text.ts";
+import { jsonText, printable } from "../../text.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
 
 export default defineCommand({
@@ -40,7 +40,7 @@ export default defineCommand({
     );
     for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
     if (json) {
-      io.stdout.write(`${JSON.stringify(rows)}\n`);
+      io.stdout.write(`${jsonText(rows)}\n`);
     } else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
       // `.env` may be written by somebody else.

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the server's routes",
@@ -17,7 +18,7 @@ export default defineCommand({
     ]);
     const rows = routeTable(await createInspectionApp(readEnvironment(io.env)));
     if (json) {
-      io.stdout.write(`${JSON.stringify(rows)}\n`);
+      io.stdout.write(`${jsonText(rows)}\n`);
       return;
     }
     const cells = rows.map(({ path, authenticated, method }) => [

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../../client/args.ts";
 import { localTime } from "../../../client/when.ts";
 import { defineCommand } from "../../../command.ts";
+import { jsonText } from "../../../text.ts";
 
 export default defineCommand({
   summary: "List the keys of the certificate authorities",
@@ -16,7 +17,7 @@ export default defineCommand({
       client.list<AuthorityKey>("/access/authority_keys/"),
     );
     if (json) {
-      io.stdout.write(`${JSON.stringify({ items: keys })}\n`);
+      io.stdout.write(`${jsonText({ items: keys })}\n`);
       return;
     }
     const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));

@@ -1,6 +1,7 @@
 import { clientArgs } from "../../../client/args.ts";
 import { localTime } from "../../../client/when.ts";
 import { defineCommand } from "../../../command.ts";
+import { jsonText } from "../../../text.ts";
 
 export default defineCommand({
   summary: "Replace the key of a certificate authority",
@@ -25,6 +26,6 @@ export default defineCommand({
       client.call<Key>("POST", "/access/authority_keys/", { kind, name, revoke: revoke === true }),
     );
     const from = revoke ? "now" : localTime(new Date(key.active_at));
-    io.stdout.write(json ? `${JSON.stringify(key)}\n` : `${key.fingerprint} signs from ${from}\n`);
+    io.stdout.write(json ? `${jsonText(key)}\n` : `${key.fingerprint} signs from ${from}\n`);
   },
 });
