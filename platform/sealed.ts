@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** Binds a sealed text to its purpose and name: moved to another place, it cannot be opened. */
+/** Binds a sealed text to its purpose and name, so that it cannot be decrypted in another place. */
 export interface Seal {
   /** SVC_KEY_SECRET */
   secret: string;
@@ -8,14 +8,14 @@ export interface Seal {
   name: string;
 }
 
-/** Encrypts a text with AES-256-GCM: 12 bytes nonce, ciphertext, 16 bytes tag. */
+/** Encrypts a text with AES-256-GCM. The result is a 12-byte nonce, the ciphertext and a 16-byte tag. */
 export function seal(text: string, { secret, purpose, name }: Seal): Uint8Array {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", keyOf(secret, purpose), nonce).setAAD(Buffer.from(name));
   return Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** @throws node:crypto's error when it was sealed differently, or has changed */
+/** Decrypts a sealed text. @throws node:crypto's error if the seal is different or the bytes have changed */
 export function unseal(bytes: Uint8Array, { secret, purpose, name }: Seal): string {
   const [nonce, text, tag] = [bytes.subarray(0, 12), bytes.subarray(12, -16), bytes.subarray(-16)];
   const decipher = createDecipheriv("aes-256-gcm", keyOf(secret, purpose), nonce).setAAD(Buffer.from(name));

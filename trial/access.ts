@@ -4,7 +4,7 @@ import { insertRole } from "../core/access/role.ts";
 import { type Database, openSql } from "../drizzle/client.ts";
 import { accessRole } from "../drizzle/schema/index.ts";
 
-/** The target of the trial's access: a second database in its PostgreSQL. */
+/** The target of the trial's access roles: a second database in its PostgreSQL. */
 const database = "trial_shop";
 const broker = "trial_broker";
 
@@ -27,8 +27,8 @@ grant insert, update, delete on all tables in schema public to trial_admin;
 `;
 
 /**
- * Creates the trial's second database with some rows, the account that svc uses to issue access to it, and two access
- * roles: `trial-db` for everyone, and `trial-db-admin`, which an incident's commander or an admin approves.
+ * Creates the trial's second database with sample rows, svc's broker account in it, and two access roles: `trial-db` for
+ * everyone, and `trial-db-admin`, which an incident's commander or an admin must approve.
  */
 export async function createTrialAccess(db: Database, url: string, keySecret: string): Promise<void> {
   const password = randomBytes(24).toString("base64url");
@@ -79,7 +79,7 @@ export async function createTrialAccess(db: Database, url: string, keySecret: st
   });
 }
 
-/** The port of the trial's PostgreSQL may change with each start. */
+/** Updates the port of the trial's PostgreSQL, which may change with each start. */
 export async function moveTrialAccess(db: Database, url: string): Promise<void> {
   const port = Number(new URL(url).port);
   const ofTrial = and(

@@ -23,10 +23,10 @@ const ended = (id: number) =>
     return finishedAt && state;
   });
 
-describe("no role survives a process that was killed", () => {
+describe("no role survives a process that is killed", () => {
   const issued = async () => (await world.issue(world.alice, await world.makeRole())).body;
 
-  test("after Issuing was committed, before anything was created", async () => {
+  test("after committing Issuing and before creating the role", async () => {
     const lease = await issued();
     await world.target.sql.unsafe(`drop role ${lease.name}`);
     await world.server.db
@@ -35,11 +35,11 @@ describe("no role survives a process that was killed", () => {
       .where(eq(accessLease.id, lease.id));
     await expire(world, lease.id);
     await using _worker = world.startWorker();
-    await until("its revocation", async () => (await world.leaseRow(lease.id)).endReason === "interrupted");
+    await until("the revocation", async () => (await world.leaseRow(lease.id)).endReason === "interrupted");
     await isGone(lease.name);
   });
 
-  test("after CREATE ROLE, before the lease was Active", async () => {
+  test("after CREATE ROLE and before the lease is Active", async () => {
     const lease = await issued();
     await world.server.db
       .update(accessLease)
@@ -48,7 +48,7 @@ describe("no role survives a process that was killed", () => {
     await expire(world, lease.id);
     await using _worker = world.startWorker();
     await isGone(lease.name);
-    // A call that is still running may create it again: the lease ends only when none can be.
+    // A call that is still running may create it again, so the lease ends only once no call can be running.
     expect((await world.leaseRow(lease.id)).finishedAt).toBeNull();
     await world.server.db
       .update(accessLease)
@@ -57,7 +57,7 @@ describe("no role survives a process that was killed", () => {
     expect(await ended(lease.id)).toBe("Failed");
   });
 
-  // What a revocation does, in order; each test stops after one more step.
+  // The steps of a revocation in order. Each test stops after one more step.
   const steps = (name: string) => [
     `alter role ${name} nologin`,
     `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`,
@@ -72,7 +72,7 @@ describe("no role survives a process that was killed", () => {
       const client = world.target.open(lease.credential.fields);
       await client.unsafe("create table mine (id int); begin; lock table mine");
       for (const step of steps(lease.name).slice(0, done)) await world.target.sql.unsafe(step);
-      // The dead process has claimed it, and its claim is over.
+      // The dead process had claimed it, and its claim has expired.
       await world.server.db
         .update(accessLease)
         .set({ state: "Revoking", attempts: 1, leaseUntil: sql`now()`, dueAt: sql`now()` })
@@ -85,7 +85,7 @@ describe("no role survives a process that was killed", () => {
     });
 });
 
-test("a lease whose target is down stays Revoking with the reason, and ends when the target is back", async () => {
+test("a lease whose target is down stays Revoking with the error, and ends when the target is back", async () => {
   const { settings } = world.target;
   const role = await world.makeRole();
   const { body: lease } = await world.issue(world.alice, role);
@@ -110,7 +110,7 @@ test("a lease whose target is down stays Revoking with the reason, and ends when
   expect(await ended(lease.id)).toBe("Revoked");
 });
 
-test("a role's end follows the target's clock, ours may be ten minutes off", async () => {
+test("a role expires by the target's clock, even if ours is ten minutes off", async () => {
   world.server.clock.advance(600);
   const { body: lease } = await world.issue(world.alice, await world.makeRole());
   const [row] = await world.target.sql<[{ left: number }]>`
@@ -121,7 +121,7 @@ test("a role's end follows the target's clock, ours may be ten minutes off", asy
   await isGone(lease.name);
 });
 
-test("names with quotes, spaces and SQL in them are only names", async () => {
+test("names with quotes, spaces and SQL are quoted", async () => {
   const { sql: superuser, settings, broker } = world.target;
   const parent = `it's "the" parent; drop table shop; --`;
   const quoted = `"${parent.replaceAll('"', '""')}"`;
@@ -171,10 +171,10 @@ describe("many leases that expire at once", () => {
   };
   const allEnd = async (ids: number[]) => {
     const left = sql`${inArray(accessLease.id, ids)} and finished_at is null`;
-    await until("all to end", async () => (await other.server.db.$count(accessLease, left)) === 0, 30);
+    await until("all leases to end", async () => (await other.server.db.$count(accessLease, left)) === 0, 30);
   };
 
-  test("1,000 of eight roles all end while a target that hangs holds up none of them", async () => {
+  test("1,000 leases of eight roles end, undelayed by a target that hangs", async () => {
     await insert(hung, 50);
     const ids: number[] = [];
     for (let made = 0; made < 8; made += 1) ids.push(...(await insert(await makeRole(), 125)));
@@ -184,14 +184,14 @@ describe("many leases that expire at once", () => {
     expect(new Set(revoked.filter(({ role }) => role === hung).map(({ name }) => name)).size).toBe(8);
   });
 
-  test("a worker makes at most 50 revocations of one role a second", async () => {
+  test("a worker revokes at most 50 leases of one role per second", async () => {
     const busy = await makeRole();
     const ids = await insert(busy, 88);
     await using _worker = other.startWorker();
     await allEnd(ids);
     const begun = revoked.filter(({ role }) => role === busy).map(({ at }) => at);
     expect(begun).toHaveLength(88);
-    // Ten times 160 ms, except for what passed between the first claim and its call.
+    // Ten times 160 ms, minus the time between the first claim and its call.
     expect(begun.at(-1)! - begun[0]!).toBeGreaterThan(1400);
   });
 });

@@ -12,12 +12,12 @@ import { pause } from "./time.ts";
 
 type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
 
-/** Revocations of one role at a time, so that they do not overload its target. */
+/** The concurrent revocations of one role, limited so that they do not overload its target. */
 const atOnce = 8;
 /**
- * How long a revocation keeps its place at least, so that a worker makes at most 50 a second for one role. Without
- * this, 1,000 leases that expire together made other requests wait: measured on two cores, which also ran the target,
- * they were gone after 12 s and the p95 of a list was 4 times as high; now they are gone after 22 s, with 1.5 times.
+ * The minimum time that a revocation occupies its place, which limits a worker to 50 per second for one role. Without this
+ * limit, 1,000 leases that expired together delayed other requests. Measured on two cores, which also ran the target: they
+ * ended after 12 s, with 4 times the p95 of a list; with the limit, after 22 s, with 1.5 times the p95.
  */
 const placeMilliseconds = 160;
 
@@ -40,7 +40,7 @@ export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: La
       const work = () => attemptRevocation(context(), claim, over);
       await Promise.all([observed ? observed.revocation(work) : work(), pause(placeMilliseconds, over)]);
     } catch (err) {
-      // The claim times out, and a worker tries again.
+      // The claim times out, and a worker retries.
       log.warn({ err, lease: claim.id }, "cannot record the outcome of a revocation");
     }
   };

@@ -17,7 +17,7 @@ const warmUps = 5;
 const runs = 60;
 const aim = 1.3;
 
-/** `svc access get --format aws` from its cache, as AWS's tools run it for every command, against `svc --version`. */
+/** Compares a cached `svc access get --format aws`, which the AWS tools run for every command, with `svc --version`. */
 export async function benchCachedCredential(parts: AsyncDisposableStack): Promise<void> {
   const home = await temporaryDirectory(parts);
   const executable = await freshExecutable();
@@ -29,7 +29,7 @@ export async function benchCachedCredential(parts: AsyncDisposableStack): Promis
   const env = environment({ HOME: home, SVC_SERVER: server.url.origin, SVC_TOKEN: fakeToken() });
   const get = ["access", "get", "aws-deploy", "--format", "aws"];
   await runOnce([executable, ...get], env);
-  // From now on nobody answers.
+  // From now on, the server does not answer.
   await server.stop(true);
   const launcher = join(root, "bin/svc.mjs");
   const node = firstLine(["node", "--version"]);
@@ -69,7 +69,7 @@ async function runOnce(command: string[], env: Record<string, string>): Promise<
   if (code !== 0) throw new BenchError(`${command.join(" ")} ended with ${code}: ${errors}`);
 }
 
-/** As much of the API as one credential takes. */
+/** The part of the API that one credential needs. */
 function answer(request: Request): Response {
   const role = { slug: "aws-deploy", approval: "none" };
   if (request.method === "GET") return Response.json(role);

@@ -37,8 +37,8 @@ const users = 10;
 const aims = { bare: 1.5, seconds: 30, slower: 2 };
 
 /**
- * Leases of PostgreSQL roles: issuing and revoking one, against the SQL alone; and 1,000 that expire at the same moment,
- * with the latency that other requests have meanwhile. svc and the target each have a crash-safe PostgreSQL.
+ * Leases of PostgreSQL roles: issuing and revoking one, compared with the SQL alone; and 1,000 that expire at the same time,
+ * with the latency of other requests. svc and the target each have a crash-safe PostgreSQL.
  */
 export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
   const directory = await temporaryDirectory(parts);
@@ -125,7 +125,7 @@ export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
 
 interface Target {
   settings: Record<string, string | number>;
-  /** The address that a broker uses. */
+  /** The address for the broker. */
   broker: string;
   leases(): Promise<number>;
 }
@@ -159,7 +159,7 @@ async function startTarget(parts: AsyncDisposableStack, directory: string): Prom
   };
 }
 
-/** The statements that the plugin sends at least, by a connection for each of the two, as a careful script would. */
+/** Runs the minimum statements of the plugin like a careful script, with one connection for each of the two steps. */
 async function issueAndRevokeByHand({ broker }: Target): Promise<void> {
   const name = `svc_by_hand_${randomBytes(6).toString("hex")}`;
   const verifier = await scramVerifier(randomBytes(24).toString("base64url"));
@@ -196,7 +196,7 @@ async function issueAndRevokeByHand({ broker }: Target): Promise<void> {
   });
 }
 
-/** Milliseconds of each, one after the other. */
+/** The milliseconds of each call, one after the other. */
 async function inTurn(
   works: Record<string, () => Promise<void>>,
   times: number,
@@ -225,7 +225,7 @@ async function issueMany(address: string, headers: Record<string, string>[]): Pr
   );
 }
 
-/** Milliseconds of one list after the other, until `work` is done. */
+/** The milliseconds of lists, one after the other, until `work` is done. */
 async function latencies(
   address: string,
   headers: Record<string, string>,

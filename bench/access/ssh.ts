@@ -14,11 +14,11 @@ import {
 } from "../support.ts";
 
 const rounds = 5;
-/** Keys that one ssh-keygen process signs. */
+/** How many keys one ssh-keygen process signs. */
 const batch = 100;
 const aim = 50;
 
-/** SSH certificates a second: svc against a process of `ssh-keygen -s` for each, and one process for many. */
+/** SSH certificates per second: svc, a process of `ssh-keygen -s` for each, and one process for many. */
 export async function benchSshCertificates(parts: AsyncDisposableStack): Promise<void> {
   const keygen = ensureProgram("ssh-keygen");
   const seconds = countFrom("SVC_BENCH_SECONDS", 3);
@@ -62,7 +62,7 @@ export async function benchSshCertificates(parts: AsyncDisposableStack): Promise
 
 const keyId = "alice@example.com web-hosts lease/71 INC-44";
 
-/** The server's work for each certificate, without the database: reads the key, encodes and signs. */
+/** The server's work for each certificate, without the database: parses the key, encodes and signs. */
 function ourSigner(line: string) {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const signer = { privateKey, blob: sshEd25519Blob(publicKey) };

@@ -5,7 +5,7 @@ import type { Issued } from "./access.ts";
 /** Supported versions of ExecCredential, newest first. */
 const versions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 
-/** The output that kubectl expects from a credential command (ExecCredential). @throws Unavailable for another kind */
+/** The ExecCredential that kubectl expects from a credential command. @throws Unavailable for other kinds */
 export function execCredential(issued: Issued, env: Environment): string {
   const status = {
     expirationTimestamp: issued.expires_at.replace(/\.\d+Z$/, "Z"),
@@ -14,7 +14,7 @@ export function execCredential(issued: Issued, env: Environment): string {
   return `${JSON.stringify({ apiVersion: askedVersion(env), kind: "ExecCredential", status })}\n`;
 }
 
-/** The version that kubectl asks for; older releases do not know the newest. */
+/** The version that kubectl requests. Older releases do not support the newest. */
 function askedVersion({ KUBERNETES_EXEC_INFO: info }: Environment): string {
   try {
     const { apiVersion } = JSON.parse(info ?? "") as { apiVersion?: string };

@@ -5,11 +5,11 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
-// Keys and certificates, next to the credentials.
+// Keys and certificates, which are stored next to the credentials.
 
 /**
- * A separate directory for each server: its host, followed by a digest unless that is the whole of its address. The digest
- * tells addresses apart that differ only in their scheme, in case, or in characters that file names should not have.
+ * A separate directory for each server, named by its host, and by a digest if the address contains more than the host. The
+ * digest separates addresses that differ only in scheme, case, or characters that are unsuitable for file names.
  */
 export function privateDirectory(env: Environment, base: string, kind: "ssh" | "x509" | "mtls"): string {
   const { host, pathname } = new URL(base);
@@ -19,7 +19,7 @@ export function privateDirectory(env: Environment, base: string, kind: "ssh" | "
   return join(dirname(credentialsPath(env)), kind, isHost ? host : `${readable}_${digest}`);
 }
 
-/** Creates a directory for its owner, with those above it up to that of the credentials. */
+/** Creates a directory, and its parents up to that of the credentials, for the owner only. */
 export function makePrivateDirectory(env: Environment, directory: string): void {
   const top = dirname(credentialsPath(env));
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });

@@ -1,9 +1,9 @@
 import type { Config } from "../config.ts";
 
-// Federation: other parties' machines trust us as an OpenID provider. We issue tokens about our users for one audience
-// each (token.ts). A party that trusts the issuer finds our public keys by discovery, and never asks us about a user.
+// Federation: other services trust us as an OpenID provider. We issue tokens about our users, each for one audience
+// (token.ts). A service that trusts the issuer discovers our public keys, and never queries us about a user.
 
-/** The `iss` of federation tokens, where discovery begins. It need not be an address of this server. */
+/** The `iss` of federation tokens, where discovery starts. It need not be an address of this server. */
 export function federationIssuer({ federationIssuer, publicUrl }: Config): string {
   return (federationIssuer ?? publicUrl).replace(/\/+$/, "");
 }

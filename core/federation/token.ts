@@ -8,25 +8,25 @@ import { federationIssuer } from "./issuer.ts";
 
 /** Different from the type of an access token, so that neither can be used as the other (RFC 8725, 3.11). */
 const federationTokenType = "JWT";
-/** A token is for one exchange: a thief cannot use it later. */
+/** Short, because a token is used for one exchange. A stolen token soon becomes useless. */
 export const longestFederationSeconds = 300;
 /** OpenID Connect Core 1.0, section 2. */
 const longestSubject = 255;
 
 /**
- * The role comes before the user, so that a pattern such as `role:deploy:user:*` matches one role, whatever a user is
- * called: a slug has no colon.
+ * The role comes first: a slug has no colon, so a pattern such as `role:deploy:user:*` matches only one role, whatever the
+ * user name is.
  */
 export const defaultSubject = "role:{role}:user:{user}";
 export const subjectPattern = "^([!-z|~]|\\{(user|role|incident)\\})+$";
 export const subjectAbout =
-  "the subject (`sub`); {user}, {role} and {incident} stand for the e-mail address, this role and the incident's name";
-/** Any audience except that of our own access tokens. */
+  "the subject (`sub`); {user}, {role} and {incident} are replaced with the e-mail address, this role and the incident's name";
+/** Any audience except that of our access tokens. */
 export const audiencePattern = `^(?!${tokenAudience}$)[!-~]+$`;
 
 export interface FederationClaims {
   audience: string;
-  /** With placeholders, as an admin wrote it. */
+  /** With placeholders. */
   subject: string;
   user: string;
   role: string;
@@ -75,8 +75,7 @@ function subjectOf({ subject, user, role, incident }: FederationClaims): string 
     if (value === undefined) throw new Refused("The subject contains {incident}: add --incident");
     return value;
   });
-  if (made.length > longestSubject)
-    throw new Refused(`The subject is longer than ${longestSubject} characters`);
+  if (made.length > longestSubject) throw new Refused(`The subject exceeds ${longestSubject} characters`);
   return made;
 }
 

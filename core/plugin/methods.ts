@@ -319,10 +319,10 @@ export interface ApplicationPlugin {
   list(call: CallContext): Promised<"application", "list">;
 }
 
-/** An access role. `settings` are those of its `roleSchema`, secrets included. */
+/** An access role. `settings` contains the values of its `roleSchema`, including secrets. */
 export interface RoleFacts {
   slug: string;
-  /** Identifies this installation of svc: several may share a target, and none may touch what another one issued. */
+  /** Identifies this installation of svc. Several may share a target, and must not change each other's credentials. */
   installation: string;
   settings: Readonly<Record<string, string | number | boolean>>;
 }
@@ -335,27 +335,28 @@ export interface LeaseFacts {
 }
 
 /**
- * Issues credentials that end. svc records each lease before it requests one, and always calls `revoke` for it in the
- * end, so a plugin needs no state.
+ * Issues temporary credentials. svc records each lease before it calls `issue`, and always calls `revoke` for it, so a
+ * plugin needs no state.
  */
 export interface CredentialPlugin {
-  /** What prevents the role from being served. Nothing if all is well. */
+  /** The problems that prevent the use of the role, or an empty list. */
   check(call: { role: RoleFacts } & CallContext): Promised<"credential", "check">;
   /** Must not create anything after `signal` has aborted. */
   issue(
     call: LeaseFacts & {
       user: string;
-      /** The name of the incident for which it is issued. */
+      /** The name of the incident that it is issued for. */
       incident?: string;
-      /** When it must end, and in how many seconds: the target's clock may differ. */
+      /** When it must end, and in how many seconds, because the target's clock may differ. */
       expiresAt: string;
       seconds: number;
-      /** The client's key, if the kind needs one. */
+      /** The client's public key, if the kind needs one. */
       publicKey?: string;
     } & CallContext,
   ): Promised<"credential", "issue">;
   /**
-   * Ends it. Without `handle` it is unknown whether it was issued: find it by its name. Succeeds if it does not exist.
+   * Revokes the credential. Succeeds if it does not exist. Without `handle`, it is unknown whether it was issued: find it by
+   * its name.
    */
   revoke(call: LeaseFacts & { handle?: string } & CallContext): Promised<"credential", "revoke">;
   /** Without this method, a lease cannot be renewed. */

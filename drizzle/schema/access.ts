@@ -5,10 +5,10 @@ import { incident } from "./incident.ts";
 import { bytes, instant } from "./types.ts";
 import { workColumns } from "./work.ts";
 
-/** Who decides on a request: nobody has to, the commander of its incident or an admin, or an admin alone. */
+/** Who must approve a request: nobody, the commander of its incident or an admin, or an admin. */
 export const approvals = ["none", "commander", "admin"] as const;
 
-/** Something that can be requested: by which plugin, how it is reached, by whom and for how long. */
+/** An access role: the plugin that serves it, its target, who may request it and for how long. */
 export const accessRole = pgTable(
   "access_role",
   {
@@ -16,13 +16,13 @@ export const accessRole = pgTable(
     slug: text("slug").notNull(),
     description: text("description").notNull(),
     pluginSlug: text("plugin_slug").notNull(),
-    /** What the plugin needs to know, but for its secrets. */
+    /** The plugin's settings without secrets. */
     settings: jsonb("settings").$type<Record<string, string | number | boolean>>().notNull(),
-    /** The secret settings as JSON, sealed with SVC_KEY_SECRET (platform/sealed.ts); null: there are none. */
+    /** The secret settings as JSON, sealed with SVC_KEY_SECRET (platform/sealed.ts), or null. */
     secrets: bytes("secrets"),
-    /** Who may request it; `*` is everybody who is signed in. */
+    /** The groups that may request it; `*` means every signed-in user. */
     groups: text("groups").array().notNull(),
-    /** Seconds. */
+    /** In seconds. */
     defaultDuration: integer("default_duration").notNull(),
     maxDuration: integer("max_duration").notNull(),
     approval: text("approval", { enum: approvals }).notNull(),
@@ -40,7 +40,7 @@ export const accessRole = pgTable(
 
 export const accessRequestStates = ["Pending", "Approved", "Denied", "Cancelled", "Expired"] as const;
 
-/** That somebody asks for a role. A decision is one conditional UPDATE on `state`. */
+/** A user's request for a role. A decision is one conditional UPDATE on `state`. */
 export const accessRequest = pgTable(
   "access_request",
   {
@@ -49,23 +49,23 @@ export const accessRequest = pgTable(
       .notNull()
       .references(() => accessRole.id, { onDelete: "restrict" }),
     userName: text("user_name").notNull(),
-    /** Null: of none, or of one that was deleted since; its name stays. */
+    /** Null without an incident, or if the incident was deleted, in which case its name stays. */
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "set null" }),
     incidentName: text("incident_name"),
-    /** The user took part in the incident then: it ends when they no longer do. */
+    /** Whether the user was a participant of the incident. If so, the access ends when they leave it. */
     asParticipant: boolean("as_participant").notNull().default(false),
     reason: text("reason").notNull(),
-    /** Seconds. */
+    /** In seconds. */
     duration: integer("duration").notNull(),
     state: text("state", { enum: accessRequestStates }).notNull().default("Pending"),
-    /** Approved by nobody: the approvers were told, and one of them has to review it. */
+    /** Approved without a decision. The approvers were notified, and one of them must review it. */
     breakGlass: boolean("break_glass").notNull().default(false),
     createdAt: instant("created_at").notNull(),
-    /** Pending until then; once it is Approved, what leases of it end by. */
+    /** While Pending: when the request expires. Once Approved: when its leases must end. */
     expiresAt: instant("expires_at").notNull(),
     decidedAt: instant("decided_at"),
     decidedBy: text("decided_by"),
-    /** What the one who decided says. */
+    /** The note of the user who decided. */
     note: text("note"),
     reviewedAt: instant("reviewed_at"),
     reviewedBy: text("reviewed_by"),
@@ -89,9 +89,9 @@ export const accessRequest = pgTable(
 export const leaseStates = ["Issuing", "Active", "Revoking", "Revoked", "Failed"] as const;
 
 /**
- * One credential that was issued, and never the secret in it. It is durable work from the beginning: its revocation,
- * which is due when it expires, when something that it rests on ends, or when nobody has said in time that it was issued.
- * Beware of two meanings: `lease_until` is the claim of the worker that revokes it now (work.ts), `expires_at` the end for the user.
+ * An issued credential, without its secret. It is durable work from the beginning: its revocation is due when it expires,
+ * when it loses its basis, or when its issue was not confirmed in time. Note the difference: `lease_until` is the claim of
+ * the worker that currently revokes it (work.ts), and `expires_at` is the end for the user.
  */
 export const accessLease = pgTable(
   "access_lease",
@@ -103,22 +103,22 @@ export const accessLease = pgTable(
     requestId: idOf("request_id").references(() => accessRequest.id, { onDelete: "restrict" }),
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "set null" }),
     incidentName: text("incident_name"),
-    /** As in the request. */
+    /** See the request. */
     asParticipant: boolean("as_participant").notNull().default(false),
     userName: text("user_name").notNull(),
     tokenId: uuid("token_id").notNull(),
-    /** The client's key; a repetition ends the first lease, because its secret may have been lost on the way. */
+    /** The client's Idempotency-Key. A repeated request ends the first lease, because its secret may have been lost. */
     idempotencyKey: text("idempotency_key"),
-    /** What it is called at the target. */
+    /** The credential's name at the target. */
     name: text("name").notNull(),
-    /** What its plugin wants to hear again. */
+    /** The plugin's handle, which later calls receive. */
     handle: text("handle"),
     state: text("state", { enum: leaseStates }).notNull().default("Issuing"),
     createdAt: instant("created_at").notNull(),
     issuedAt: instant("issued_at"),
     expiresAt: instant("expires_at").notNull(),
     maxExpiresAt: instant("max_expires_at").notNull(),
-    /** Why it ends before it expires. */
+    /** The reason for which it ends. */
     endReason: text("end_reason"),
     ...workColumns,
   },
@@ -132,7 +132,7 @@ export const accessLease = pgTable(
     index("access_lease_due_idx")
       .on(table.roleId, table.dueAt)
       .where(sql`finished_at is null`),
-    // What its plugin knows by a handle and has not expired: which certificates are revoked is asked every few seconds.
+    // Unexpired leases with a handle: revocation lists query the revoked certificates every few seconds.
     index("access_lease_handle_idx")
       .on(table.expiresAt)
       .where(sql`handle is not null`),

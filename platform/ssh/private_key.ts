@@ -16,12 +16,12 @@ export function newSshKeyPair(): SshKeyPair {
   return { seed: Buffer.from(d!, "base64url"), publicKey: Buffer.from(x!, "base64url") };
 }
 
-/** A line as in a `.pub` file. */
+/** Formats a line of a `.pub` file. */
 export function sshPublicLine({ publicKey }: SshKeyPair, comment: string): string {
   return `${type} ${Buffer.concat([sshString(type), sshString(publicKey)]).toString("base64")} ${comment}`;
 }
 
-/** A private key file without a passphrase (OpenSSH's PROTOCOL.key). */
+/** Formats a private key file without a passphrase (OpenSSH's PROTOCOL.key). */
 export function sshPrivateKeyFile({ seed, publicKey }: SshKeyPair, comment: string): string {
   const check = randomBytes(4);
   const secret = Buffer.concat([

@@ -40,7 +40,7 @@ export class SshReader {
   }
 
   bytesOf(length: number): Uint8Array {
-    if (length > this.bytes.length - this.#at) throw new RangeError("The SSH data is cut off");
+    if (length > this.bytes.length - this.#at) throw new RangeError("The SSH data is truncated");
     this.#at += length;
     return this.bytes.subarray(this.#at - length, this.#at);
   }

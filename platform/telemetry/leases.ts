@@ -1,11 +1,11 @@
 import type { Meter } from "@opentelemetry/api";
 
-/** Seconds: from one PostgreSQL statement to the longest that a plugin may take. */
+/** In seconds, from one PostgreSQL statement to the maximum timeout of plugins. */
 export const leaseBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 const histograms = new WeakMap<Meter, ReturnType<Meter["createHistogram"]>>();
 
-/** Records how long a lease took to be issued, from the request to the committed result. */
+/** Records how long it took to issue a lease, from the request to the committed result. */
 export function recordLeaseIssue(
   meter: Meter | undefined,
   seconds: number,

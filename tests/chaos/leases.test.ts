@@ -31,14 +31,14 @@ const run = (...args: string[]) => {
     stdio: ["ignore", "ignore", "inherit"],
   });
 };
-/** Runs it until its next message to the target would be the one after `messages`. @returns whether it came so far */
+/** Runs the program and kills it after `messages` messages to the target. @returns whether it got that far */
 async function killAfter(messages: number, ...args: string[]): Promise<boolean> {
   const held = way.holdAfter(messages);
   const program = run(...args);
   const done =
     args.length > 0 ? program.exited : until("the revocation", async () => (await unfinished()) === 0, 30);
   const wasHeld = await within(
-    "it to be held",
+    "the next message to be held",
     Promise.race([held.then(() => true), done.then(() => false)]),
     30,
   );
@@ -48,7 +48,7 @@ async function killAfter(messages: number, ...args: string[]): Promise<boolean> 
   return wasHeld;
 }
 const unfinished = () => world.server.db.$count(accessLease, sql`finished_at is null`);
-/** As if the time had passed after which the claims and calls of a dead process are over. */
+/** Lets the claims and calls of a dead process time out. */
 const passTime = () =>
   world.server.db
     .update(accessLease)
@@ -56,13 +56,13 @@ const passTime = () =>
     .where(sql`finished_at is null`);
 async function endsWithoutTrace(): Promise<void> {
   await using _worker = world.startWorker();
-  await until("all to end", async () => (await unfinished()) === 0);
+  await until("all leases to end", async () => (await unfinished()) === 0);
   expect(await world.target.leases()).toEqual([]);
 }
-/** Every step with SVC_TEST_EFFORT=4 or more; a sample of them in an ordinary run. */
+/** Tests every step with SVC_TEST_EFFORT=4 or more, and a sample in an ordinary run. */
 const stride = Math.max(1, Math.round(4 / effort(1)));
 
-test("no role survives a server that is killed while it issues one, after any message to the target", async () => {
+test("no role survives a server killed while issuing it, after any message to the target", async () => {
   const [row] = await world.server.db.select().from(token).where(eq(token.userName, "alice@example.com"));
   const { jti: tokenId, expiresAt, groups } = row!;
   const actor = { kind: "user", user: "alice@example.com", groups, admin: false, tokenId, expiresAt };
@@ -73,7 +73,7 @@ test("no role survives a server that is killed while it issues one, after any me
     messages += stride;
   }
   expect(messages).toBeGreaterThan(3);
-  // The last one was issued.
+  // The last run issued a lease.
   const rows = await world.server.db
     .select()
     .from(accessLease)
@@ -83,7 +83,7 @@ test("no role survives a server that is killed while it issues one, after any me
   await endsWithoutTrace();
 }, 120_000);
 
-test("no role survives a worker that is killed while it revokes one, after any message to the target", async () => {
+test("no role survives a worker killed while revoking it, after any message to the target", async () => {
   let messages = 0;
   for (;;) {
     const { body } = await world.issue(world.alice, role);
