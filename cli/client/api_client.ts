@@ -2,7 +2,7 @@ import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { problem, type Request, request } from "./request.ts";
-import { authorization, currentSession, renewSession, type Session } from "./session.ts";
+import { authorization, currentSession, renewInTime, renewSession, type Session } from "./session.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
 /** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
@@ -54,6 +54,7 @@ export class ApiClient {
     body?: unknown,
     options: CallOptions = {},
   ): Promise<T> {
+    await renewInTime(this.session, this.io);
     try {
       return await this.callOnce<T>(method, path, body, options);
     } catch (error) {

@@ -11,8 +11,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { populate } from "../../core/populate/populate.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { decide, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 import type { Fetch, Io, Keychain } from "../io.ts";
 import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
@@ -188,6 +190,33 @@ test("a server that does not answer a renewal delays a command for a few seconds
   expect(await whoami(slow)).toBe("alice@example.com");
   expect(timeout).toBeLessThan(8000);
 });
+
+test("a command that runs for days renews it", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  const serial = serialIn(file);
+  await populate(server.db, server.clock);
+  const reported = await user.svc(
+    "--certificate",
+    "incident",
+    "report",
+    "Checkout is down",
+    "-p",
+    "High",
+    "-q",
+  );
+  expect(reported).toMatchObject({ code: 0, stdout: expect.stringMatching(/^INC-/) });
+  const name = reported.stdout.trim();
+  asked = [];
+  const watching = user.svc("--certificate", "incident", "watch", name, "--until", "closed", "--json");
+  await until("the stream", () => asked.some((one) => one.includes("/stream")));
+  server.clock.advance(19 * 3600);
+  await until("the renewal", () => serialIn(file) !== serial);
+  // The first certificate has expired.
+  server.clock.advance(6 * 3600);
+  expect((await user.svc("--certificate", "incident", "close", name, "-r", "Rolled back")).code).toBe(0);
+  expect(await watching).toMatchObject({ code: 0 });
+}, 30_000);
 
 test("a renewal does not bring back a certificate that a sign-out deleted meanwhile", async () => {
   const user = await certified();

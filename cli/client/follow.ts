@@ -2,7 +2,7 @@ import { Refused, TooManyRequests, Unauthenticated, Unavailable } from "../../pl
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { NetworkFault, openStream } from "./request.ts";
-import { authorization, renewSession, type Session } from "./session.ts";
+import { authorization, renewInTime, renewSession, type Session } from "./session.ts";
 import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
 
 // Follows a stream of the server over every connection that it takes: nothing is lost, because each connection resumes
@@ -50,6 +50,7 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     let error: unknown;
     let wait = 0;
     try {
+      await renewInTime(session, io);
       const response = await openStream(io, session.endpoint, `${session.endpoint.base}${path}`, {
         headers: {
           ...authorization(session),
@@ -66,6 +67,7 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
           yield { type: "message", message };
         }
         after = parser.lastEventId;
+        await renewInTime(session, io);
       }
     } catch (caught) {
       if (signal.aborted) throw new Interrupted();

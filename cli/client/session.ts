@@ -1,4 +1,4 @@
-import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";
@@ -67,6 +67,27 @@ export async function currentSession(io: Io, option: string | undefined): Promis
     throw new Unauthenticated(`the sign-in to ${server.base} has expired; run svc login`);
   const { user, storage: source = "file" } = entry;
   return { server, endpoint: server, token, expiresAt: token.expiresAt, user, source };
+}
+
+const renewalCheckMilliseconds = 10 * 60_000;
+const renewalChecks = new WeakMap<Session, number>();
+
+/**
+ * Renews a session's certificate if that is due: a command may run for longer than its certificate is valid, and an expired
+ * certificate cannot be renewed. Call it before each request; most calls do nothing.
+ */
+export async function renewInTime(session: Session, io: Io): Promise<void> {
+  if (session.source !== "certificate") return;
+  const now = io.clock.now().getTime();
+  // The certificate of a session that was just opened has been renewed if necessary.
+  const checked = renewalChecks.get(session) ?? now;
+  const isDue = now - checked >= renewalCheckMilliseconds;
+  renewalChecks.set(session, isDue ? now : checked);
+  if (!isDue) return;
+  // If this fails, the certificate is still valid, or the server says what is wrong with it.
+  await renewSession(session, io).catch((error: unknown) => {
+    if (!(error instanceof SvcError)) throw error;
+  });
 }
 
 /**
