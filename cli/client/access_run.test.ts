@@ -35,7 +35,7 @@ describe("the lease of a running command", () => {
     expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
   });
 
-  test.each([new Conflict("The incident is closed"), new NotFound("No such lease")])(
+  test.each([new Conflict("The incident is closed"), new NotFound("There is no such lease")])(
     "is not renewed after the server refused: $message",
     async (refusal) => {
       const { tries, said } = await renewals(refusal);

@@ -15,7 +15,7 @@ export interface AwsRole {
   accountName: string;
   /** Includes the path: everything after `role/` in the ARN. */
   name: string;
-  /** Whether a lease needs an approved request or a request that names an incident. */
+  /** Whether a lease requires a request, for its approval or to name its incident. */
   needsRequest: boolean;
   /** The actor's approved request, if it can be used now. */
   requestId?: number;

@@ -32,7 +32,7 @@ interface Ending {
   pluginSlug: string;
 }
 
-/** Marks up to a batch of the leases for which `reason` is not null as Revoking. */
+/** Marks the leases whose `reason` is not null as Revoking, up to one batch. */
 export async function markEnding(
   tx: Transaction,
   actor: string,
@@ -73,7 +73,7 @@ export async function markEnding(
   return rows.map(({ lease: { expiresAt }, pluginSlug }) => ({ expiresAt, pluginSlug }));
 }
 
-/** Revokes a lease that could not be issued, even if it already is Revoked: the credential may exist only since then. */
+/** Revokes a lease that could not be issued, even if it is Revoked already: the credential may have appeared since. */
 export async function revokeUnissued(
   { db }: Pick<Context, "db">,
   id: number,

@@ -96,6 +96,6 @@ export async function getLease({ db }: Pick<Context, "db">, actor: Actor, id: nu
     .from(accessLease)
     .innerJoin(accessRole, eq(accessRole.id, accessLease.roleId))
     .where(and(eq(accessLease.id, id), maySee(actor)));
-  if (!found) throw new NotFound("No such lease");
+  if (!found) throw new NotFound("There is no such lease");
   return { ...found.lease, role: found.role };
 }

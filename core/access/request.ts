@@ -186,7 +186,7 @@ export async function getRequest(
     .from(accessRequest)
     .innerJoin(accessRole, eq(accessRole.id, accessRequest.roleId))
     .where(and(eq(accessRequest.id, id), maySee(actor)));
-  if (!found) throw new NotFound("No such access request");
+  if (!found) throw new NotFound("There is no such access request");
   return viewOf(found);
 }
 

@@ -96,7 +96,9 @@ export async function getRole({ db }: Pick<Context, "db">, actor: Actor, slug: s
 }
 
 export function noSuchRole(): NotFound {
-  return new NotFound("No such access role, or you may not request it: svc access list shows your roles");
+  return new NotFound(
+    "There is no such access role, or you may not request it: svc access list shows your roles",
+  );
 }
 
 /**

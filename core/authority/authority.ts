@@ -168,7 +168,7 @@ export async function getAuthorityKey(
 ): Promise<AuthorityKey> {
   assertAdmin(actor);
   const [row] = await db.select(columns).from(authorityKey).where(eq(authorityKey.id, id));
-  if (!row) throw new NotFound("No such authority key");
+  if (!row) throw new NotFound("There is no such authority key");
   return row;
 }
 

@@ -36,7 +36,7 @@ const longestName = 63;
 export async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
   const target = targetOf(role);
   await connected(target, signal, async (sql) => {
-    // Take the lock only if the role may still be being created. Users know their role's name and could hold the lock, so
+    // Take the lock only if the role may not exist yet. Users know their role's name and could hold the lock, so
     // an existing role must not wait for it.
     const exists =
       (await isOurs(sql, role, name)) ||

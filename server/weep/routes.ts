@@ -102,7 +102,7 @@ const unmatched: Record<string, [WeepCode, string]> = {
   unknown_account: [weepCodes.unknownAccount, "You may not request any role in this AWS account"],
   no_match: [
     weepCodes.noMatch,
-    "No such AWS role, or you may not request it: svc access list shows your roles",
+    "There is no such AWS role, or you may not request it: svc access list shows your roles",
   ],
 };
 
