@@ -5,6 +5,7 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
+import { shellWord } from "../text.ts";
 import { AccessClient, type Issued, type Wanted } from "./access.ts";
 import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "./private_file.ts";
 import type { Session } from "./session.ts";
@@ -48,7 +49,7 @@ export async function getX509Access(
     writePrivately(paths.key, privateKey);
     writePrivately(paths.certificate, x509Chain(issued));
   });
-  io.stdout.write(`curl --cert ${quoted(paths.certificate)} --key ${quoted(paths.key)} https://HOST\n`);
+  io.stdout.write(`curl --cert ${shellWord(paths.certificate)} --key ${shellWord(paths.key)} https://HOST\n`);
   io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
 }
 
@@ -115,8 +116,5 @@ function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
     throw new Unavailable(`The credential is not an SSH certificate but of kind ${kind}: use --format json`);
   writePrivately(`${path}-cert.pub`, `${fields.certificate}\n`);
   const { host = "HOST", user = fields.principals?.split(",")[0] ?? "USER" } = fields;
-  return `ssh -i ${quoted(path)} -o IdentitiesOnly=yes ${quoted(`${user}@${host}`)}\n`;
+  return `ssh -i ${shellWord(path)} -o IdentitiesOnly=yes ${shellWord(`${user}@${host}`)}\n`;
 }
-
-const quoted = (text: string) =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

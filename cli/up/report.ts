@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
 import type { Output } from "../io.ts";
+import { shellWord } from "../text.ts";
 import type { Settings } from "./settings.ts";
 
 /** Messages while the processes start and run; on stderr. */
@@ -47,7 +48,7 @@ export function summary(settings: Settings, seconds: number): string {
     "",
     "In another terminal, type:",
     "",
-    ...(mtls ? [`  export NODE_EXTRA_CA_CERTS=${quoted(authority)}`] : []),
+    ...(mtls ? [`  export NODE_EXTRA_CA_CERTS=${shellWord(authority)}`] : []),
     `  npx svc login ${startsIdp ? trialUsers[0]!.email : "<your user name>"}${server}${mtls ? " --certificate" : ""}`,
     "",
     "Ctrl-C here stops everything.",
@@ -55,6 +56,3 @@ export function summary(settings: Settings, seconds: number): string {
   ];
   return lines.join("\n");
 }
-
-/** For a shell. */
-const quoted = (text: string) => (/[^\w@%+=:,./-]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : text);
