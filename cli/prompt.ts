@@ -9,6 +9,7 @@ const output = process.stderr;
 /** A list to choose from with the arrow keys. On a terminal that cannot draw it: a numbered list. */
 export async function choose<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
   if (process.env.TERM === "dumb") return chooseByNumber(question, choices);
+  await discardTyped();
   const options = choices.map(({ label, hint }, at) => ({ value: at, label, ...(hint ? { hint } : {}) }));
   const chosen = await whileTerminal(() => select({ message: question, options, output, maxItems: 10 }));
   if (isCancel(chosen)) throw new Interrupted();
@@ -25,6 +26,31 @@ export async function askText(
   );
   if (isCancel(answer)) throw new Interrupted();
   return answer ?? "";
+}
+
+const settleMilliseconds = 50;
+
+/**
+ * Discards what was typed before the question was there: further lines of a pasted text would choose something unseen.
+ *
+ * @throws Interrupted if Ctrl-C is among it
+ */
+async function discardTyped(): Promise<void> {
+  const { stdin } = process;
+  let typed = "";
+  const onData = (data: Buffer) => {
+    typed += data.toString("latin1");
+  };
+  stdin.setRawMode(true);
+  stdin.on("data", onData).resume();
+  try {
+    await whileTerminal(() => Bun.sleep(settleMilliseconds));
+  } finally {
+    stdin.off("data", onData).pause();
+    stdin.setRawMode(false);
+  }
+  if (typed.includes("\x03")) throw new Interrupted();
+  if (typed !== "") output.write("What was typed before this question is ignored.\n");
 }
 
 async function chooseByNumber<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
