@@ -54,6 +54,7 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
 export class Gate {
   #server: Server<unknown> | undefined;
   readonly #listeners: Server<unknown>[] = [];
+  readonly #upgrades = new WeakMap<Server<unknown>, Server<unknown>["upgrade"]>();
   #seen = 0;
   #closing = false;
   #lastRequest = 0;
@@ -82,7 +83,8 @@ export class Gate {
 
   /** Makes the methods of a server know requests whose path was rewritten, or that were forwarded from another port. */
   #adapt(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
-    const { requestIP, timeout, upgrade } = server;
+    const { requestIP, timeout } = server;
+    this.#upgrades.set(server, server.upgrade.bind(server));
     server.requestIP = (request) => {
       const tls = tlsClientOf(request);
       if (tls) return tls.address;
@@ -91,8 +93,12 @@ export class Gate {
     };
     server.timeout = (request, seconds) =>
       timeout.call(server, this.#originals.get(request) ?? request, seconds);
-    server.upgrade = ((request, ...options) =>
-      upgrade.call(server, this.#originals.get(request) ?? request, ...options)) as typeof upgrade;
+    server.upgrade = ((request: Request, options?: object) => {
+      const original = this.#originals.get(request) ?? request;
+      // Elysia knows only the first server, and Bun throws for a request of another one.
+      const [forwarded] = tlsClientOf(request) ? this.#listeners : [];
+      return this.#upgrades.get(forwarded ?? server)!(original, options as never);
+    }) as typeof server.upgrade;
   }
 
   handle(request: Request, application: (request: Request) => Answer): Answer {

@@ -228,6 +228,25 @@ test("options for all requests apply to both ports", async () => {
   }
 });
 
+test.each(["", "/svc"])("WebSockets work on both ports, with the root path %p", async (root) => {
+  await using started = await start([...files(), ...(root ? ["--root-path", root] : [])]);
+  const options = { tls: tlsWith(client) } as unknown as string[];
+  for (const url of [`ws://127.0.0.1:${started.port}`, `wss://127.0.0.1:${started.mtls}`]) {
+    const socket = new WebSocket(`${url}${root}/echo`, options);
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    socket.onopen = () => socket.send("hello");
+    socket.onmessage = ({ data }) => resolve(data);
+    socket.onclose = ({ code, reason }) => reject(new Error(`${url}: ${code} ${reason}`));
+    expect(await promise).toBe("hello");
+    socket.onclose = null;
+    socket.close();
+  }
+  // Not a handshake of a WebSocket.
+  const upgrade: Record<string, string> = { upgrade: "h2c", connection: "upgrade" };
+  for (const headers of [{}, upgrade])
+    expect((await get(started.mtls, `${root}/other`, { headers })).status).toBe(200);
+});
+
 test("a worker is replaced after its maximum of requests, and none fails", async () => {
   await using started = await start([...files(), "--workers", "1", "--limit-max-requests", "50"]);
   const load = new Load(started.mtls);

@@ -52,7 +52,9 @@ export interface MtlsListener {
 /** Failed handshakes, for the operator's log. */
 export type HandshakeFailed = (reason: string, address: string | undefined) => void;
 
-type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize">;
+type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize"> & {
+  websocket?: object;
+};
 
 /**
  * Listens on --mtls-port. `fetch` handles requests, after `tlsClientOf` knows their connection.

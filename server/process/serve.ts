@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
 import type { AnyElysia } from "elysia";
+import { websocket } from "elysia/ws";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
@@ -173,9 +174,14 @@ function handler(app: FetchApp | AnyElysia, gate: Gate) {
 }
 
 function innerSettings(app: FetchApp | AnyElysia, { timeoutKeepAlive }: StartOptions) {
-  const { maxRequestBodySize } = (isElysia(app) ? app.config.serve : undefined) ?? {};
   const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
-  return { idleTimeout, ...(maxRequestBodySize === undefined ? {} : { maxRequestBodySize }) };
+  if (!isElysia(app)) return { idleTimeout };
+  const { maxRequestBodySize } = app.config.serve ?? {};
+  return {
+    // As in Elysia's `listen`.
+    ...{ idleTimeout, websocket: { ...app.config.websocket, ...websocket } },
+    ...(maxRequestBodySize === undefined ? {} : { maxRequestBodySize }),
+  };
 }
 
 function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): Server<unknown> {
