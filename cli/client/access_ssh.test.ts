@@ -12,6 +12,7 @@ import { ExitCode } from "../errors.ts";
 import { systemIo } from "../io.ts";
 import { spawnSvc } from "../testing/process.ts";
 import { runWithAccess } from "./access_run.ts";
+import { privateDirectory } from "./private_file.ts";
 
 let server: TestServer;
 let sshd: SshServer;
@@ -72,7 +73,7 @@ function runPrinted(command: string, remote: string): string {
 test("svc access get --format ssh writes a key and a certificate to private files and prints the command", async () => {
   const get = () => spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished;
   const first = await get();
-  const folder = join(home, ".config/svc/ssh", new URL(server.url).host.replace(":", "_"));
+  const folder = privateDirectory({ HOME: home }, server.url, "ssh");
   const path = join(folder, "web-hosts");
   expect(first).toEqual({
     code: 0,
