@@ -5,9 +5,9 @@ import { problem, type Request, request } from "./request.ts";
 import { authorization, currentSession, renewInTime, renewSession, type Session } from "./session.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
-/** Bytes: a page of 50 incidents with the longest descriptions, or a long document. */
+/** Bytes: a page of the longest status reports, or a long document. */
 const largestAnswer = 33_554_432;
-const pageSize = 50;
+const pageSize = 100;
 /** Milliseconds. */
 const largestSkew = 300_000;
 
@@ -100,22 +100,28 @@ export class ApiClient {
     );
   }
 
-  /** The first items of a list, page by page; all of them without `most`, up to a thousand. */
+  /** The first items of a list; all of them without `most`, up to a thousand. */
   async list<T>(path: string, query: Query = {}, most = 1000): Promise<T[]> {
     const items: T[] = [];
+    for await (const page of this.pages<T>(path, query, most)) items.push(...page);
+    return items;
+  }
+
+  /** The same, page by page: a caller that has enough stops reading. */
+  async *pages<T>(path: string, query: Query, most: number): AsyncGenerator<T[]> {
     let cursor: string | null = null;
-    while (items.length < most) {
-      const limit = String(Math.min(pageSize, most - items.length));
+    for (let left = most; left > 0;) {
+      const limit = String(Math.min(pageSize, left));
       const text = queryText({ ...query, cursor: cursor ?? undefined, limit });
       const answer: { items: T[]; next_cursor: string | null } = await this.call("GET", `${path}${text}`);
       if (!Array.isArray(answer.items))
         throw new Unavailable(`${this.session.server.base} answered without a list; is it an svc server?`);
-      items.push(...answer.items);
+      yield answer.items;
+      left -= answer.items.length;
       // A server that repeats itself would be asked for ever.
-      cursor = answer.next_cursor === cursor ? null : (answer.next_cursor ?? null);
-      if (cursor === null) break;
+      if ((answer.next_cursor ?? null) === null || answer.next_cursor === cursor) return;
+      cursor = answer.next_cursor;
     }
-    return items;
   }
 }
 

@@ -281,6 +281,31 @@ describe("svc incident view", () => {
     expect(await notes("--timeline")).toEqual(Array.from({ length: 60 }, (_, at) => `Note ${1 + at}`));
   });
 
+  test("watch --since reads as many pages as it needs, whatever is backdated", async () => {
+    const { id, name } = await reported("Busy");
+    const note = (description: string, at?: Date) =>
+      member.call("POST", `/incidents/${id}/events`, { description, at: at?.toISOString() });
+    const before = (seconds: number) => new Date(server.clock.now().getTime() - seconds * 1000);
+    for (let at = 1; at <= 110; at++) await note(`Early ${at}`);
+    server.clock.advance(300);
+    for (let at = 1; at <= 110; at++) await note(`Late ${at}`, at === 105 ? before(86_400) : undefined);
+    expect((await carol.svc("inc", "close", name)).code).toBe(0);
+    let pages = 0;
+    const counting = carol.with({
+      fetch: async (url, init) => {
+        if (url.includes("sort=-id")) pages += 1;
+        return fetch(url, init);
+      },
+    });
+    const ran = await counting.svc("inc", "watch", name, "--since", "2m", "--until", "closed");
+    expect([ran.code, ran.stdout.match(/Late \d+/g)?.length, ran.stdout.includes("Early"), pages]).toEqual([
+      ...[0, 109, false, 2],
+    ]);
+    pages = 0;
+    const all = await counting.svc("inc", "watch", name, "--since", "2d", "--until", "closed");
+    expect([all.stdout.match(/(?:Late|Early) \d+/g)?.length, pages]).toEqual([220, 3]);
+  });
+
   test("has stable JSON", async () => {
     const { stdout } = await carol.svc("incident", "view", "INC-1", "--json");
     const view = JSON.parse(stdout);

@@ -27,7 +27,8 @@ export interface WatchOptions {
 
 /** Events that are shown at first, unless --since says otherwise. */
 export const firstEvents = 10;
-const mostEvents = 1000;
+/** Of those since a time. */
+const mostEvents = 10_000;
 
 /** `svc incident watch` */
 export async function watchCommand(options: WatchOptions, io: Io): Promise<void> {
@@ -81,7 +82,8 @@ class IncidentWatch {
   async run(since: Date | undefined): Promise<void> {
     const { io, client, options } = this;
     const path = `/incidents/${this.#incident.id}`;
-    const { events, last } = await readEvents(client, this.#incident.id, since);
+    const { events, last, isCut } = await readEvents(client, this.#incident.id, since);
+    if (isCut) this.#tell(`Older events are left out: svc incident view ${this.#incident.name} --timeline`);
     await this.#show(events);
     // After the events: what happens from now on is in the stream.
     await this.#refetch();
@@ -134,6 +136,11 @@ class IncidentWatch {
         watched.flatMap((event) => terminalLines(event, io).map((line) => `${line}\n`)).join(""),
       );
     else await writeSlowly(io.stdout, watched.map(plainLine).join(""));
+  }
+
+  #tell(line: string): void {
+    if (this.#display) this.#display.print([line]);
+    else this.io.stderr.write(`${line}\n`);
   }
 
   /** Reads the state of the incident again, once at a time. */
@@ -215,20 +222,37 @@ function isEvent(value: object): value is TimelineEvent {
 }
 
 /**
- * The newest events of an incident, oldest first: ten, or those since a time, up to a thousand. `last` is the id after
- * which the stream continues.
+ * The newest events of an incident, oldest first: ten, or those since a time, up to ten thousand. `last` is the id after
+ * which the stream continues, and `isCut` whether there are more since that time.
  */
 export async function readEvents(
   client: IncidentClient,
   id: number,
   since: Date | undefined,
-): Promise<{ events: TimelineEvent[]; last: number }> {
+): Promise<{ events: TimelineEvent[]; last: number; isCut: boolean }> {
   const path = `/incidents/${id}/events/`;
   // By id, since a backdated note is not among the newest by time.
   const most = since === undefined ? firstEvents : mostEvents;
-  const newest = await client.list<TimelineEvent>(path, { sort: "-id" }, most);
-  if (!newest.every(isEvent)) throw new Unavailable(`${client.session.server.base} sent an invalid event`);
+  const newest: TimelineEvent[] = [];
+  let isCut = since !== undefined;
+  for await (const page of client.pages<TimelineEvent>(path, { sort: "-id" }, most)) {
+    if (!page.every(isEvent)) throw new Unavailable(`${client.session.server.base} sent an invalid event`);
+    newest.push(...page);
+    // What was written before that happened before it, too.
+    const isEnough = since !== undefined && page.some((event) => writtenAt(event) < since);
+    if (isEnough) {
+      isCut = false;
+      break;
+    }
+  }
+  if (newest.length < most) isCut = false;
   const last = Math.max(0, ...newest.map((event) => event.id));
   const shown = since === undefined ? newest : newest.filter(({ at }) => new Date(at) >= since);
-  return { events: shown.sort((a, b) => a.id - b.id), last };
+  return { events: shown.sort((a, b) => a.id - b.id), last, isCut };
+}
+
+/** A backdated note says when it was written. */
+function writtenAt({ at, data }: TimelineEvent): Date {
+  const { noted_at: noted } = (data ?? {}) as { noted_at?: unknown };
+  return new Date(typeof noted === "string" ? noted : at);
 }
