@@ -20,12 +20,33 @@ beforeEach(() => {
 });
 afterEach(() => server.stop());
 
-function report() {
+function report(words = ["Broken"], more: Record<string, string> = {}, columns?: number) {
   const env = { XDG_CONFIG_HOME: configHome(), XDG_STATE_HOME: configHome() };
-  return svcOnTerminal(["incident", "report", "Broken"], {
-    ...{ ...env, SVC_SERVER: server.url, SVC_TOKEN: fakeToken() },
-  });
+  const session = { SVC_SERVER: server.url, SVC_TOKEN: fakeToken() };
+  return svcOnTerminal(["incident", "report", ...words], { ...env, ...session, ...more }, columns);
 }
+
+test.each([
+  ["a dumb terminal", "dumb", undefined],
+  ["a terminal without a width", "xterm", 0],
+])("%s gets lines and numbers to choose from", async (_what, term, columns) => {
+  const terminal = report([], { TERM: term }, columns);
+  await within("the question", terminal.shows(/What is wrong\? /), 10);
+  terminal.press("Broken\r");
+  await within(
+    "the choices",
+    terminal.shows(/Which type\?\r\n1\. First\r\n2\. Second\r\n[\s\S]*Number: /),
+    10,
+  );
+  terminal.press("3\r");
+  await within("another try", terminal.shows(/1 to 2\r\n[\s\S]*Number: /), 10);
+  terminal.press("2\r");
+  await within("the next question", terminal.shows(/Which priority\?/), 10);
+  if (term === "dumb") expect(terminal.output()).not.toContain("\x1b");
+  await within("the numbers", terminal.shows(/Which priority\?[\s\S]*Number: /), 10);
+  terminal.press("\x03");
+  expect(await within("the end", terminal.exitCode(), 10)).toBe(130);
+});
 
 test("lines that were pasted before a question do not answer it", async () => {
   const terminal = report();

@@ -1,6 +1,7 @@
 import { isCancel, select, text } from "@clack/prompts";
 import { Interrupted } from "./errors.ts";
 import { type Choice, whileTerminal } from "./io.ts";
+import { canDraw } from "./screen.ts";
 
 // Loaded only to ask: it costs 26 ms. On stderr, because stdout is for data.
 
@@ -8,7 +9,7 @@ const output = process.stderr;
 
 /** A list to choose from with the arrow keys. On a terminal that cannot draw it: a numbered list. */
 export async function choose<T>(question: string, choices: readonly Choice<T>[]): Promise<T> {
-  if (process.env.TERM === "dumb") return chooseByNumber(question, choices);
+  if (!canDraw(output, process.env)) return chooseByNumber(question, choices);
   await discardTyped();
   const options = choices.map(({ label, hint }, at) => ({ value: at, label, ...(hint ? { hint } : {}) }));
   const chosen = await whileTerminal(() => select({ message: question, options, output, maxItems: 10 }));
@@ -20,7 +21,7 @@ export async function askText(
   question: string,
   fault: (text: string) => string | undefined = () => undefined,
 ): Promise<string> {
-  if (process.env.TERM === "dumb") return askLine(`${question}: `, fault);
+  if (!canDraw(output, process.env)) return askLine(`${question} `, fault);
   const answer = await whileTerminal(() =>
     text({ message: question, output, validate: (value) => fault(value ?? "") }),
   );
