@@ -115,20 +115,31 @@ test.each([
   60_000,
 );
 
-test("SIGHUP under load waits for slow handshakes", async () => {
-  await using started = await start([...files(), "--workers", "2"]);
-  const load = new Load(started.mtls);
-  const slow: Promise<string>[] = [];
-  const timer = setInterval(() => slow.push(slowRequest(started.mtls, 600)), 50);
-  await load.hasSeen(1);
-  const before = new Set(load.pids);
-  process.kill(started.pid, "SIGHUP");
-  await load.hasSeen(before.size + 2);
-  clearInterval(timer);
-  expect(await load.end()).toEqual([]);
-  const answers = await Promise.all(slow);
-  expect(answers.filter((answer) => answer !== "HTTP/1.1 200 OK")).toEqual([]);
-}, 60_000);
+const slowParts: [string, Uploaded][] = [
+  ["handshakes", ["", "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]],
+  ["request heads", ["GET / HTTP/1.1\r\nHo", "st: localhost\r\nConnection: close\r\n\r\n"]],
+  [
+    "request bodies",
+    ["POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\nab", "cd"],
+  ],
+];
+test.each(slowParts)(
+  "SIGHUP under load waits for slow %s",
+  async (_, parts) => {
+    await using started = await start([...files(), "--workers", "2"]);
+    const load = new Load(started.mtls);
+    const slow: Promise<string>[] = [];
+    const timer = setInterval(() => slow.push(slowRequest(started.mtls, parts, 600)), 50);
+    await load.hasSeen(2);
+    process.kill(started.pid, "SIGHUP");
+    await load.hasSeen(4);
+    clearInterval(timer);
+    expect(await load.end()).toEqual([]);
+    const answers = await Promise.all(slow);
+    expect(answers.filter((answer) => answer !== "HTTP/1.1 200 OK")).toEqual([]);
+  },
+  60_000,
+);
 
 test("a request is finished at shutdown, and half-open handshakes do not delay it", async () => {
   await using started = await start();
@@ -295,17 +306,21 @@ class Load {
   }
 }
 
-/** The first line of the answer to a client that pauses before its handshake, and again before its request. */
-async function slowRequest(port: number, milliseconds: number): Promise<string> {
+/** A request in two parts. */
+type Uploaded = readonly [string, string];
+
+/** The first line of the answer to a client that pauses before its handshake, and before the end of its request. */
+async function slowRequest(port: number, [first, last]: Uploaded, milliseconds: number): Promise<string> {
   const signal = AbortSignal.timeout(10_000);
   try {
     const socket = connect({ host: "127.0.0.1", port });
     await once(socket, "connect", { signal });
     await Bun.sleep(milliseconds);
-    const secure = connectTls({ socket, rejectUnauthorized: false });
+    const secure = connectTls({ socket, ...tlsWith(client) });
     await once(secure, "secureConnect", { signal });
+    if (first) secure.write(first);
     await Bun.sleep(milliseconds);
-    secure.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    secure.write(last);
     const [data] = (await once(secure, "data", { signal })) as [Buffer];
     secure.destroy();
     return data.toString().split("\r\n", 1)[0]!;
