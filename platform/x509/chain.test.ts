@@ -103,6 +103,26 @@ test("TLS libraries refuse these before we see them, but a proxy might not", asy
   expect(await noise.catch(({ reason }) => reason)).toBe("unreadable");
 });
 
+test.each([
+  ["prime192v1", "weak key"],
+  ["secp224r1", "weak key"],
+  ["secp256k1", "weak key"],
+  ["secp384r1", "accepted"],
+])("a key on the curve %s: %s", async (curve, reason) => {
+  const key = ["-algorithm", "EC", "-pkeyopt", `ec_paramgen_curve:${curve}`];
+  const client = certificates.issue({ subject: "/CN=alice", by: root, extensions: asClient, key });
+  expect(await reasonOf([client])).toBe(reason);
+});
+
+test.each([
+  ["1024", "weak key"],
+  ["2048", "accepted"],
+])("an RSA key of %s bits: %s", async (bits, reason) => {
+  const key = ["-algorithm", "RSA", "-pkeyopt", `rsa_keygen_bits:${bits}`];
+  const client = certificates.issue({ subject: "/CN=alice", by: root, extensions: asClient, key });
+  expect(await reasonOf([client])).toBe(reason);
+});
+
 test("an authority needs the right to sign, and a strong key", async () => {
   const authority = (extensions: readonly string[], key?: readonly string[]) =>
     certificates.issue({ subject: `/CN=${crypto.randomUUID()}`, extensions, by: root, key });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { noteStatements } from "../../tests/support/database/statements.ts";
 import {
   asAuthority,
@@ -11,6 +12,7 @@ import {
 } from "../../tests/support/http/client_certificates.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { decide, newChallenge, poll, signInToken, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 const certificates = new CertificateFolder();
 const root = certificates.issue({ subject: "/CN=Root", extensions: asAuthority });
@@ -189,31 +191,86 @@ test("it expires between two requests of one connection", async () => {
   expect(lastReason()).toMatchObject({ reason: "expired" });
 });
 
-test("signing out refuses the certificate from then on, also in a resumed session", async () => {
-  const client = of({ extensions: email("bob@example.com") });
-  const sessions = certificates.at("session");
-  const request = (path: string, method = "GET") =>
-    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`;
-  const talk = async (text: string, ...args: string[]) => {
-    const child = Bun.spawn(["openssl", "s_client", "-connect", `127.0.0.1:${port}`, "-ign_eof", ...args], {
-      ...{ stdin: "pipe", stdout: "pipe", stderr: "pipe" },
-    });
-    child.stdin.write(text);
-    child.stdin.flush();
-    return await new Response(child.stdout).text();
-  };
-  const own = ["-cert", client.certificate, "-key", client.key, "-cert_chain", middle.certificate];
-  expect(await talk(request("/whoami"), ...own, "-sess_out", sessions)).toContain("HTTP/1.1 200");
-  const resumed = await talk(request("/whoami"), "-sess_in", sessions, "-sess_out", sessions);
-  expect(resumed).toContain("Reused, TLSv1.3");
-  expect(resumed).toContain("HTTP/1.1 200");
-  expect((await ask(client, "/tokens/current", { method: "DELETE" })).status).toBe(204);
-  const after = await talk(request("/whoami"), "-sess_in", sessions);
-  expect(after).toContain("Reused, TLSv1.3");
-  expect(after).toContain("HTTP/1.1 401");
-  expect(lastReason()).toMatchObject({ reason: "revoked" });
-  expect((await ask(client)).status).toBe(401);
-}, 20_000);
+const requestText = (path: string) => `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`;
+
+/** What openssl says about a connection on which it sends this text. */
+async function talk(text: string, ...args: string[]): Promise<string> {
+  const child = Bun.spawn(["openssl", "s_client", "-connect", `127.0.0.1:${port}`, "-ign_eof", ...args], {
+    ...{ stdin: "pipe", stdout: "pipe", stderr: "pipe" },
+  });
+  child.stdin.write(text);
+  child.stdin.flush();
+  return await new Response(child.stdout).text();
+}
+
+describe.each([
+  ["a session ticket of TLS 1.2", "-tls1_2", "Reused, TLSv1.2"],
+  ["a pre-shared key of TLS 1.3", "-tls1_3", "Reused, TLSv1.3"],
+])("a session resumed by %s", (_, version, reused) => {
+  /** Opens a session, and checks that it can be resumed. */
+  async function resumable(client: Issued): Promise<() => Promise<string>> {
+    const sessions = certificates.at(`session${version}${client.name}`);
+    const own = ["-cert", client.certificate, "-key", client.key, "-cert_chain", middle.certificate];
+    const first = await talk(requestText("/whoami"), version, ...own, "-sess_out", sessions);
+    expect(first).toContain("HTTP/1.1 200");
+    const resume = async () => {
+      const said = await talk(
+        requestText("/whoami"),
+        ...[version, "-sess_in", sessions, "-sess_out", sessions],
+      );
+      expect(said).toContain(reused);
+      return /HTTP\/1.1 \d+/.exec(said)![0];
+    };
+    expect(await resume()).toBe("HTTP/1.1 200");
+    return resume;
+  }
+
+  test("is refused after signing out", async () => {
+    const client = of({ extensions: email("bob@example.com") });
+    const resume = await resumable(client);
+    expect((await ask(client, "/tokens/current", { method: "DELETE" })).status).toBe(204);
+    expect(await resume()).toBe("HTTP/1.1 401");
+    expect(lastReason()).toMatchObject({ reason: "revoked" });
+    expect((await ask(client)).status).toBe(401);
+  }, 20_000);
+
+  test("is refused when its authority was replaced, and accepted when it is back", async () => {
+    const resume = await resumable(of({ extensions: email("carol@example.com") }));
+    const before = readFileSync(root.certificate);
+    writeFileSync(root.certificate, readFileSync(stranger.certificate));
+    expect(await server.organisation.reload()).toBe(true);
+    expect(await resume()).toBe("HTTP/1.1 401");
+    expect(lastReason()).toMatchObject({ reason: "unknown authority" });
+    writeFileSync(root.certificate, before);
+    expect(await server.organisation.reload()).toBe(true);
+    expect(await resume()).toBe("HTTP/1.1 200");
+  }, 20_000);
+
+  test("is refused when a revocation list has its certificate", async () => {
+    const client = of({ extensions: email("dora@example.com") });
+    const resume = await resumable(client);
+    const before = readFileSync(root.certificate, "utf8");
+    const list = certificates.revocationList(middle, [client]);
+    writeFileSync(root.certificate, before + readFileSync(middle.certificate, "utf8") + list);
+    await server.organisation.reload();
+    expect(await resume()).toBe("HTTP/1.1 401");
+    expect(lastReason()).toMatchObject({ reason: "revoked" });
+    writeFileSync(root.certificate, before);
+    await server.organisation.reload();
+  }, 20_000);
+});
+
+test("a key that TLS does not accept ends the handshake, with a reason in the log", async () => {
+  const [key, certificate] = [certificates.at("p192.key"), certificates.at("p192.pem")];
+  certificates.run("ecparam", "-name", "prime192v1", "-genkey", "-noout", "-out", key);
+  certificates.run("req", "-x509", "-new", "-key", key, "-subj", "/CN=x", "-out", certificate);
+  const seen = failures.length;
+  const weak = ["-tls1_2", "-cipher", "DEFAULT@SECLEVEL=0", "-cert", certificate, "-key", key];
+  expect(await talk(requestText("/whoami"), ...weak)).not.toContain("HTTP/1.1");
+  await until("the reason", () => failures.length > seen);
+  expect(failures.slice(seen)).toEqual(["ERR_SSL_UNSUPPORTED_ALGORITHM"]);
+  expect((await ask(good)).status).toBe(200);
+});
 
 test("renegotiation ends the connection", async () => {
   const child = Bun.spawn(
@@ -285,6 +342,11 @@ describe("a token collected with a certificate", () => {
       const cookie = { headers: { cookie: `svc_auth=${token}` } };
       expect((await ask(good, "/whoami", cookie)).status).toBe(200);
       expect((await server.fetch("/whoami", cookie)).status).toBe(401);
+      // Weep drops its token then.
+      const weep = "/api/v1/get_roles?all=true";
+      expect((await ask(good, weep, cookie)).status).toBe(200);
+      for (const answer of [await ask(other, weep, cookie), await server.fetch(weep, cookie)])
+        expect([answer.status, await answer.json()]).toMatchObject([401, { code: "invalid_jwt" }]);
     }
   });
 

@@ -8,6 +8,7 @@ import type { Database } from "../../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../../drizzle/schema/index.ts";
 import { createLog } from "../../../platform/log.ts";
 import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
+import type { OrganisationAuthorities } from "../../../platform/x509/authorities.ts";
 import { type App, createApp } from "../../../server/app.ts";
 import { openServerParts } from "../../../server/open.ts";
 import { TestBrowser } from "../browser/browser.ts";
@@ -26,6 +27,7 @@ export interface TestServer {
   watch: ChallengeWatch;
   counts: EventCounts;
   keys: Keys;
+  organisation: OrganisationAuthorities;
   /** All log lines, at every level. */
   logged: string[];
   app: App;
@@ -91,7 +93,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const parts = await openServerParts({
     ...{ environment: {}, config, log, telemetry, clock, plugins: shared.plugins },
   });
-  const { watch, counts, keys } = parts;
+  const { watch, counts, keys, organisation } = parts;
   const db = parts.db as Database;
   await watch.start();
   const { app, drain } = createApp(parts);
@@ -99,7 +101,8 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
   return {
-    ...{ url, clock, config, db, issuer, databaseUrl, watch, counts, keys, logged, app },
+    ...{ url, clock, config, db, issuer, databaseUrl, watch, counts, keys, organisation },
+    ...{ logged, app },
     fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {
