@@ -45,7 +45,8 @@ export async function x509RevocationLists(
   for (const key of keys) {
     const revoked = certificates.filter(({ keyId }) => keyId === key.id);
     hash.update(JSON.stringify([key.id, revoked.map(({ serial }) => serial)]));
-    const facts = { revoked, at, nextUpdate: after(now, validSeconds), number: seconds };
+    // Two lists of one second may differ, and then need different numbers (RFC 5280, 5.2.3).
+    const facts = { revoked, at, nextUpdate: after(now, validSeconds), number: now.getTime() };
     lists.set(key.id, await signX509RevocationList(facts, key));
   }
   return { lists, pem: [...lists.values()].map(pemOf).join(""), digest: hash.digest("base64url") };

@@ -201,6 +201,12 @@ describe("a revocation list", () => {
     expect(await verify((await sign()).certificate, { crl: await listOf([]) })).toBe("OK");
   });
 
+  test("can be valid after 2049", async () => {
+    const list = await file(await listOf([], { next: new Date("2060-02-03T04:05:06Z") }));
+    const text = openssl("crl", "-noout", "-nextupdate", "-inform", "DER", "-in", list);
+    expect(text).toContain("Feb  3 04:05:06 2060 GMT");
+  });
+
   test("is not accepted from another key or after its next update", async () => {
     const { certificate } = await sign();
     const other = await createX509Authority("default", new Date(), "example.com");
