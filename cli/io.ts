@@ -1,4 +1,4 @@
-import { constants, userInfo } from "node:os";
+import { userInfo } from "node:os";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { Environment } from "../platform/variable.ts";
 import { Interrupted } from "./errors.ts";
@@ -191,8 +191,6 @@ function onExit(listener: () => void): () => void {
     listener();
     // As if nobody had listened.
     process.kill(process.pid, signal);
-    // Unless the signal was ignored when the process began, as after nohup.
-    setTimeout(() => process.exit(128 + constants.signals[signal]), 100);
   };
   const stop = () => {
     process.off("exit", listener);
