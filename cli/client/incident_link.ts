@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
-import { done, splitWords } from "./incident_write.ts";
+import { done, eachInTurn, splitWords } from "./incident_write.ts";
 
 /** Another incident, as one side of a link shows it. */
 export interface Link {
@@ -29,11 +29,10 @@ export async function linkCommand(options: LinkOptions, io: Io): Promise<void> {
   if (duplicate && words.length > 1) throw new UsageError("an incident is a duplicate of only one: name one");
   const { incident, items } = await IncidentClient.within(io, server, async (client) => {
     const { incident, others } = await incidentsOf(client, typed, words);
-    const items: Link[] = [];
-    for (const { name } of others) {
+    const items = await eachInTurn(io, incident, "were linked", others, ({ name }) => {
       const body = { incident: name, kind: duplicate ? "duplicate" : "related" };
-      items.push(await client.post<Link>(`/incidents/${incident.id}/links/`, body));
-    }
+      return client.post<Link>(`/incidents/${incident.id}/links/`, body);
+    });
     return { incident, items };
   });
   done(io, incident, json, { items });
@@ -51,7 +50,9 @@ export async function unlinkCommand(options: Omit<LinkOptions, "duplicate">, io:
       if (link === undefined) throw new Conflict(`${incident.name} is not linked with ${other.name}`);
       return link;
     });
-    for (const { id } of items) await client.call("DELETE", `/incidents/${incident.id}/links/${id}`);
+    await eachInTurn(io, incident, "were removed", items, ({ id }) =>
+      client.call("DELETE", `/incidents/${incident.id}/links/${id}`),
+    );
     return { incident, items };
   });
   done(io, incident, json, { items });

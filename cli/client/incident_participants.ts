@@ -4,7 +4,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { IncidentClient, type IncidentDetail, type Participant } from "./incident.ts";
 import { emailOf } from "./incident_people.ts";
-import { done, splitWords } from "./incident_write.ts";
+import { done, eachInTurn, splitWords } from "./incident_write.ts";
 
 export interface PeopleOptions {
   words?: string[];
@@ -46,8 +46,7 @@ export async function peopleCommand(verb: "add" | "remove", options: PeopleOptio
   const { role, server, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: USER");
-  const answers: Participant[] = [];
-  const incident = await IncidentClient.within(io, server, async (client) => {
+  const { incident, items } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(typed);
     // All are looked up before anyone is added: a typing error changes nothing.
     const emails: string[] = [];
@@ -57,13 +56,13 @@ export async function peopleCommand(verb: "add" | "remove", options: PeopleOptio
       if (verb === "add") checkNew(participants, incident, email, role);
       else foundIn(participants, incident, email);
     }
-    for (const email of new Set(emails)) {
-      const work = verb === "add" ? invite(client, incident, email, role) : end(client, incident, email);
-      answers.push(await work);
-    }
-    return incident;
+    const did = verb === "add" ? "were added" : "were removed";
+    const items = await eachInTurn(io, incident, did, [...new Set(emails)], (email) =>
+      verb === "add" ? invite(client, incident, email, role) : end(client, incident, email),
+    );
+    return { incident, items };
   });
-  done(io, incident, json, { items: answers });
+  done(io, incident, json, { items });
 }
 
 export type RoleVerb = "take" | "give" | "drop";

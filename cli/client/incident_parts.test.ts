@@ -90,6 +90,26 @@ describe("people", () => {
     expect((await peopleOf(id)).erin).toBeUndefined();
   });
 
+  test("of whom only some could be added are announced", async () => {
+    const { id, name } = await reported();
+    let posts = 0;
+    const failing = carol.with({
+      fetch: async (url, init) => {
+        if (init.method === "POST") posts += 1;
+        if (posts < 3) return fetch(url, init);
+        throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+      },
+    });
+    const ran = await failing.svc("inc", "add", name, "erin", "frank@example.com", "ivan@example.com");
+    expect(ran).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: expect.stringContaining(
+        `${name}: Broken\nOnly the first 2 of 3 were added.\nsvc: cannot reach`,
+      ),
+    });
+    expect(Object.keys(await peopleOf(id))).toEqual(expect.arrayContaining(["erin", "frank"]));
+  });
+
   test("are not added, removed or given a role twice", async () => {
     const { id, name } = await reported();
     await carol.svc("inc", "add", name, "erin");

@@ -196,6 +196,31 @@ export async function incidentOf(
   return IncidentClient.within(io, server, (client) => client.resolve(typed));
 }
 
+/**
+ * Changes several things, one after the other. If one fails, the incident is announced, and how far it got.
+ *
+ * @param did what was done with one, for that message: `added`
+ */
+export async function eachInTurn<T, R>(
+  io: Io,
+  incident: Incident,
+  did: string,
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  try {
+    for (const item of items) results.push(await work(item));
+  } catch (error) {
+    if (results.length > 0) {
+      announce(io, incident);
+      io.stderr.write(`Only the first ${results.length} of ${items.length} ${did}.\n`);
+    }
+    throw error;
+  }
+  return results;
+}
+
 /** Prints the result of a change: the incident on stderr, and the answer for programs. */
 export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
   announce(io, incident);
