@@ -116,7 +116,7 @@ async function copyDatabase(sql: Sql, name: string, from: string): Promise<void>
 }
 
 async function withSql<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
-  const sql = openSql(url, { max: 1 });
+  const sql = openSql(url, { max: 1, fetch_types: false });
   try {
     return await use(sql);
   } finally {
