@@ -2,6 +2,8 @@ import { waitingTests } from "./waiting_tests.ts";
 
 /** Processes that run test files concurrently. With more busy ones than processors, time limits become unreliable. */
 const busyWorkers = 2;
+/** Of files that mostly wait: together they need less than one processor. */
+const waitingWorkers = 2;
 
 /** One run of `bun test`. */
 export interface Lane {
@@ -21,6 +23,6 @@ export function lanesOf(chosen: string[], options: { leftOut: string; waiting?: 
   const ignored = [`${options.leftOut}**`, ...waiting].map((path) => `--path-ignore-patterns=${path}`);
   return [
     { workers: busyWorkers, args: ignored },
-    { workers: 1, args: waiting.map((path) => `./${path}`) },
+    { workers: waitingWorkers, args: waiting.map((path) => `./${path}`) },
   ];
 }
