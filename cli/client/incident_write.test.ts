@@ -209,6 +209,8 @@ describe("the editor", () => {
   test.each([
     [{ code: 1 }, "failed (exit code 1)"],
     [{ signal: "SIGKILL" }, "was killed (SIGKILL)"],
+    // As the shell that runs it says.
+    [{ code: 137 }, "was killed (SIGKILL)"],
   ])("that ends with %p: the text is kept, and nothing is sent", async (exit, how) => {
     const { id, name } = await reported();
     const person = await somebody();
