@@ -17,7 +17,7 @@ const root = certificates.issue({ subject: "/O=Example/CN=Root", extensions: asA
 const middle = certificates.issue({ subject: "/CN=Middle", extensions: asAuthority, by: root });
 const clientAuth = "1.3.6.1.5.5.7.3.2";
 
-const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth) =>
+const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth, domain?: string) =>
   verifyChain(
     chain.map(({ certificate }) => new Uint8Array(derOf(certificate))),
     {
@@ -25,6 +25,7 @@ const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth) 
       revoked: new Map(),
     },
     usage,
+    domain,
   );
 const reasonOf = (...args: Parameters<typeof verify>) =>
   verify(...args).then(
@@ -177,6 +178,19 @@ test("name constraints count for a common name that is an e-mail address", async
   const of = (name: string) => reasonOf([leaf(asClient, by, `/CN=${name}`), by]);
   expect(await of("alice@example.com")).toBe("accepted");
   expect(await of("alice@example.org")).toBe("outside of the authority's names");
+});
+
+test("name constraints count for a common name that becomes an e-mail address of the domain", async () => {
+  const by = certificates.issue({
+    ...{ subject: "/CN=Contractors", by: root },
+    extensions: [...asAuthority, "nameConstraints=critical,permitted;email:contractors.example.com"],
+  });
+  const client = leaf(asClient, by, "/CN=alice");
+  const of = (domain?: string) => reasonOf([client, by], [root], clientAuth, domain);
+  expect(await of("contractors.example.com")).toBe("accepted");
+  expect(await of("example.com")).toBe("outside of the authority's names");
+  // The common name stands for nobody.
+  expect(await of()).toBe("accepted");
 });
 
 test("no damaged certificate causes another error than a refusal", async () => {

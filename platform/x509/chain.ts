@@ -65,16 +65,18 @@ export interface VerifiedChain {
  * result, which the caller compares with its clock each time.
  *
  * @param usage the OID that the extended key usage must contain
+ * @param domain of common names that stand for users there, if they do: name constraints for e-mail addresses count then
  * @throws RefusedCertificate
  */
 export async function verifyChain(
   chain: readonly Uint8Array[],
   trusted: Trusted,
   usage: string,
+  domain?: string,
 ): Promise<VerifiedChain> {
   const x509 = await loadX509();
   try {
-    return verify(x509, chain, trusted, usage);
+    return verify(x509, chain, trusted, { usage, domain });
   } catch (cause) {
     // Both libraries parse most of a certificate only when it is accessed, and throw then.
     throw cause instanceof RefusedCertificate ? cause : new RefusedCertificate("unreadable", { cause });
@@ -88,7 +90,7 @@ function verify(
   x509: X509,
   chain: readonly Uint8Array[],
   { authorities, revoked }: Trusted,
-  usage: string,
+  { usage, domain }: { usage: string; domain: string | undefined },
 ): VerifiedChain {
   const sizes = chain.map(({ length }) => length);
   if (Math.max(...sizes) > largestCertificate || sizes.reduce((sum, size) => sum + size, 0) > largestChain)
@@ -106,7 +108,7 @@ function verify(
     const serials = revoked.get(signerId(path[at + 1]!.node));
     if (serials?.has(canonicalSerial(node.serialNumber))) throw new RefusedCertificate("revoked");
   }
-  const names = namesOf(leaf!);
+  const names = namesOf(leaf!, domain);
   for (const { parsed } of path.slice(1)) requireNames(parsed, names);
   const of = (field: string) => leaf!.parsed.subjectName.getField(field);
   const times = path.map(({ parsed }) => parsed);
@@ -246,16 +248,16 @@ function requireNames(parsed: Parsed, names: ClaimedNames): void {
   if (!permitted) throw new RefusedCertificate("outside of the authority's names");
 }
 
-function namesOf({ parsed }: Certificate): ClaimedNames {
+function namesOf({ parsed }: Certificate, domain: string | undefined): ClaimedNames {
   const extension = parsed.getExtension(oid.subjectAlternativeName) as {
     names?: { items: readonly { type: string; value: string }[] };
   } | null;
   const items = extension?.names?.items ?? [];
   const ofType = (type: string) => items.filter((item) => item.type === type).map(({ value }) => value);
   const { subjectName } = parsed;
-  // A common name that is an e-mail address, or the e-mail address of the subject, is a claim like one.
-  const claimed = [...subjectName.getField("CN"), ...subjectName.getField("E")].filter((name) =>
-    name.includes("@"),
+  // A common name that is an e-mail address, or becomes one, and the e-mail address of the subject are claims like one.
+  const claimed = [...subjectName.getField("CN"), ...subjectName.getField("E")].flatMap((name) =>
+    name.includes("@") ? name : domain ? `${name}@${domain}` : [],
   );
   return {
     ...{ emails: ofType("email"), claimedEmails: claimed },

@@ -75,7 +75,8 @@ async function verify(
 ): Promise<VerifiedChain> {
   // Authorities may be reloaded meanwhile, and forget what the old ones have verified.
   const { current } = organisation;
-  const verified = await verifyChain(chain, current, config.mtlsUsage);
+  const domain = config.mtlsIdentity === "cn" ? config.domain : undefined;
+  const verified = await verifyChain(chain, current, config.mtlsUsage, domain);
   const { verified: remembered } = current;
   const [oldest] = remembered.keys();
   if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);
