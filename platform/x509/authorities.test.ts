@@ -71,3 +71,61 @@ test("refuses a revocation list signed by another key", async () => {
   writeFileSync(file, readFileSync(one!.certificate, "utf8") + broken);
   await expect(OrganisationAuthorities.open(file)).rejects.toThrow(/cannot be read \(number 1\)$/);
 });
+
+test("reads a revocation list of 20,000 certificates within a second", async () => {
+  const serials = Array.from(
+    { length: 20_000 },
+    (_, at) => `5A${at.toString(16).toUpperCase().padStart(6, "0")}`,
+  );
+  const list = certificates.revocationList(one!, serials);
+  writeFileSync(file, readFileSync(one!.certificate, "utf8") + list);
+  const began = performance.now();
+  const { revoked } = (await OrganisationAuthorities.open(file)).current;
+  expect(performance.now() - began).toBeLessThan(1000);
+  const [known] = revoked.values();
+  expect([known!.size, known!.has("5a004e1f"), known!.has("5a004e20")]).toEqual([20_000, true, false]);
+});
+
+const rsaKey = ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+const pss = ["-sigopt", "rsa_padding_mode:pss"];
+test.each([
+  ["RSA", rsaKey, ["-md", "sha256"]],
+  ["RSA with SHA-512", rsaKey, ["-md", "sha512"]],
+  ["RSA-PSS", rsaKey, ["-md", "sha256", ...pss]],
+  ["RSA-PSS with SHA-384", rsaKey, ["-md", "sha384", ...pss]],
+  ["P-384", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"], ["-md", "sha384"]],
+  ["Ed25519", ["-algorithm", "ED25519"], ["-md", "null"]],
+])("verifies revocation lists signed with %s", async (_, key, options) => {
+  const signer = { subject: "/CN=Signer", extensions: asAuthority, key };
+  const digest = options[1];
+  const [by, impostor] = [
+    certificates.issue({ ...signer, digest }),
+    certificates.issue({ ...signer, digest }),
+  ];
+  const list = certificates.revocationList(by, ["0123AB"], options);
+  // Of the same name, and one with another type of key.
+  const all = [impostor, one!, by].map(({ certificate }) => readFileSync(certificate, "utf8"));
+  writeFileSync(file, all.join("") + list);
+  const { revoked } = (await OrganisationAuthorities.open(file)).current;
+  expect([...revoked.values()].map((serials) => [...serials])).toEqual([["123ab"]]);
+  writeFileSync(file, readFileSync(impostor.certificate, "utf8") + list);
+  await expect(OrganisationAuthorities.open(file)).rejects.toThrow(/of none of its authorities/);
+  const other = certificates.issue({ subject: "/CN=Signer", extensions: asAuthority });
+  writeFileSync(file, readFileSync(other.certificate, "utf8") + list);
+  await expect(OrganisationAuthorities.open(file)).rejects.toThrow(/of none of its authorities/);
+});
+
+test("no damaged revocation list causes another error than a refusal", async () => {
+  const pem = certificates.revocationList(one!, ["0123AB", "0456CD"]);
+  const der = Buffer.from(pem.replaceAll(/-----.+?-----|\s/g, ""), "base64");
+  const authority = readFileSync(one!.certificate, "utf8");
+  for (let at = 0; at < der.length; at += 1) {
+    const damaged = Buffer.from(der);
+    damaged[at] = damaged[at]! ^ 0x15;
+    const text = `-----BEGIN X509 CRL-----\n${damaged.toString("base64")}\n-----END X509 CRL-----\n`;
+    writeFileSync(file, authority + text);
+    await expect(OrganisationAuthorities.open(file)).rejects.toThrow(
+      /revocation list (that cannot be read|of none of its authorities)/,
+    );
+  }
+});

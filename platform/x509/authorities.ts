@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../errors.ts";
 import { whyUnreadable } from "../unreadable.ts";
 import type { VerifiedChain } from "./chain.ts";
+import { readRevocationList } from "./revocation_list.ts";
 
 const blocks = /-----BEGIN (CERTIFICATE|X509 CRL)-----.+?-----END \1-----/gs;
 
@@ -98,12 +99,12 @@ async function readList(
   authorities: readonly X509Certificate[],
 ): Promise<{ signer: string; serials: Set<string> } | undefined> {
   const x509 = await loadX509();
-  const list = new x509.X509Crl(pem);
+  const list = readRevocationList(Buffer.from(pem.replaceAll(/-----.+?-----|\s/g, ""), "base64"));
+  const issuer = new x509.Name(new Uint8Array(list.issuer)).toString();
   for (const authority of authorities) {
     const parsed = new x509.X509Certificate(new Uint8Array(authority.raw));
-    if (parsed.subject !== list.issuer || !(await list.verify({ publicKey: parsed }))) continue;
-    const serials = new Set(list.entries.map(({ serialNumber }) => canonicalSerial(serialNumber)));
-    return { signer: signerId(authority), serials };
+    if (parsed.subject !== issuer || !list.isSignedBy(authority.publicKey)) continue;
+    return { signer: signerId(authority), serials: new Set(list.serials.map(canonicalSerial)) };
   }
   return undefined;
 }

@@ -1,7 +1,8 @@
-/** One element of DER (X.690): its tag and content. */
+/** One element of DER (X.690): its tag and content, and all of its bytes. */
 export interface Element {
   tag: number;
   content: Uint8Array;
+  raw: Uint8Array;
 }
 
 /** Reads all elements of a sequence's content. @throws RangeError for anything that is not DER with one-byte tags */
@@ -17,7 +18,8 @@ export function readElements(bytes: Uint8Array): Element[] {
     for (const byte of bytes.subarray(at + 2, at + 2 + extra)) length = length * 256 + byte;
     const from = at + 2 + extra;
     if (from + length > bytes.length) throw new RangeError("an element is cut off");
-    elements.push({ tag, content: bytes.subarray(from, from + length) });
+    const raw = bytes.subarray(at, from + length);
+    elements.push({ tag, content: bytes.subarray(from, from + length), raw });
     at = from + length;
   }
   return elements;

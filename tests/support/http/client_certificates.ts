@@ -99,17 +99,23 @@ export class CertificateFolder {
     return { name, certificate, key: keyFile, chain };
   }
 
-  /** Creates a revocation list in PEM. */
-  revocationList(by: Issued, revoked: readonly Issued[]): string {
+  /** Creates a revocation list in PEM, of certificates or serial numbers (hexadecimal, in upper case). */
+  revocationList(
+    by: Issued,
+    revoked: readonly (Issued | string)[],
+    options: readonly string[] = ["-md", "sha256"],
+  ): string {
     const name = `list-${++this.#made}`;
-    const serials = revoked.map(({ certificate }) =>
-      this.run("x509", "-in", certificate, "-noout", "-serial").trim().replace("serial=", ""),
+    const serials = revoked.map((one) =>
+      typeof one === "string"
+        ? one
+        : this.run("x509", "-in", one.certificate, "-noout", "-serial").trim().replace("serial=", ""),
     );
     const rows = serials.map((serial) => `R\t991231235959Z\t250101000000Z\t${serial}\tunknown\t/CN=x\n`);
     writeFileSync(this.at(`${name}.index`), rows.join(""));
     const lines = ["[ca]\ndefault_ca=one\n[one]", `database=${name}.index`, "unique_subject=no", ""];
     writeFileSync(this.at(`${name}.cnf`), lines.join("\n"));
-    const signer = ["-cert", by.certificate, "-keyfile", by.key, "-md", "sha256", "-crldays", "1"];
+    const signer = ["-cert", by.certificate, "-keyfile", by.key, ...options, "-crldays", "1"];
     this.run("ca", "-config", `${name}.cnf`, "-gencrl", ...signer, "-out", `${name}.crl`);
     return readFileSync(this.at(`${name}.crl`), "utf8");
   }
