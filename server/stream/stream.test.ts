@@ -1,10 +1,11 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import { type Block, StreamClient } from "../../tests/support/http/stream.ts";
 
-let { member, admin, incidentId, path } = {} as EmptyIncident;
+let { server, member, admin, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("stream", (given) => {
-  ({ member, admin, incidentId, path } = given);
+  ({ server, member, admin, incidentId, path } = given);
 });
 
 const note = async (description: string) => {
@@ -93,4 +94,50 @@ test("all followers of an incident see the same events, and none of another inci
   await note("for all");
   for (const stream of streams) expect((await stream.data()).description).toBe("for all");
   for (const stream of streams) stream.leave();
+});
+
+describe("after a restore, whose events get smaller ids than those already sent,", () => {
+  /** Takes the events after this one back, as the restore of an older backup does. */
+  const restoreTo = async (id: number) => {
+    await server.db.execute(sql`delete from event where id > ${id}`);
+    await server.db.execute(sql`select setval(pg_get_serial_sequence('event', 'id'), ${id})`);
+  };
+
+  /** The periodic check has seen the current state. */
+  const checked = () => Bun.sleep(6000);
+
+  test("an open stream shows the new ones", async () => {
+    const first = await note("kept");
+    const stream = await follow();
+    for (const text of ["lost", "lost, too"]) {
+      await note(text);
+      expect((await stream.data()).description).toBe(text);
+    }
+    await restoreTo(first.id);
+    await checked();
+    expect(await note("new")).toMatchObject({ id: first.id + 1 });
+    expect(await stream.data()).toMatchObject({ id: first.id + 1, description: "new" });
+    stream.leave();
+  }, 20_000);
+
+  test("a client resumes with an id that does not exist yet", async () => {
+    const first = await note("kept");
+    const { id: lost } = await note("lost");
+    await restoreTo(first.id);
+    const stream = await follow({ "last-event-id": String(lost + 10) });
+    expect(await stream.next()).toMatchObject({ id: String(first.id) });
+    await note("new");
+    expect(await stream.data()).toMatchObject({ id: first.id + 1, description: "new" });
+    stream.leave();
+  });
+
+  test("the stream of all incidents ends, so that its clients read everything again", async () => {
+    const first = await note("kept");
+    const board = await StreamClient.open(member, "/incidents/stream");
+    await note("lost");
+    expect(await board.data()).toMatchObject({ id: incidentId });
+    await checked();
+    await restoreTo(first.id);
+    expect(await board.data()).toBeUndefined();
+  }, 20_000);
 });
