@@ -7,6 +7,8 @@ export const waitingTests = [
   "tests/chaos/schedule.test.ts",
   "tests/chaos/cut_connections.test.ts",
   "cli/commands/scheduler/start_hostile.test.ts",
+  "server/stream/stream.test.ts",
+  "server/stream/backlog.test.ts",
   "cli/commands/scheduler/start_health.test.ts",
   "tests/chaos/due_reminders.test.ts",
   "cli/commands/server/start_frozen.test.ts",
