@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadExample } from "../trial/example/load.ts";
@@ -9,11 +9,21 @@ import { shellBlocks, walk } from "./support/process/page.ts";
 
 // Runs the commands of docs/tutorial.md, except for signing in.
 
+/**
+ * Runs what `npx svc` finds in a clone, without the half second of processor time in which npm finds it. Anything else
+ * fails. tests/readme.test.ts runs the commands of README.md with the real one.
+ */
+const npx = `#!/bin/sh
+[ "$1" = svc ] && shift && exec node ${join(import.meta.dir, "../bin/svc.mjs")} "$@"
+`;
+
 let server: TestServer;
 let alice: Person;
 let home: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "svc-tutorial-"));
+  mkdirSync(join(home, "bin"));
+  writeFileSync(join(home, "bin/npx"), npx, { mode: 0o755 });
   server = await startTestServer({ pluginDocument: "markdown", pluginConversation: "channel" });
   // The command line uses the machine's clock to check whether the token is valid.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
@@ -43,6 +53,7 @@ test("runs from the first request to the end", async () => {
     blocks,
     {
       ...{ HOME: home, SVC_SERVER: server.url, SVC_DATABASE_URL: server.databaseUrl, SVC_TOKEN: aliceToken },
+      PATH: `${join(home, "bin")}:${process.env.PATH}`,
       ...{ SVC_DOMAIN: "example.com", EDITOR: "sed -i 's/^# Conditions$/&\\nA third of payments fail/'" },
     },
     /is closed.* · Closed/s,
