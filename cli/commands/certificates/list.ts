@@ -12,8 +12,9 @@ export default defineCommand({
   },
   examples: ["svc certificates list", "svc certificates list --all --user dana@example.com"],
   async run({ all, user, server, json }, io) {
-    const [{ listCertificates }, { table }, { printable }] = await Promise.all([
+    const [{ listCertificates }, { widthOf }, { table }, { printable }] = await Promise.all([
       import("../../client/certificates.ts"),
+      import("../../client/incident_text.ts"),
       import("../../table.ts"),
       import("../../text.ts"),
     ]);
@@ -31,6 +32,15 @@ export default defineCommand({
       ...[one.serial, printable(one.user), stateOf(one), when(one.created_at), when(one.expires_at)],
       when(one.sign_in_expires_at),
     ]);
-    io.stdout.write(table(["Serial", "User", "State", "Created", "Expires", "Renewable Until"], rows));
+    const columns = [
+      // Never cut: `svc certificates revoke` takes all of it.
+      "Serial",
+      { header: "User", flexible: true, leaveOut: 4 },
+      { header: "State", leaveOut: 5 },
+      { header: "Created", leaveOut: 1 },
+      { header: "Expires", leaveOut: 3 },
+      { header: "Renewable Until", leaveOut: 2 },
+    ];
+    io.stdout.write(table(columns, rows, widthOf(io.stdout)));
   },
 });
