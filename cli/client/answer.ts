@@ -15,6 +15,8 @@ export interface Challenge {
   userCode: string | undefined;
   /** Whether the server takes our verifier (and holds polls). An old server does neither. */
   bound: boolean;
+  /** Whether the server accepts client certificates; an old server does not say. */
+  certificates?: boolean | undefined;
 }
 
 export type Decision =
@@ -59,6 +61,7 @@ export function readChallenge(body: Record<string, unknown>, server: Server): Ch
     interval: Math.min(Math.max(interval, 0.1), 30),
     userCode: bound ? (code as string | undefined) : undefined,
     bound,
+    certificates: typeof body.client_certificates === "boolean" ? body.client_certificates : undefined,
   };
 }
 

@@ -16,7 +16,7 @@ import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.
 import { decide, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 import type { Fetch, Io, Keychain } from "../io.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
 // `svc login --certificate` and what uses the certificate, against a real server with a port for client certificates.
@@ -380,10 +380,31 @@ test("a certificate that cannot be stored is revoked", async () => {
   expect(items[0].revoked_at).not.toBeNull();
 });
 
-test("a server without mutual TLS keeps the sign-in, and says so", async () => {
+test("a server without mutual TLS is recognized before anybody is asked to approve", async () => {
   await using plain = await startTestServer();
   const user = await somebody(plain);
-  const { code, stderr } = await login(user);
+  const { code, stdout, stderr } = await user.svc("login", "alice@example.com", "--browser", "--certificate");
+  expect({ code, stdout, stderr }).toEqual({
+    ...{ code: 1, stdout: "" },
+    stderr: `svc: ${plain.url} does not accept client certificates (--mtls-port or SVC_MTLS_URL); to sign in without one: svc login\n`,
+  });
+  expect(existsSync(credentialsPath(user.env))).toBe(false);
+  expect((await user.svc("login", "alice@example.com", "--browser")).code).toBe(0);
+});
+
+test("an older server without mutual TLS keeps the sign-in, and says so", async () => {
+  await using plain = await startTestServer();
+  const user = await somebody(plain);
+  const older = user.with({
+    ...{ keychain: user.keychain, openBrowser: user.openBrowser, sleep: () => Bun.sleep(20) },
+    fetch: async (url, init) => {
+      const answer = await user.fetch(url, init);
+      if (!String(url).includes("challenge_generator")) return answer;
+      const { client_certificates: _, ...body } = (await answer.json()) as Record<string, unknown>;
+      return Response.json(body);
+    },
+  });
+  const { code, stderr } = await login(older);
   expect([code, stderr]).toEqual([
     1,
     expect.stringContaining(
@@ -391,6 +412,19 @@ test("a server without mutual TLS keeps the sign-in, and says so", async () => {
     ),
   ]);
   expect((await user.svc("whoami")).code).toBe(0);
+});
+
+test("the list fits a terminal of 40 columns, and has whole serial numbers", async () => {
+  const user = await certified();
+  const stdout = wideTerminal(40);
+  expect((await user.with({ stdout }).svc("certificates", "list")).code).toBe(0);
+  const lines = stdout.text.trimEnd().split("\n");
+  for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40);
+  expect(lines[0]).toMatch(/^Serial +State$/);
+  expect(lines.join("\n")).toMatch(new RegExp(`^${serialIn(user.files.certificate)} +Valid$`, "m"));
+  const wide = wideTerminal(200);
+  await user.with({ stdout: wide }).svc("certificates", "list");
+  expect(wide.text).toMatch(/^Serial +User +State +Created +Expires +Renewable Until\n/);
 });
 
 test("users list and revoke their certificates, and admins those of others", async () => {

@@ -1,4 +1,4 @@
-import { SvcError } from "../../platform/errors.ts";
+import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
@@ -231,6 +231,11 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   const answer = await requestPatiently(io, server, url, signal);
   if (answer.status !== 200) throw problem(answer, server);
   const challenge = readChallenge(answer.body, server);
+  // Before anybody is asked to approve.
+  if (options.certificate && challenge.certificates === false)
+    throw new ConfigurationError([
+      `${server.base} does not accept client certificates (--mtls-port or SVC_MTLS_URL); to sign in without one: svc login`,
+    ]);
   const deadline = new Date(io.clock.now().getTime() + challenge.lifetime * 1000);
   io.stderr.write(invitation(challenge, server, user));
   const reason = reasonNotToOpen(options.browser, io.env, io.platform);

@@ -14,6 +14,8 @@ export const generated = t.Object({
   /** A bound client shows this next to the page's code; a legacy client cannot. */
   user_code: t.Optional(t.String()),
   binding: t.Optional(t.Literal("S256")),
+  /** Whether the server accepts client certificates. Only for bound clients. */
+  client_certificates: t.Optional(t.Boolean()),
 });
 
 export const pending = t.Object({ status: t.Literal("pending") });

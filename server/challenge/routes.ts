@@ -75,7 +75,9 @@ export function challengeRoutes(deps: Deps) {
       polling_url: `${config.publicUrl}/noauth/v1/challenge_poller/${token}`,
       expires_in: config.challengeLifetime,
       interval: config.challengeInterval,
-      ...(bound ? { user_code: userCode, binding: "S256" as const } : {}),
+      ...(bound
+        ? { user_code: userCode, binding: "S256" as const, client_certificates: config.mtlsUrl !== undefined }
+        : {}),
     };
   }
 
