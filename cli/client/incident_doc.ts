@@ -94,22 +94,36 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
   await withStdin(io, "document", { file }, again(), async (io) => {
     const incident = await incidentOf(io, server, typed);
     const text = await newText(io, file, editor);
-    const work = async () =>
-      IncidentClient.within(io, server, async (client) => {
+    const create = () =>
+      IncidentClient.within(io, server, (client) => {
         const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
-        const created = await client.post<Document>("/documents/", body, { key: text?.key });
-        if (text !== undefined) {
-          const before = await client.call<Content>("GET", `/documents/${created.id}/content`).catch(ifNone);
-          const content = { text: text.text, version: before?.version ?? null };
-          await client.call("PUT", `/documents/${created.id}/content`, content);
-        }
-        return created;
+        return client.post<Document>("/documents/", body, { key: text?.key });
       });
     const created =
-      text === undefined ? await work() : await sending(io, "document", text, again(incident.name), work);
+      text === undefined
+        ? await create()
+        : await sending(io, "document", text, again(incident.name), create, false);
+    if (text !== undefined) {
+      // From here on, another document would be one too many.
+      const edit = againLine(io, server, ["doc", "edit", String(created.id)]);
+      await sending(io, "document", text, edit, () => firstText(io, server, created, text.text));
+    }
     done(io, incident, json, created);
     if (!json) io.stdout.write(`${created.id}\n`);
   });
+}
+
+async function firstText(io: Io, server: string | undefined, { id }: Document, text: string): Promise<void> {
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const path = `/documents/${id}/content`;
+      const before = await client.call<Content>("GET", path).catch(ifNone);
+      await client.call("PUT", path, { text, version: before?.version ?? null });
+    });
+  } catch (error) {
+    io.stderr.write(`Document ${id} was created, without its text.\n`);
+    throw error;
+  }
 }
 
 async function newText(
@@ -120,7 +134,7 @@ async function newText(
   if (file !== undefined) {
     const text = checkText(await readText(io, file, "document"), "document", longestContent);
     const key = file === "-" ? undefined : draftKey(io.env, file);
-    return { text, key: key ?? crypto.randomUUID(), path: key && file };
+    return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
   }
   if (!editor) return undefined;
   const { text, draft } = await editDraft(io, "document", "");
@@ -192,7 +206,7 @@ async function editedContent(io: Io, file: string | undefined, before: string): 
   if (file !== undefined) {
     const text = await readText(io, file, "document");
     const key = file === "-" ? undefined : draftKey(io.env, file);
-    return { text, key: key ?? crypto.randomUUID(), path: key && file };
+    return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
   }
   const { text, draft } = await editDraft(io, "document", before);
   if (text !== before) return { text, key: draft.key, path: draft.path };

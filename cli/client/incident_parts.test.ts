@@ -324,6 +324,25 @@ describe("documents", () => {
     });
     expect((await edited.svc("inc", "doc", "edit", made.stdout.trim())).code).toBe(0);
     expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nSecond\n");
+    const failing = carol.with({
+      fetch: async (url, init) => {
+        if (init.method !== "PUT") return fetch(url, init);
+        throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+      },
+      readStdin: async () => Buffer.from("Piped\n"),
+    });
+    const half = await failing.svc("inc", "doc", "new", "-i", name, "Half", "-F", "-");
+    const [, id = "", again = ""] =
+      /^Document (\d+) was created, without its text\.\nYour text is kept\. To send it: svc (.*)\n/.exec(
+        half.stderr,
+      ) ?? [];
+    expect(again).toStartWith(`incident doc edit ${id} -F `);
+    expect((await carol.svc(...again.split(" "))).code).toBe(0);
+    expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Piped\n");
+    const refused = await failing.svc("inc", "doc", "new", "-i", name, "Bad", "--link", "no link", "-F", "-");
+    expect([refused.code, refused.stderr]).toEqual([
+      ...[1, expect.stringMatching(/^Your text is kept\. To send it: svc incident doc new -i INC-\d+ Bad /)],
+    ]);
     const missing = await carol.svc("inc", "doc", "open", "-i", name, "Runbook");
     expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);
   });

@@ -65,7 +65,7 @@ async function writtenReport(
     const key = file === "-" ? undefined : draftKey(io.env, file);
     const text = await readText(io, file, "report");
     parseReport(text);
-    return { text, key: key ?? crypto.randomUUID(), path: key && file };
+    return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
   }
   if (conditions !== undefined) {
     const values = [conditions, actions, needs];

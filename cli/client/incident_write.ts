@@ -23,6 +23,8 @@ export interface Written {
   key: string;
   /** The file that holds it already. */
   path?: string;
+  /** It came from stdin, and cannot be read again. */
+  isPiped?: boolean;
 }
 
 /**
@@ -67,7 +69,7 @@ export async function writtenText(
     const text = await readText(io, source.file, what);
     const key = (source.file !== "-" && draftKey(io.env, source.file)) || crypto.randomUUID();
     const path = source.file === "-" || !draftKey(io.env, source.file) ? undefined : source.file;
-    return { text: checkText(withoutComment(text), what), key, path };
+    return { text: checkText(withoutComment(text), what), key, path, isPiped: source.file === "-" };
   }
   if (source.text !== undefined) return { text: checkText(source.text, what), key: crypto.randomUUID() };
   if (!source.editor && !io.canAsk())
@@ -113,21 +115,23 @@ export function againLine(
  * Sends a text, and removes its draft. If that fails, the text is kept, and what to type is printed.
  *
  * @param again of `againLine`
+ * @param isLast whether the text is then sent; the draft stays otherwise
  */
 export async function sending<T>(
   io: Io,
   what: string,
-  { text, key, path }: Written,
+  { text, key, path, isPiped }: Written,
   again: string,
   work: () => Promise<T>,
+  isLast = true,
 ): Promise<T> {
   try {
     const result = await work();
-    if (path !== undefined) removeDraft(io.env, path);
+    if (path !== undefined && isLast) removeDraft(io.env, path);
     return result;
   } catch (error) {
     const isFault = error instanceof InvalidInput || error instanceof UsageError;
-    if (path !== undefined || !isFault) {
+    if (path !== undefined || isPiped || !isFault) {
       const kept = path ?? keep(io, what, text, key);
       if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
     }
