@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { buildForTests } from "./build_for_tests.ts";
@@ -74,7 +75,8 @@ async function runRound(files: string[], changed?: string): Promise<Counts> {
   if (!anyNames(files, /support\/containers/)) return runTests(files, changed);
   using _engine = ensureEngine();
   using _leftovers = leftoversOf(runName);
-  return await runTests(files);
+  // Not in memory: containers mount these files, and concurrent runs share a lock among them.
+  return await runTests(files, undefined, { ...process.env, TMPDIR: tmpdir() });
 }
 
 /** Installs the programs that the tests declare. @throws Error with what is missing */
@@ -125,10 +127,11 @@ function readText(path: string): string {
   return readFileSync(join(root, path), "utf8");
 }
 
-async function runTests(files: string[], changed?: string): Promise<Counts> {
-  const directory = await createRunDirectory();
+async function runTests(files: string[], changed?: string, env = process.env): Promise<Counts> {
+  const directory = await createRunDirectory(env);
   const program = join(directory, "svc");
-  // For the tests and their processes. A short name, because the paths of sockets are limited to 107 bytes.
+  // For the tests and their processes, unless TMPDIR is set. A short name, because the paths of sockets are limited to
+  // 107 bytes.
   const temporary = join(directory, "t");
   await mkdir(temporary);
   await buildForTests(program);
@@ -148,8 +151,8 @@ async function runTests(files: string[], changed?: string): Promise<Counts> {
           // The output of the others is printed when they have ended, so that every file's lines stay together.
           immediate: at === 0,
           env: {
-            ...process.env,
             TMPDIR: temporary,
+            ...env,
             SVC_TEST_DATABASE_URL: database.url,
             SVC_TEST_PROGRAM: program,
             SVC_TEST_RUN: runName,
