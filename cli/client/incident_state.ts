@@ -108,38 +108,42 @@ export async function editCommand(options: EditOptions, io: Io): Promise<void> {
   if (isNothing && !options.editor && !io.canAsk())
     throw new UsageError("nothing to change: give an option, or --editor");
 
-  const { seen, kind } = await IncidentClient.within(io, server, async (client) => ({
-    seen: await client.resolve(id),
-    kind: await kindOf(client, type, priority),
-  }));
-  const { names, ...ids } = kind;
-  const change: Partial<IncidentFields> = ids;
-  if (title !== undefined) change.title = title.trim();
-  if (resolution !== undefined) change.resolution = resolution;
-  if (options.restricted) change.visibility = "Restricted";
-  if (options.open) change.visibility = "Open";
-  if (description !== undefined) change.description = description;
-  if (!isNothing && !options.editor && file === undefined) {
-    const incident = await IncidentClient.within(io, server, (client) => save(client, seen, change, names));
-    announce(io, incident);
-    if (json) io.stdout.write(`${jsonText(incident)}\n`);
-    return;
-  }
-  const written = await writtenIncident(io, options, seen);
-  const again = againLine(io, server, [
-    ...["edit", seen.name],
-    ...(type === undefined ? [] : ["--type", type]),
-    ...(priority === undefined ? [] : ["--priority", priority]),
-    ...(resolution === undefined ? [] : ["--resolution", resolution]),
-    ...(options.restricted ? ["--restricted"] : []),
-    ...(options.open ? ["--open"] : []),
-  ]);
-  const incident = await sending(io, "edit", written, again, () =>
-    IncidentClient.within(io, server, (client) =>
-      save(client, seen, { ...parseEdited(written.text, seen), ...change }, names),
-    ),
-  );
-  done(io, incident, json, incident);
+  const again = (incident = id) =>
+    againLine(io, server, [
+      ...["edit", incident],
+      ...(title === undefined ? [] : ["--title", title]),
+      ...(type === undefined ? [] : ["--type", type]),
+      ...(priority === undefined ? [] : ["--priority", priority]),
+      ...(resolution === undefined ? [] : ["--resolution", resolution]),
+      ...(options.restricted ? ["--restricted"] : []),
+      ...(options.open ? ["--open"] : []),
+    ]);
+  await withStdin(io, "edit", { file }, again(), async (io) => {
+    const { seen, kind } = await IncidentClient.within(io, server, async (client) => ({
+      seen: await client.resolve(id),
+      kind: await kindOf(client, type, priority),
+    }));
+    const { names, ...ids } = kind;
+    const change: Partial<IncidentFields> = ids;
+    if (title !== undefined) change.title = title.trim();
+    if (resolution !== undefined) change.resolution = resolution;
+    if (options.restricted) change.visibility = "Restricted";
+    if (options.open) change.visibility = "Open";
+    if (description !== undefined) change.description = description;
+    if (!isNothing && !options.editor && file === undefined) {
+      const incident = await IncidentClient.within(io, server, (client) => save(client, seen, change, names));
+      announce(io, incident);
+      if (json) io.stdout.write(`${jsonText(incident)}\n`);
+      return;
+    }
+    const written = await writtenIncident(io, options, seen);
+    const incident = await sending(io, "edit", written, again(seen.name), () =>
+      IncidentClient.within(io, server, (client) =>
+        save(client, seen, { ...parseEdited(written.text, seen), ...change }, names),
+      ),
+    );
+    done(io, incident, json, incident);
+  });
 }
 
 /** Only what differs from what the user saw, so that nobody else's change is lost. */
@@ -181,8 +185,13 @@ async function writtenIncident(io: Io, { file, title }: EditOptions, seen: Incid
   if (file !== undefined) {
     const text = await readText(io, file, "description");
     const key = file === "-" ? undefined : draftKey(io.env, file);
-    if (key !== undefined) return { text, key, path: file };
-    return { text: asTemplate(text), key: crypto.randomUUID() };
+    // What was kept before the incident could be read has no headings.
+    const isTemplate = key !== undefined && /^# Title\s*$/im.test(text);
+    const path = key === undefined ? undefined : file;
+    return {
+      ...{ text: isTemplate ? text : asTemplate(text), key: key ?? crypto.randomUUID(), path },
+      isPiped: file === "-",
+    };
   }
   const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description));
   return { text, key: draft.key, path: draft.path };

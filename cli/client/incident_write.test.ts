@@ -357,6 +357,7 @@ describe("stdin", () => {
     [["say", "--to", "alice", "-"], "say --to alice"],
     [["update", "INC-1", "-F", "-"], "update INC-1"],
     [["close", "-F", "-"], "close"],
+    [["edit", "INC-1", "--title", "A b", "-F", "-"], "edit INC-1 --title 'A b'"],
     [["doc", "new", "INC-1", "Log", "-F", "-"], "doc new -i INC-1 Log --type reference"],
   ])("is kept if nothing else of the command can be read: %p", async (words, again) => {
     const person = await somebody();
@@ -374,6 +375,25 @@ describe("stdin", () => {
       },
     });
     expect(readFileSync(path, "utf8")).toBe("Text\n");
+  });
+
+  test("for a description is the same when it is sent again", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const piped = { readStdin: async () => Buffer.from("Piped\n") };
+    for (const [title, fetch] of [
+      ["One", async () => Promise.reject(Object.assign(new Error("gone"), { code: "ECONNREFUSED" }))],
+      ["Two", gone.fetch!],
+    ] as const) {
+      const ran = await person
+        .with({ ...piped, fetch })
+        .svc("inc", "edit", name, "--title", title, "-F", "-");
+      const [, again = ""] = /To send it: svc (.*)\n/.exec(ran.stderr) ?? [];
+      expect((await person.svc(...again.split(" "))).code).toBe(0);
+      expect(await stateOf(id)).toMatchObject({ title, description: "Piped" });
+      await carol.svc("inc", "edit", name, "-d", "Other");
+    }
+    expect(drafts(person.home)).toEqual([]);
   });
 
   test("of nothing, or of binary data, leaves no draft", async () => {
