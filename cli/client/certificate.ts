@@ -50,7 +50,7 @@ export async function openCertificate(io: Io, server: Server, entry: Entry | und
   const expiresAt = endOf(pair);
   if (expiresAt <= io.clock.now())
     throw new Unauthenticated(
-      `the client certificate of ${server.base} has expired; run svc login --certificate`,
+      `the client certificate of ${server.base} expired at ${expiresAt.toISOString()}, and the clock of this machine says ${io.clock.now().toISOString()}; run svc login --certificate`,
     );
   const endpoint = endpointOf(stored.url, pair);
   return { endpoint, token: undefined, expiresAt, user: stored.user, source: "certificate" };

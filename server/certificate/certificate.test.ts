@@ -15,7 +15,7 @@ import {
 import { rotateAuthority } from "../../core/authority/authority.ts";
 import { x509RevocationLists } from "../../core/authority/x509_revocation_list.ts";
 import type { Actor, Context } from "../../core/context.ts";
-import { auditLog, clientCertificate, token } from "../../drizzle/schema/index.ts";
+import { auditLog, authorityKey, clientCertificate, token } from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -250,6 +250,43 @@ describe("a certificate is refused", () => {
     await rotateAuthority(other, found.actor, { kind: "x509", name: "client", revoke: true });
     expect(await findClientCertificate(of, body.sha256)).toEqual({ refused: "revoked" });
   });
+});
+
+test("a rotation of the authority ends no certificate: both keys are trusted, each with a revocation list", async () => {
+  await using other = await startTestServer({ mtlsUrl: "https://svc.example.com:8443" });
+  other.clock.advance((Date.now() - other.clock.now().getTime()) / 1000);
+  const root = await personOf(other, "root@example.com", ["admin"]);
+  const sign = async () => {
+    const { http, body } = await root.call("POST", "/certificates/", { csr: csrOf() });
+    expect(http).toBe(201);
+    return body as { certificate: string; sha256: string; chain: string; serial: string };
+  };
+  const found = (sha256: string) => findClientCertificate({ ...other, log: context.log }, sha256);
+  const before = await sign();
+  expect((await root.call("POST", "/access/authority_keys/", { kind: "x509", name: "client" })).http).toBe(
+    201,
+  );
+  const during = await sign();
+  // The day of the overlap is over.
+  await other.db.update(authorityKey).set({ activeAt: new Date(Date.now() - 1000) });
+  const after = await sign();
+  expect([during.chain === before.chain, after.chain === before.chain]).toEqual([true, false]);
+  await root.call("DELETE", `/certificates/${before.serial}`);
+  const text = async (path: string) => (await other.fetch(`/access/x509/client/${path}`)).text();
+  const [trusted, lists] = [await text("ca.pem"), await text("crl.pem")];
+  expect(trusted.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+  expect(lists.match(/BEGIN X509 CRL/g)).toHaveLength(2);
+  const anchors = await file(trusted + lists);
+  const said = [before, during, after].map(async ({ certificate }) =>
+    openssl("verify", "-crl_check", "-purpose", "sslclient", "-CAfile", anchors, await file(certificate)),
+  );
+  expect(await Promise.all(said)).toEqual([
+    expect.stringContaining("certificate revoked"),
+    expect.stringContaining(": OK"),
+    expect.stringContaining(": OK"),
+  ]);
+  expect(await found(before.sha256)).toEqual({ refused: "revoked" });
+  for (const { sha256 } of [during, after]) expect(await found(sha256)).toMatchObject({ actor: {} });
 });
 
 test("groups are those of the user's latest sign-in", async () => {
