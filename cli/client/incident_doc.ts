@@ -183,23 +183,26 @@ export async function docEditCommand(
   io: Io,
 ): Promise<void> {
   const { doc, file, incident: typed, server, json } = options;
-  const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {
-    const found = await findDocument(client, doc, typed);
-    const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
-    const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
-    return { found, incident, before: before ?? { text: "", version: null } };
+  const words = ["doc", "edit", doc, ...(typed === undefined ? [] : ["-i", typed])];
+  await withStdin(io, "document", { file }, againLine(io, server, words), async (io) => {
+    const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {
+      const found = await findDocument(client, doc, typed);
+      const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
+      const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
+      return { found, incident, before: before ?? { text: "", version: null } };
+    });
+    const written = await editedContent(io, file, before.text);
+    if (written === undefined) {
+      io.stderr.write("Nothing was changed.\n");
+      return;
+    }
+    const again = againLine(io, server, ["doc", "edit", String(found.id)]);
+    const after = await sending(io, "document", written, again, () =>
+      IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
+    );
+    if (incident) announce(io, incident);
+    if (json) io.stdout.write(`${jsonText({ ...found, content: after })}\n`);
   });
-  const written = await editedContent(io, file, before.text);
-  if (written === undefined) {
-    io.stderr.write("Nothing was changed.\n");
-    return;
-  }
-  const again = againLine(io, server, ["doc", "edit", String(found.id)]);
-  const after = await sending(io, "document", written, again, () =>
-    IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
-  );
-  if (incident) announce(io, incident);
-  if (json) io.stdout.write(`${jsonText({ ...found, content: after })}\n`);
 }
 
 async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {

@@ -359,6 +359,7 @@ describe("stdin", () => {
     [["close", "-F", "-"], "close"],
     [["edit", "INC-1", "--title", "A b", "-F", "-"], "edit INC-1 --title 'A b'"],
     [["doc", "new", "INC-1", "Log", "-F", "-"], "doc new -i INC-1 Log --type reference"],
+    [["doc", "edit", "Log", "-i", "INC-1", "-F", "-"], "doc edit Log -i INC-1"],
   ])("is kept if nothing else of the command can be read: %p", async (words, again) => {
     const person = await somebody();
     const fetch = async () => {
