@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { asAuthority, CertificateFolder } from "../tests/support/http/client_certificates.ts";
 import { FakeServer } from "./testing/fake_server.ts";
 import { configHome } from "./testing/io.ts";
 import { svc } from "./testing/process.ts";
@@ -80,6 +81,26 @@ describe("a certificate of a private authority", () => {
   test.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])("is accepted with %s", async (name) => {
     expect(await whoami(secure.url, { [name]: join(home, "ca.pem") })).toMatchObject({ code: 0, stderr: "" });
   });
+});
+
+test.each([
+  ["has expired", { to: "20210101000000Z" }],
+  ["is not valid yet", { from: "20980101000000Z" }],
+])("a server's certificate that %s may be due to the clock", async (fault, times) => {
+  using certificates = new CertificateFolder();
+  const by = certificates.issue({ subject: "/CN=CA", extensions: asAuthority });
+  const { key, certificate } = certificates.issue({
+    by,
+    extensions: ["subjectAltName=IP:127.0.0.1"],
+    ...times,
+  });
+  const early = new FakeServer({ tls: { key: Bun.file(key), cert: Bun.file(certificate) } });
+  const { code, stderr } = await whoami(early.url, { NODE_EXTRA_CA_CERTS: by.certificate });
+  early.stop();
+  expect([code, stderr.replace(/\S+Z\n$/, "NOW")]).toEqual([
+    1,
+    `svc: the certificate of ${early.url} ${fault}, or the clock of this machine is wrong: it says NOW`,
+  ]);
 });
 
 describe("a proxy", () => {

@@ -177,6 +177,12 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
   if (code === "ENOTFOUND") return new NetworkFault(`cannot reach ${server.base}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
     return new NetworkFault(`cannot reach ${server.base}: the proxy refused the connection`, options);
+  const untimely = { CERT_HAS_EXPIRED: "has expired", CERT_NOT_YET_VALID: "is not valid yet" }[String(code)];
+  if (untimely !== undefined)
+    return new Unavailable(
+      `the certificate of ${server.base} ${untimely}, or the clock of this machine is wrong: it says ${new Date().toISOString()}`,
+      options,
+    );
   if (typeof code === "string" && /CERT|SIGNATURE|ISSUER/.test(code)) {
     return new Unavailable(
       `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file`,
