@@ -13,6 +13,7 @@ import {
   type Started,
   startOnDescriptor,
   startServing,
+  useOwnServer,
 } from "../../tests/support/http/serving.ts";
 import { until } from "../../tests/support/process/until.ts";
 
@@ -22,6 +23,7 @@ afterAll(() => {
   certificates[Symbol.dispose]();
   folder[Symbol.dispose]();
 });
+const own = useOwnServer();
 const [server, other] = [certificates.server(), certificates.server()];
 const client = certificates.issue();
 const files = (of = server) => ["--mtls-keyfile", of.key, "--mtls-certfile", of.certificate];
@@ -155,9 +157,10 @@ test("a request is finished at shutdown, and half-open handshakes do not delay i
   silent.destroy();
 });
 
-test("500 half-open handshakes are closed in time, and delay nobody", async () => {
-  await using started = await start();
-  const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: started.mtls }));
+test("500 half-open handshakes are closed in time with a reason in the log, and delay nobody", async () => {
+  await using ours = await own.start(["--mtls-port", String(await chooseFreePort("127.0.0.1")), ...files()]);
+  const [, mtls = ""] = /certificates on https:\/\/127\.0\.0\.1:(\d+)/.exec(ours.said())!;
+  const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: Number(mtls) }));
   const closed = sockets.map(
     (socket) => new Promise((resolve) => socket.once("close", resolve).on("error", () => {})),
   );
@@ -165,10 +168,18 @@ test("500 half-open handshakes are closed in time, and delay nobody", async () =
   // A few began: a record that never ends.
   for (const socket of sockets.slice(0, 50)) socket.write(Buffer.from("1603010200010001fc0303", "hex"));
   const began = performance.now();
-  expect((await get(started.mtls)).status).toBe(200);
+  expect((await get(Number(mtls), "/healthcheck")).status).toBe(200);
   expect(performance.now() - began).toBeLessThan(2000);
   await Promise.all(closed);
   expect(performance.now() - began).toBeLessThan(15_000);
+  const lines = ours
+    .said()
+    .split("\n")
+    .filter((line) => line.includes("TLS handshake failed on the mTLS port"))
+    .map((line) => JSON.parse(line));
+  expect(lines[0]).toMatchObject({ reason: "ERR_TLS_HANDSHAKE_TIMEOUT", address: "127.0.0.1" });
+  // An attacker must not fill the log.
+  expect(lines.length).toBeLessThanOrEqual(60);
 }, 30_000);
 
 test("beyond 1000 half-open handshakes, the oldest are closed at once", async () => {
