@@ -281,7 +281,7 @@ const leaseRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, query: revokedQuery },
-        detail: { summary: "Revoke the leases of a user, a role or an incident" },
+        detail: { summary: "Revoke the leases that match a filter" },
         response: { 200: revokedView, ...refusals },
       },
     )
