@@ -132,7 +132,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the certificates of an X.509 authority" },
+        detail: { summary: "Get the certificates of a certificate authority" },
         response: { 200: t.String(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -145,7 +145,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the revocation lists of an X.509 authority" },
+        detail: { summary: "Get the revocation lists of a certificate authority" },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -159,7 +159,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityKeyParams,
-        detail: { summary: "Get the revocation list of one key of an X.509 authority" },
+        detail: { summary: "Get the revocation list of one key of a certificate authority" },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     );
