@@ -213,6 +213,8 @@ const fastSettings = {
   full_page_writes: "off",
   wal_level: "minimal",
   max_wal_senders: "0",
+  // In the data directory, which is removed even if PostgreSQL was killed. Files in /dev/shm would stay.
+  dynamic_shared_memory_type: "mmap",
   // For tests of revocation.
   max_prepared_transactions: "4",
 };
