@@ -1,13 +1,25 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import * as fs from "node:fs";
-import { dirname, join } from "node:path";
-import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { dirname } from "node:path";
+import { SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { revoke } from "./api.ts";
+import {
+  certificateFiles,
+  firstCertificate,
+  isOfKey,
+  journalOf,
+  type KeyPair,
+  keyName,
+  readCertificate,
+  readFile,
+  readPair,
+  rewrite,
+} from "./certificate_files.ts";
 import { type Entry, isHttps, type StoredCertificate, withCertificate } from "./credentials.ts";
-import { lockCredentials, updateCredentials } from "./credentials_file.ts";
-import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "./private_file.ts";
+import { updateCredentials } from "./credentials_file.ts";
+import { makePrivateDirectory, storing, writePrivately } from "./private_file.ts";
 import { problem, request } from "./request.ts";
 import { parseServer, type Server } from "./server.ts";
 import { authorization, fromKeychain, type Session } from "./session.ts";
@@ -25,14 +37,6 @@ const retrySeconds = 300;
 const shareForWarning = 1 / 6;
 const requestSeconds = 10;
 
-/** The certificate's files. The key is not in its file if it is in the keychain. */
-function certificateFiles(env: Environment, base: string): { key: string; certificate: string } {
-  const directory = privateDirectory(env, base, "mtls");
-  return { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
-}
-
-/** A key and its certificate, as `Server.tls` takes them. */
-type KeyPair = NonNullable<Server["tls"]>;
 type Opened = Pick<Session, "endpoint" | "expiresAt" | "user" | "source"> & { token: undefined };
 
 /**
@@ -319,103 +323,6 @@ async function requestFor(key: string): Promise<string> {
 function newKey(): string {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   return privateKey.export({ type: "pkcs8", format: "pem" }) as string;
-}
-
-const keyName = (base: string) => `${base} (certificate)`;
-
-async function readPair(io: Io, { base }: Server, stored: StoredCertificate): Promise<KeyPair> {
-  const files = certificateFiles(io.env, base);
-  const cert = readCertificate(io.env, files.certificate);
-  const key =
-    stored.key === "keychain"
-      ? await fromKeychain(() => io.keychain.get(keyName(base)))
-      : readKeyFile(files.key);
-  if (key === null) throw unusable("the key of the client certificate is not in the keychain");
-  if (!isOfKey(cert, key))
-    throw unusable(
-      `${files.certificate} is not for the key ${stored.key === "file" ? files.key : "in the keychain"}`,
-    );
-  return { key, cert };
-}
-
-function isOfKey(cert: string, key: string): boolean {
-  const parsed = parseKey(key);
-  return parsed !== undefined && new X509Certificate(cert).checkPrivateKey(parsed);
-}
-
-function readKeyFile(path: string): string {
-  const text = readFile(path);
-  if (process.platform !== "win32" && (fs.statSync(path).mode & 0o077) !== 0)
-    throw unusable(`${path} can be read by others`);
-  return text;
-}
-
-function parseKey(key: string): ReturnType<typeof createPrivateKey> | undefined {
-  try {
-    return createPrivateKey(key);
-  } catch {
-    return undefined;
-  }
-}
-
-function readCertificate(env: Environment, path: string): string {
-  // Another process is writing it, or did not finish.
-  if (fs.existsSync(journalOf(path))) lockCredentials(env, () => finishRewrite(path));
-  const cert = firstCertificate(readFile(path));
-  if (cert === undefined) throw unusable(`${path} is damaged`);
-  return cert;
-}
-
-function readFile(path: string): string {
-  try {
-    return fs.readFileSync(path, "utf8");
-  } catch (cause) {
-    const { code = "failed" } = cause as NodeJS.ErrnoException;
-    throw unusable(`${path} cannot be read (${code})`, cause);
-  }
-}
-
-const unusable = (fault: string, cause?: unknown) =>
-  new ConfigurationError([`${fault}; to fix it: svc login --certificate`], { cause });
-
-/** The first certificate of a text: after a crash, the end of a longer one may follow. */
-function firstCertificate(text: string): string | undefined {
-  const [pem] = /-----BEGIN CERTIFICATE-----[\w+/=\s]+-----END CERTIFICATE-----/.exec(text) ?? [];
-  try {
-    return pem && new X509Certificate(pem) && `${pem}\n`;
-  } catch {
-    return undefined;
-  }
-}
-
-/** What `rewrite` is about to write, so that a crash or a full disk in the middle loses nothing. */
-const journalOf = (path: string) => `${path}.next`;
-
-/** Keeps the file, because other programs watch it. Only under the lock of the credentials. */
-function rewrite(path: string, text: string): void {
-  fs.rmSync(journalOf(path), { force: true });
-  writePrivately(journalOf(path), text);
-  writeInPlace(path, text);
-  fs.rmSync(journalOf(path), { force: true });
-}
-
-/** Completes a `rewrite` whose process ended. Only under the lock of the credentials. */
-function finishRewrite(path: string): void {
-  if (!fs.existsSync(journalOf(path))) return;
-  const text = readFile(journalOf(path));
-  if (firstCertificate(text)) storing(path, () => writeInPlace(path, text));
-  storing(path, () => fs.rmSync(journalOf(path), { force: true }));
-}
-
-function writeInPlace(path: string, text: string): void {
-  const file = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
-  try {
-    fs.writeSync(file, text, 0);
-    fs.ftruncateSync(file, Buffer.byteLength(text));
-    fs.fsyncSync(file);
-  } finally {
-    fs.closeSync(file);
-  }
 }
 
 function endpointOf(url: string, tls: KeyPair): Server {
