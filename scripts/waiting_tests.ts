@@ -8,6 +8,7 @@ export const waitingTests = [
   "tests/chaos/cut_connections.test.ts",
   "cli/commands/scheduler/start_hostile.test.ts",
   "server/stream/stream.test.ts",
+  "server/stream/access.test.ts",
   "server/stream/backlog.test.ts",
   "cli/commands/scheduler/start_health.test.ts",
   "tests/chaos/due_reminders.test.ts",
