@@ -1,4 +1,5 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { chooseFreePort } from "../cli/up/ports.ts";
 import { asAuthority, asClient, CertificateFolder } from "../tests/support/http/client_certificates.ts";
@@ -14,11 +15,13 @@ const roundSeconds = 4;
 const handshakeSeconds = 5;
 const idleConnections = 5000;
 const aims = { bun: 0.75, haproxy: 1 };
+/** HAProxy uses all processors, so svc has a worker for each when they are compared. */
+const workers = availableParallelism();
 
 interface Contender {
   name: string;
   port: number;
-  /** The processes that answer: svc and, if it takes part, HAProxy. */
+  /** The processes that answer, with their descendants: svc and, if it takes part, HAProxy. */
   pids: number[];
   /** Whether the client sends its certificate. */
   certified: boolean;
@@ -42,8 +45,6 @@ interface Trial extends Contender {
  * Bun.listen and Bun.connect instead of node:tls and node:net would save a quarter of the processor time of forwarding: too
  * little to give up their streams, which handle slow and half-closed connections. A thread of its own for TLS would answer
  * 15 % more requests on two cores: too little as well.
- *
- * HAProxy uses a second processor, so that it may answer more requests a second although each costs more processor time.
  */
 export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   support.ensureProgram("openssl");
@@ -77,18 +78,17 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
     });
     return { ...started, port };
   };
-  const mtlsPort = await chooseFreePort("127.0.0.1");
-  const mtls = [
-    "--mtls-port",
-    String(mtlsPort),
-    "--mtls-keyfile",
-    server.key,
-    "--mtls-certfile",
-    server.certificate,
-  ];
-  const ours = await serve(mtls);
+  const all = ["--workers", String(workers)];
+  const serveMtls = async (more: readonly string[] = []) => {
+    const port = await chooseFreePort("127.0.0.1");
+    const own = ["--mtls-keyfile", server.key, "--mtls-certfile", server.certificate];
+    const { pid } = await serve(["--mtls-port", String(port), ...own, ...more]);
+    return { pid, port };
+  };
+  const ours = await serveMtls();
   const bun = await serve(["--ssl-keyfile", server.key, "--ssl-certfile", server.certificate]);
-  const plain = await serve(["--proxy-headers"], { SVC_MTLS_PROXY_HEADER: "Client-Cert" });
+  const oursOnAll = await serveMtls(all);
+  const plain = await serve(["--proxy-headers", ...all], { SVC_MTLS_PROXY_HEADER: "Client-Cert" });
   const proxied = await startHaproxy(parts, { haproxy, directory: files.path, root, server, to: plain.port });
 
   // All servers have the same public address, so that one token is valid for all.
@@ -96,9 +96,10 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   const bearer = { authorization: `Bearer ${token}` };
   const contenders: Contender[] = [
     { name: "Bun's TLS", port: bun.port, pids: [bun.pid], certified: false },
-    { name: "mTLS port", port: mtlsPort, pids: [ours.pid], certified: false },
-    { name: "mTLS port, certificate", port: mtlsPort, pids: [ours.pid], certified: true },
-    { name: "HAProxy, certificate", port: proxied.port, pids: [plain.pid, proxied.pid], certified: true },
+    { name: "mTLS port", port: ours.port, pids: [ours.pid], certified: false },
+    { name: "mTLS port, certificate", port: ours.port, pids: [ours.pid], certified: true },
+    { name: ofAll("mTLS port"), port: oursOnAll.port, pids: [oursOnAll.pid], certified: true },
+    { name: ofAll("HAProxy"), port: proxied.port, pids: [plain.pid, proxied.pid], certified: true },
   ];
   const trials = contenders.flatMap((contender) =>
     (["/healthcheck", "/whoami"] as const).map((path): Trial => {
@@ -110,7 +111,7 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   console.log(
     `load     ${connections} connections; ${rounds} rounds of ${roundSeconds} s each, in turn, after one`,
   );
-  console.log("         that does not count. One process each, every request is logged");
+  console.log(`         that does not count. One process each, or ${workers} workers; every request is logged`);
   console.log(`HAProxy  ${support.firstLine([haproxy, "-v"])}, one thread for each core\n`);
   const taskOf = ({ port, certified, request }: Pick<Trial, "port" | "certified" | "request">): Task => ({
     ...{ port, connections, request, seconds: roundSeconds },
@@ -132,7 +133,7 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
 
   console.log("\nhandshakes a second, one after another");
   for (const { name, port } of [contenders[0]!, contenders[2]!]) {
-    const certificate = port === mtlsPort ? ["-cert", client.certificate, "-key", client.key] : [];
+    const certificate = port === ours.port ? ["-cert", client.certificate, "-key", client.key] : [];
     const full = await handshakes(parts, port, ["-new", ...certificate]);
     const resumed = await handshakes(parts, port, ["-reuse", ...certificate]);
     console.log(
@@ -158,6 +159,9 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
     );
   }
 }
+
+/** A contender with a worker for each processor, and a certificate. */
+const ofAll = (name: string) => `${name}, ${workers} workers`;
 
 const environmentOf = (databaseUrl: string, port: number) => ({
   SVC_DATABASE_URL: databaseUrl,
@@ -277,6 +281,6 @@ function report(trials: readonly Trial[]): void {
   for (const path of ["/healthcheck", "/whoami"] as const) {
     compare(path, "mTLS port", "Bun's TLS", aims.bun);
     compare(path, "mTLS port, certificate", "Bun's TLS", aims.bun);
-    compare(path, "mTLS port, certificate", "HAProxy, certificate", aims.haproxy);
+    compare(path, ofAll("mTLS port"), ofAll("HAProxy"), aims.haproxy);
   }
 }
