@@ -1,4 +1,4 @@
-import { createTransport, type SendMailOptions } from "nodemailer";
+import type { SendMailOptions } from "nodemailer";
 import { Refused, Unavailable } from "../../platform/errors.ts";
 import type { MailServer } from "./server.ts";
 
@@ -31,11 +31,16 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
     greetingTimeout: milliseconds,
     socketTimeout: milliseconds,
   };
-  const transport = createTransport({
-    ...{ ...server, ...waits, pool: true, maxConnections: connections, idleTimeout: idleMilliseconds },
-    // Text is never interpreted as a file or URL.
-    ...{ disableFileAccess: true, disableUrlAccess: true },
-  });
+  // Loaded for the first mail, because it would take a tenth of a server's start.
+  const open = async () => {
+    const { createTransport } = await import("nodemailer");
+    return createTransport({
+      ...{ ...server, ...waits, pool: true, maxConnections: connections, idleTimeout: idleMilliseconds },
+      // Text is never interpreted as a file or URL.
+      ...{ disableFileAccess: true, disableUrlAccess: true },
+    });
+  };
+  let transport: ReturnType<typeof open> | undefined;
 
   /**
    * When `signal` aborts, a mail that waits for a connection is not sent, and one that is being sent is cut off.
@@ -43,7 +48,8 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
    */
   return async function post(mail: Mail, { signal, at }: { signal: AbortSignal; at: Date }): Promise<void> {
     try {
-      await transport.sendMail({ ...partsOf(mail), from, replyTo, date: at, signal });
+      transport ??= open();
+      await (await transport).sendMail({ ...partsOf(mail), from, replyTo, date: at, signal });
     } catch (cause) {
       const Fault = isRefusal(cause) ? Refused : Unavailable;
       throw new Fault(`the mail was not sent (${codeOf(cause)})`, { cause });

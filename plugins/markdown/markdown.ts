@@ -3,7 +3,6 @@ import { longestContent } from "../../core/incident/document/content.ts";
 import { defineBuiltin } from "../../core/plugin.ts";
 import { NotFound } from "../../platform/errors.ts";
 import { readContent, removeContent, replaceContent, startContent } from "./content.ts";
-import { tasksSince } from "./tasks.ts";
 import { fillTemplate } from "./template.ts";
 
 /**
@@ -38,7 +37,11 @@ export default defineBuiltin({
       const content = await readContent(context, document.id);
       return content ? { text: content.text, version: String(content.version) } : null;
     },
-    tasks: ({ document, cursor }) => tasksSince(context, document.id, cursor),
+    async tasks({ document, cursor }) {
+      // Loaded late, because the parser would delay the start of every server, and servers rarely parse.
+      const { tasksSince } = await import("./tasks.ts");
+      return tasksSince(context, document.id, cursor);
+    },
     // There are no folders.
     move: ({ document }) => ({ resourceId: document.resourceId }),
     async remove({ document }) {

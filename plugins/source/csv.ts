@@ -1,5 +1,4 @@
-import { CsvError } from "csv-parse";
-import { parse } from "csv-parse/sync";
+import { CsvError, parse } from "csv-parse/sync";
 
 /** The error of a record that has more or fewer fields than there are columns. */
 export const rowFault = Symbol("row fault");

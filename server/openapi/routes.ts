@@ -1,7 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { openApiDocument } from "./document.ts";
 import { openApiPage } from "./page.ts";
-import type { OpenApiDocument } from "./types.ts";
 
 const headers = {
   "content-type": "application/json",
@@ -15,22 +13,24 @@ const headers = {
  * document.
  */
 export const openApiRoutes = (publicUrl: string, api: AnyElysia) => {
-  let known: { document: OpenApiDocument; json: string } | undefined;
-  // Built on the first request, because it takes long.
+  const build = async () => {
+    const { openApiDocument } = await import("./document.ts");
+    const document = openApiDocument(api, publicUrl);
+    return { document, json: JSON.stringify(document) };
+  };
+  // Loaded and built on the first request, because both take long.
+  let known: ReturnType<typeof build> | undefined;
   const get = () => {
-    if (!known) {
-      const document = openApiDocument(api, publicUrl);
-      known = { document, json: JSON.stringify(document) };
-    }
+    known ??= build();
     return known;
   };
-  const json = () => new Response(get().json, { headers });
+  const json = async () => new Response((await get()).json, { headers });
   return new Elysia({ name: "openapi" })
     .get(
       "/openapi",
-      ({ request }) => {
+      async ({ request }) => {
         const person = request.headers.get("accept")?.includes("text/html");
-        return person ? openApiPage(get().document) : json();
+        return person ? openApiPage((await get()).document) : json();
       },
       { detail: { hide: true } },
     )
