@@ -111,7 +111,9 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   console.log(
     `load     ${connections} connections; ${rounds} rounds of ${roundSeconds} s each, in turn, after one`,
   );
-  console.log(`         that does not count. One process each, or ${workers} workers; every request is logged`);
+  console.log(
+    `         that does not count. One process each, or ${workers} workers; every request is logged`,
+  );
   console.log(`HAProxy  ${support.firstLine([haproxy, "-v"])}, one thread for each core\n`);
   const taskOf = ({ port, certified, request }: Pick<Trial, "port" | "certified" | "request">): Task => ({
     ...{ port, connections, request, seconds: roundSeconds },
