@@ -38,7 +38,7 @@ test("refuses a file with anything else", async () => {
   const of = (path: string) => expect(OrganisationAuthorities.open(path)).rejects;
   await of("/nowhere").toThrow("SVC_MTLS_CA_CERTS: /nowhere cannot be read: the file does not exist");
   const leaf = certificates.issue();
-  await of(leaf.certificate).toThrow(/contains a certificate that is no authority \(number 1\)$/);
+  await of(leaf.certificate).toThrow(/contains a certificate that is not a CA certificate \(number 1\)$/);
   writeFileSync(file, "-----BEGIN CERTIFICATE-----\nbm9pc2U=\n-----END CERTIFICATE-----\n");
   await of(file).toThrow(/contains a certificate that cannot be read \(number 1\)$/);
   expect((await OrganisationAuthorities.open(undefined)).current.authorities).toEqual([]);
@@ -115,7 +115,7 @@ test.each([
   await expect(OrganisationAuthorities.open(file)).rejects.toThrow(/of none of its authorities/);
 });
 
-test("no damaged revocation list causes another error than a refusal", async () => {
+test("damaged revocation lists are refused, and cause no other error", async () => {
   const pem = certificates.revocationList(one!, ["0123AB", "0456CD"]);
   const der = Buffer.from(pem.replaceAll(/-----.+?-----|\s/g, ""), "base64");
   const authority = readFileSync(one!.certificate, "utf8");

@@ -78,7 +78,8 @@ async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
     } catch (cause) {
       throw fault(`contains a certificate that cannot be read (number ${at + 1})`, cause);
     }
-    if (!certificate.ca) throw fault(`contains a certificate that is no authority (number ${at + 1})`);
+    if (!certificate.ca)
+      throw fault(`contains a certificate that is not a CA certificate (number ${at + 1})`);
     return certificate;
   });
   const revoked = new Map<string, Set<string>>();

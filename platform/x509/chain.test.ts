@@ -189,11 +189,11 @@ test("name constraints count for a common name that becomes an e-mail address of
   const of = (domain?: string) => reasonOf([client, by], [root], clientAuth, domain);
   expect(await of("contractors.example.com")).toBe("accepted");
   expect(await of("example.com")).toBe("outside of the authority's names");
-  // The common name stands for nobody.
+  // The common name identifies no one.
   expect(await of()).toBe("accepted");
 });
 
-test("no damaged certificate causes another error than a refusal", async () => {
+test("damaged certificates are refused, and cause no other error", async () => {
   const extensions = ["nameConstraints=critical,permitted;email:example.com,excluded;IP:0.0.0.0/0.0.0.0"];
   const by = certificates.issue({ subject: "/CN=By", extensions: [...asAuthority, ...extensions], by: root });
   const names = "subjectAltName=email:a@example.com,URI:spiffe://example.com/a,DNS:x.example.com";

@@ -46,7 +46,7 @@ interface Certificate {
 export interface VerifiedChain {
   /**
    * SHA-256 of the signed part, in base64url. The hash of the whole would not do: anybody can change an ECDSA signature
-   * into another valid one, and so a revoked certificate into one that nobody knows.
+   * into another valid one, and so a revoked certificate into an unknown one.
    */
   id: string;
   emails: readonly string[];

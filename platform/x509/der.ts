@@ -17,7 +17,7 @@ export function readElements(bytes: Uint8Array): Element[] {
     let length = first < 0x80 ? first : 0;
     for (const byte of bytes.subarray(at + 2, at + 2 + extra)) length = length * 256 + byte;
     const from = at + 2 + extra;
-    if (from + length > bytes.length) throw new RangeError("an element is cut off");
+    if (from + length > bytes.length) throw new RangeError("an element is truncated");
     const raw = bytes.subarray(at, from + length);
     elements.push({ tag, content: bytes.subarray(from, from + length), raw });
     at = from + length;

@@ -96,7 +96,7 @@ const attacks: [string, () => Issued, string][] = [
     "invalid user name",
   ],
   [
-    "with a critical extension that nobody knows",
+    "with an unknown critical extension",
     () => of({ extensions: [...email("alice@example.com"), "1.2.3.4=critical,ASN1:NULL"] }),
     "unknown critical extension",
   ],

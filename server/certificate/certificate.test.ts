@@ -114,7 +114,7 @@ describe("a request is refused", () => {
     ["without PEM", () => "hello", "not a single request in PEM"],
     ["with two", (csr) => csr + csr, "not a single request in PEM"],
     ["that is long", (csr) => csr.replace("\n", `\n${"A".repeat(8000)}\n`), "not a single request in PEM"],
-    ["that is cut off", (csr) => pem(bytesOf(csr).subarray(0, 90)), "it cannot be read"],
+    ["that is truncated", (csr) => pem(bytesOf(csr).subarray(0, 90)), "it cannot be read"],
     ["that is no request", () => pem(Buffer.from("hello")), "it cannot be read"],
     [
       "with another key",

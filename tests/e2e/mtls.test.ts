@@ -188,7 +188,7 @@ test("500 half-open handshakes are closed, and a few lines of the log say why", 
 test("unusable authorities are named before anything listens", async () => {
   const leaf = alice.certificate;
   await expect(start(leaf)).rejects.toThrow(
-    `SVC_MTLS_CA_CERTS: ${leaf} contains a certificate that is no authority`,
+    `SVC_MTLS_CA_CERTS: ${leaf} contains a certificate that is not a CA certificate`,
   );
 });
 
