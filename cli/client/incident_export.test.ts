@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "bun:test";
-import { readFileSync, statSync } from "node:fs";
+import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
@@ -72,7 +72,12 @@ test("a file is written for its owner only, and replaced only with --force", asy
   expect([readFileSync(file, "utf8").slice(0, 5), statSync(file).mode & 0o777]).toEqual(["# INC", 0o600]);
   const again = await carol.svc("inc", "export", name, "-o", file);
   expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("use --force to replace it")]);
+  // Whole or not at all: what another name of the file shows is not touched.
+  const kept = `${file}.kept`;
+  linkSync(file, kept);
+  writeFileSync(file, "old");
   expect((await carol.svc("inc", "export", name, "-o", file, "--force")).code).toBe(0);
+  expect([readFileSync(file, "utf8").slice(0, 5), readFileSync(kept, "utf8")]).toEqual(["# INC", "old"]);
   const nowhere = await carol.svc("inc", "export", name, "-o", join(carol.home, "no/such/file"));
   expect([nowhere.code === 0, nowhere.stderr]).toEqual([
     false,

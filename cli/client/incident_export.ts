@@ -16,6 +16,7 @@ import { type Affected, affectedBy } from "./incident_affected.ts";
 import type { Document } from "./incident_doc.ts";
 import type { Link } from "./incident_link.ts";
 import { ifUnknown, nothingAffected } from "./incident_view.ts";
+import { writePrivately } from "./private_file.ts";
 
 export interface ExportOptions {
   id?: string;
@@ -55,8 +56,9 @@ export async function exportCommand(options: ExportOptions, io: Io): Promise<voi
     return;
   }
   try {
-    // Incidents may be Restricted.
-    fs.writeFileSync(output, text, { mode: 0o600, flag: force ? "w" : "wx" });
+    // For the owner only, because incidents may be Restricted.
+    if (force && fs.lstatSync(output, { throwIfNoEntry: false })?.isFile()) writePrivately(output, text);
+    else fs.writeFileSync(output, text, { mode: 0o600, flag: force ? "w" : "wx" });
   } catch (cause) {
     const { code = "failed" } = cause as NodeJS.ErrnoException;
     throw new ConfigurationError([`${output}: cannot be written (${code})`], { cause });
