@@ -80,6 +80,14 @@ test("SIGHUP reads the authorities again; unusable ones change nothing", async (
   process.kill(started.pid, "SIGHUP");
   await started.says("cannot reload the certificate; the old one stays in use");
   expect((await ask(started.mtls, bob)).status).toBe(200);
+
+  // A connection that stays open keeps no authority.
+  const onKept = async () => (await ask(started.mtls, alice, "/whoami", { keepalive: true })).status;
+  expect(await onKept()).toBe(200);
+  copyFileSync(next.certificate, file);
+  process.kill(started.pid, "SIGHUP");
+  await until("the removal of an authority", async () => (await onKept()) === 401);
+  expect((await ask(started.mtls, bob)).status).toBe(200);
 });
 
 test("SIGHUP reads the authorities again without any other certificate, behind a proxy", async () => {
