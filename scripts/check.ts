@@ -14,22 +14,22 @@ const checks: { name: string; command: string[]; fix?: string }[] = [
   { name: "types", command: [bun, "check"] },
 ];
 
-/** Runs every check, prints the output of failed ones, and returns the counts. */
+/** Runs the checks at once, prints the output of failed ones, and returns the counts. */
 export async function runChecks(): Promise<{ passed: number; failed: number }> {
-  let failed = 0;
-  for (const { name, command, fix } of checks) {
-    const started = performance.now();
-    const child = Bun.spawn(command, { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-    const output = await Promise.all(
-      [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
-    );
-    const good = (await child.exited) === 0;
-    if (!good) failed++;
-    const time = `[${Math.round(performance.now() - started)} ms]`;
-    console.log(`(${good ? "pass" : "fail"}) ${name} ${time}${!good && fix ? `, fixed by: ${fix}` : ""}`);
-    if (!good) console.log(output.join("").trim());
-  }
-  return { passed: checks.length - failed, failed };
+  const results = await Promise.all(checks.map(runCheck));
+  const passed = results.filter((good) => good).length;
+  return { passed, failed: results.length - passed };
+}
+
+async function runCheck({ name, command, fix }: (typeof checks)[number]): Promise<boolean> {
+  const started = performance.now();
+  const child = Bun.spawn(command, { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const output = await Promise.all([child.stdout, child.stderr].map((stream) => new Response(stream).text()));
+  const good = (await child.exited) === 0;
+  const time = `[${Math.round(performance.now() - started)} ms]`;
+  console.log(`(${good ? "pass" : "fail"}) ${name} ${time}${!good && fix ? `, fixed by: ${fix}` : ""}`);
+  if (!good) console.log(output.join("").trim());
+  return good;
 }
 
 if (import.meta.main) {

@@ -28,8 +28,8 @@ describe("the runs of npm test", () => {
   });
 
   test("with chosen files, are one", () => {
-    expect(lanesOf(["--changed", "cli"], { leftOut: "x/" })).toEqual([
-      { workers: 2, args: ["--changed", "cli"] },
-    ]);
+    const [lane, ...others] = lanesOf(["--changed", "cli"], { leftOut: "x/" });
+    expect(lane!.args).toEqual(["--changed", "cli"]);
+    expect(others).toEqual([]);
   });
 });

@@ -16,16 +16,9 @@ export interface TestDatabase {
 
 /** A fresh database at head, copied from a template that is created once per server. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  template ??= prepareTemplate();
-  const { url: serverUrl, name: templateName } = await template;
-  const name = `svc_test_${randomBytes(8).toString("hex")}`;
-  await withSql(serverUrl, (sql) => copyDatabase(sql, name, templateName));
-  return {
-    url: withDatabase(serverUrl, name),
-    [Symbol.asyncDispose]: async () => {
-      await withSql(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
-    },
-  };
+  const server = await testServer();
+  server.template ??= prepareTemplate(server);
+  return createCopy(server, await server.template);
 }
 
 /** Creates such a database and a pool of connections for a whole file. */
@@ -52,58 +45,81 @@ export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { ur
 
 /** A fresh database without our schema, for tests of the schema engine. */
 export async function createEmptyTestDatabase(): Promise<TestDatabase> {
-  const serverUrl = await testServerUrl();
-  const name = `svc_test_${randomBytes(8).toString("hex")}`;
-  await withSql(serverUrl, (sql) => copyDatabase(sql, name, "template1"));
-  return {
-    url: withDatabase(serverUrl, name),
-    [Symbol.asyncDispose]: async () => {
-      await withSql(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
-    },
-  };
+  return createCopy(await testServer(), "template1");
 }
 
-let template: Promise<{ url: string; name: string }> | undefined;
-let server: Promise<string> | undefined;
+interface TestServer {
+  url: string;
+  /** One connection, which all files of this process share. */
+  sql: Sql;
+  /** The name of the database at head. */
+  template?: Promise<string>;
+}
+
+/** By their addresses. A file may set SVC_TEST_DATABASE_URL to a server of its own for a while. */
+const servers = new Map<string, TestServer>();
+let started: Promise<string> | undefined;
 
 /**
  * The server of the run, which scripts/test.ts starts. `bun test one.test.ts` starts one for its process, which is removed
  * with that process (see drizzle/embedded.ts).
  */
-export function testServerUrl(): Promise<string> {
-  server ??= process.env.SVC_TEST_DATABASE_URL
-    ? Promise.resolve(process.env.SVC_TEST_DATABASE_URL)
-    : startOwn();
+export async function testServerUrl(): Promise<string> {
+  if (process.env.SVC_TEST_DATABASE_URL) return process.env.SVC_TEST_DATABASE_URL;
+  started ??= startOwn();
+  return started;
+}
+
+async function testServer(): Promise<TestServer> {
+  const url = await testServerUrl();
+  const known = servers.get(url);
+  if (known) return known;
+  const server = { url, sql: openSql(url, { max: 1, fetch_types: false }) };
+  servers.set(url, server);
   return server;
 }
 
 async function startOwn(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
   const { url } = await startEmbeddedPostgres({ directory, durable: false, temporary: true });
-  // For child processes, and for other files in this process, which have separate modules (--isolate).
+  // For child processes.
   process.env.SVC_TEST_DATABASE_URL = url;
   return url;
 }
 
 /** Creates the template, named by its revisions and renamed when complete, so no old or unfinished template is copied. */
-async function prepareTemplate(): Promise<{ url: string; name: string }> {
-  const url = await testServerUrl();
+async function prepareTemplate({ url, sql }: TestServer): Promise<string> {
   const revisions = await readRevisions();
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(revisions)).digest("hex").slice(0, 16);
   const name = `svc_template_${digest}`;
-  await withSql(url, async (sql) => {
-    // Concurrent test processes create it once.
-    await sql`select pg_advisory_lock(420)`;
-    if ((await sql`select from pg_database where datname = ${name}`).length > 0) return;
+  // Concurrent test processes create it once.
+  await sql`select pg_advisory_lock(420)`;
+  try {
+    if ((await sql`select from pg_database where datname = ${name}`).length > 0) return name;
     const unfinished = `${name}_unfinished`;
     await sql`drop database if exists ${sql(unfinished)} with (force)`;
     await copyDatabase(sql, unfinished, "template1");
     await upgrade({ url: withDatabase(url, unfinished) });
     // The first connection after a schema change writes a cache of the schema, which the copies then share.
-    await withSql(withDatabase(url, unfinished), (connected) => connected`select 1`);
+    const first = openSql(withDatabase(url, unfinished), { max: 1, fetch_types: false });
+    await first`select 1`;
+    await first.end();
     await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;
-  });
-  return { url, name };
+    return name;
+  } finally {
+    await sql`select pg_advisory_unlock(420)`;
+  }
+}
+
+async function createCopy({ url, sql }: TestServer, template: string): Promise<TestDatabase> {
+  const name = `svc_test_${randomBytes(8).toString("hex")}`;
+  await copyDatabase(sql, name, template);
+  return {
+    url: withDatabase(url, name),
+    [Symbol.asyncDispose]: async () => {
+      await sql`drop database if exists ${sql(name)} with (force)`;
+    },
+  };
 }
 
 /**
@@ -113,15 +129,6 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
 async function copyDatabase(sql: Sql, name: string, from: string): Promise<void> {
   await sql`select set_config(name, 'clone', false) from pg_settings where name = 'file_copy_method'`;
   await sql`create database ${sql(name)} template ${sql(from)} strategy file_copy`;
-}
-
-async function withSql<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
-  try {
-    return await use(sql);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
 }
 
 function withDatabase(serverUrl: string, name: string): string {
