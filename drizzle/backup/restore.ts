@@ -29,7 +29,6 @@ import { openCustom } from "./restore_custom.ts";
 import { openPortable } from "./restore_portable.ts";
 import { createScratch, linesOf, schemaOf } from "./scratch.ts";
 import { cutOnAbort, withSession } from "./session.ts";
-import { skipEventIds } from "./skip_event_ids.ts";
 import { creating, describeTarget, holdsAnything, type Target } from "./target.ts";
 import { findTool, missingTool, type ToolSearch } from "./tools.ts";
 
@@ -235,7 +234,6 @@ async function replaceIn(sql: Runner, work: Work): Promise<number> {
   progress?.({ doing: "comparing" });
   const rows = await compare(sql, work, loaded);
   await holdRestored(sql);
-  await skipEventIds(sql);
   await work.unchanged();
   return rows;
 }

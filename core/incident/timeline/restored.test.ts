@@ -56,18 +56,14 @@ test("the order of events survives a restore", async () => {
     const target = parts.use(await createDatabaseOn(debian.url));
     const path = join(directory.path, format);
     await dump({ ...options, path, url: from.url, format });
-    const before = await readFrom(from.db, 0);
-    // The restore loses these.
-    const lost = (await write(from.db)).at(-1)!;
     await restore({ ...options, path, url: target.url });
     const { db } = parts.adopt(openDatabase(target.url, 4), (client) => client.close());
+    const before = await readFrom(from.db, 0);
     expect(await readFrom(db, 0)).toEqual(before);
-    // A reader goes on where it was, also after a lost event, and the next events come after it.
+    // A reader goes on where it was, and the next events come after it.
     const written = await write(db);
-    for (const cursor of [before.at(-1)!.id, lost]) {
-      const read = await readFrom(db, cursor);
-      expect(read.map(({ id }) => id)).toEqual(written);
-    }
+    const read = await readFrom(db, before.at(-1)!.id);
+    expect(read.map(({ id }) => id)).toEqual(written);
     from = { db, url: target.url };
   }
 });
