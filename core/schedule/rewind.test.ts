@@ -73,8 +73,8 @@ describe("after the database's clock was a day ahead", () => {
 
   test("after a rewind every task runs at its next slot, and each slot once", async () => {
     await jump();
-    expect(await readAhead(as())).toMatchObject({ now: clock.now(), runs: 8, waits: false });
-    expect(await rewind(as())).toBe(8);
+    expect(await readAhead(as())).toMatchObject({ now: clock.now(), runs: scheduledTasks.length, waits: false });
+    expect(await rewind(as())).toBe(scheduledTasks.length);
     for (const { name, timing } of scheduledTasks)
       expect(await nextOf(name)).toEqual(nextSlot(timing, "UTC", clock.now()));
     expect(laggards(await scheduleStatus(as()))).toEqual([]);

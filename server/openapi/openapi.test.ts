@@ -72,7 +72,7 @@ test("every operation has a unique name, a summary, and schemas", () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { method, path, operation } of operations) {
-    expect(`${method} ${path}: ${operation.summary}`).toMatch(/: [A-Z][\w -]+$/);
+    expect(`${method} ${path}: ${operation.summary}`).toMatch(/: [A-Z][\w' -]+$/);
     if (method === "put") expect(operation.requestBody?.content["application/json"]?.schema).toBeDefined();
     for (const [status, { content }] of Object.entries(operation.responses))
       if (status !== "204") expect(`${method} ${path} ${status}: ${typeof content}`).toEndWith("object");
