@@ -71,7 +71,7 @@ describe("candidates", () => {
     expect(await after("scheduler", "start", "--nope", "--log-level", "w")).toEqual(["warn"]);
     // Behind `--` there are no options.
     expect(await after("scheduler", "start", "--", "--l")).toEqual([]);
-    expect(await after("scheduler", "start", "--", "term")).toEqual(["term-sync"]);
+    expect(await after("scheduler", "start", "--", "calc")).toEqual(["calculate-incident-cost"]);
   });
 });
 

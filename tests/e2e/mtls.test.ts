@@ -150,13 +150,20 @@ test("limits and logs are those of the other port", async () => {
     return (await sent).status;
   };
   // Each for another user, since there is a limit for each user, too.
-  let asked = 0;
-  const challenge = () => `/noauth/v1/challenge_generator/user${++asked}@example.com`;
-  let status: number | undefined = 200;
-  while (status === 200 && asked < 200) status = await statusOf(started.mtls, challenge());
-  expect(status).toBe(429);
-  expect(asked).toBeGreaterThan(1);
-  expect(await statusOf(started.port, challenge())).toBe(429);
+  let user = 0;
+  /** Challenges until the limit. */
+  const granted = async (port: number) => {
+    for (let count = 0; count < 200; count += 1) {
+      const status = await statusOf(port, `/noauth/v1/challenge_generator/user${++user}@example.com`);
+      if (status === 429) return count;
+      expect(status).toBe(200);
+    }
+    throw new Error("there is no limit");
+  };
+  const there = await granted(started.mtls);
+  expect(there).toBeGreaterThan(4);
+  // A few are granted again after the first refusal, as time passes.
+  expect(await granted(started.port)).toBeLessThan(there / 2);
 
   expect(await statusOfLarge(started.mtls)).toBe(413);
   expect(await statusOf(started.mtls, "/whoami")).toBe(200);
