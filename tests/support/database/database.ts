@@ -16,7 +16,7 @@ export interface TestDatabase {
 
 /** A fresh database at head, copied from a template that is created once per server. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const server = await testServer();
+  const server = await postgresServer();
   server.template ??= prepareTemplate(server);
   return createCopy(server, await server.template);
 }
@@ -45,10 +45,10 @@ export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { ur
 
 /** A fresh database without our schema, for tests of the schema engine. */
 export async function createEmptyTestDatabase(): Promise<TestDatabase> {
-  return createCopy(await testServer(), "template1");
+  return createCopy(await postgresServer(), "template1");
 }
 
-interface TestServer {
+interface PostgresServer {
   url: string;
   /** One connection, which all files of this process share. */
   sql: Sql;
@@ -57,7 +57,7 @@ interface TestServer {
 }
 
 /** By their addresses. A file may set SVC_TEST_DATABASE_URL to a server of its own for a while. */
-const servers = new Map<string, TestServer>();
+const servers = new Map<string, PostgresServer>();
 let started: Promise<string> | undefined;
 
 /**
@@ -70,7 +70,7 @@ export async function testServerUrl(): Promise<string> {
   return started;
 }
 
-async function testServer(): Promise<TestServer> {
+async function postgresServer(): Promise<PostgresServer> {
   const url = await testServerUrl();
   const known = servers.get(url);
   if (known) return known;
@@ -88,7 +88,7 @@ async function startOwn(): Promise<string> {
 }
 
 /** Creates the template, named by its revisions and renamed when complete, so no old or unfinished template is copied. */
-async function prepareTemplate({ url, sql }: TestServer): Promise<string> {
+async function prepareTemplate({ url, sql }: PostgresServer): Promise<string> {
   const revisions = await readRevisions();
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(revisions)).digest("hex").slice(0, 16);
   const name = `svc_template_${digest}`;
@@ -111,7 +111,7 @@ async function prepareTemplate({ url, sql }: TestServer): Promise<string> {
   }
 }
 
-async function createCopy({ url, sql }: TestServer, template: string): Promise<TestDatabase> {
+async function createCopy({ url, sql }: PostgresServer, template: string): Promise<TestDatabase> {
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
   await copyDatabase(sql, name, template);
   return {
