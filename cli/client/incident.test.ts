@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
 
-let { server, admin, member, ids } = {} as IncidentServer;
+let { server, admin, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {
-  ({ server, admin, member, ids } = given);
+  ({ server, admin, member, reported } = given);
 });
 
 /** Takes part in nothing at first. */
@@ -17,12 +17,6 @@ beforeAll(async () => {
   carol = await cliUser(server, "carol@example.com");
   alice = await cliUser(server, "alice@example.com");
 });
-
-async function reported(title: string, values: object = {}): Promise<{ id: number; name: string }> {
-  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
-  const { body } = await member.call("POST", "/incidents/", { title, description: "", ...kind, ...values });
-  return body;
-}
 
 describe("the incident of a command", () => {
   test.each([

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
 
-let { server, member, ids } = {} as IncidentServer;
+let { server, member, reported: report } = {} as IncidentServer;
 useIncidentServer((given) => {
-  ({ server, member, ids } = given);
+  ({ server, member, reported: report } = given);
 });
 
 let carol: CliUser;
@@ -16,13 +16,8 @@ beforeAll(async () => {
 
 const nasty = "<script>alert(1)</script> | *bold* [x](javascript:1) \x1b[2J\nsecond & line";
 
-async function reported(title = "Broken", description = "First") {
-  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
-  const { body } = await member.call("POST", "/incidents/", {
-    ...{ title, description, ...kind, commander: "carol@example.com" },
-  });
-  return body as { id: number; name: string };
-}
+const reported = (title?: string, description = "First") =>
+  report(title, { description, commander: "carol@example.com" });
 
 test("an export has all parts, as Markdown, HTML and JSON", async () => {
   const [{ id, name }, other] = [await reported("Broken <b>", nasty), await reported("Other")];

@@ -6,10 +6,10 @@ import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 
 // The parts of an incident: people with their roles, tasks, and documents.
 
-let { server, admin, member, ids } = {} as IncidentServer;
+let { server, admin, member, reported: report } = {} as IncidentServer;
 useIncidentServer(
   (given) => {
-    ({ server, admin, member, ids } = given);
+    ({ server, admin, member, reported: report } = given);
   },
   { pluginDocument: "markdown" },
 );
@@ -22,14 +22,7 @@ beforeAll(async () => {
 });
 
 /** An incident that Carol commands. */
-async function reported(title = "Broken") {
-  const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
-  const { http, body } = await member.call("POST", "/incidents/", {
-    ...{ title, description: "First", ...kind, commander: "carol@example.com" },
-  });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return body as { id: number; name: string };
-}
+const reported = (title?: string) => report(title, { commander: "carol@example.com" });
 
 /** Who takes part, with the roles they have. */
 async function peopleOf(id: number): Promise<Record<string, string[]>> {

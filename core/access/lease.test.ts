@@ -1,29 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { accessLease, accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
-import { fakeConversation, fakeCredential } from "../../plugins/fake/fakes.ts";
+import { accessLease } from "../../drizzle/schema/index.ts";
+import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
-import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
-import { type Person, personOf } from "../../tests/support/http/people.ts";
+import {
+  type AccessWorld,
+  startAccessWorld,
+  useFakeCredentials,
+} from "../../tests/support/domain/access_world.ts";
+import type { Person } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { settingsOf } from "../plugin/settings.ts";
 
-const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
-const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, handle: "handle-1" });
 let world: AccessWorld;
-let worker: AsyncDisposable;
-beforeAll(async () => {
-  world = await startAccessWorld(pluginsOf(credential, fakeConversation({}, { slug: "channel" })));
-  worker = world.startWorker();
+const { credential, issued, makeRole } = useFakeCredentials((given) => {
+  world = given;
 });
-afterAll(async () => {
-  await worker[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
-});
-beforeEach(() => credential.answer({ issue: issued, revoke: () => {}, renew: () => ({}) }));
-
-const makeRole = (more: object = {}) => world.makeRole({ plugin: "fake-credential", settings: {}, ...more });
 const newestLease = async () => {
   const rows = await world.server.db
     .select()
@@ -316,154 +309,6 @@ describe("revoking several leases in one call", () => {
     );
     expect(answer).toMatchObject({ value: { body: { ended: 0 } } });
     expect(await world.leaseRow(id)).toMatchObject({ state: "Failed", endReason: "interrupted" });
-  });
-});
-
-describe("a request", () => {
-  const ask = async (role: string, more: object = {}) => {
-    const wanted = { role, reason: `$(reboot) '; drop table token; -- "x" \`id\``, ...more };
-    const { http, body } = await world.alice.call("POST", "/access/requests/", wanted);
-    expect([http, body.reason]).toEqual([201, wanted.reason]);
-    return body.id as number;
-  };
-  const decide = (who: AccessWorld["admin"], id: number, verb: string) =>
-    who.call("POST", `/access/requests/${id}/${verb}`);
-
-  test("is decided once by concurrent approvals and a cancellation", async () => {
-    const other = await personOf(world.server, "root2@example.com", ["admin"]);
-    for (let round = 0; round < 5; round += 1) {
-      const id = await ask(await makeRole({ approval: "admin" }));
-      const answers = await Promise.all([
-        decide(world.admin, id, "approve"),
-        decide(other, id, "approve"),
-        decide(world.alice, id, "cancel"),
-      ]);
-      expect(answers.map(({ http }) => http).sort()).toEqual([200, 409, 409]);
-      const [log] = await world.server.db.execute<{ n: number }>(
-        sql`select count(*)::int as n from audit_log where subject = ${`request/${id}`} and action <> 'access.requested'`,
-      );
-      expect(log!.n).toBe(1);
-    }
-  });
-
-  test("cannot be decided by the user who made it, even an admin", async () => {
-    const role = await makeRole({ approval: "admin", groups: ["*"] });
-    const { body } = await world.admin.call("POST", "/access/requests/", { role, reason: "x" });
-    for (const verb of ["approve", "deny"]) expect((await decide(world.admin, body.id, verb)).http).toBe(403);
-    expect((await world.issue(world.admin, role, { request_id: body.id })).http).toBe(409);
-  });
-
-  test("cannot be approved or used after its user lost the group", async () => {
-    const { server } = world;
-    const role = await makeRole({ approval: "admin" });
-    const [pending, approved] = [await ask(role), await ask(role)];
-    expect((await decide(world.admin, approved, "approve")).http).toBe(200);
-    server.clock.advance(1);
-    const without = await personOf(server, "alice@example.com", ["other"]);
-    const { http, body } = await decide(world.admin, pending, "approve");
-    expect([http, body.detail]).toEqual([409, expect.stringContaining("no longer in a group")]);
-    // Alice's older token still has the group.
-    for (const [who, status] of [
-      [world.alice, 409],
-      [without, 404],
-    ] as const)
-      expect((await world.issue(who, role, { request_id: approved })).http).toBe(status);
-    server.clock.advance(1);
-    world.alice = await personOf(server, "alice@example.com", ["oncall"]);
-  });
-
-  test("for break-glass access notifies every approver, and is listed until another user reviews it", async () => {
-    const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
-    const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
-    const { body } = await world.bob.call("POST", "/access/requests/", wanted);
-    const id = body.id as number;
-    const { http } = await world.issue(world.bob, role, { request_id: id });
-    expect(http).toBe(201);
-    // The commander and the admins, who take part in no incident, but not the user.
-    const told = await world.server.db
-      .select({ email: individual.email })
-      .from(delivery)
-      .innerJoin(individual, eq(individual.id, delivery.individualId))
-      .where(eq(delivery.subject, `Break-glass access to ${role}`));
-    expect(told.map(({ email }) => email).sort()).toEqual([
-      ...["alice@example.com", "root2@example.com", "root@example.com"],
-    ]);
-    const listed = async () => {
-      const { body } = await world.admin.call("GET", "/access/requests/?unreviewed=true");
-      return body.items.some((one: { id: number }) => one.id === id);
-    };
-    expect((await decide(world.bob, id, "review")).http).toBe(403);
-    expect(await listed()).toBe(true);
-    expect((await decide(world.admin, id, "review")).http).toBe(200);
-    expect(await listed()).toBe(false);
-  });
-
-  test("cannot be approved after it expired, even before a worker marks it Expired", async () => {
-    // This world has no worker.
-    await using other = await startAccessWorld(pluginsOf(credential));
-    const role = await other.makeRole({ plugin: "fake-credential", settings: {}, approval: "admin" });
-    const { body: request } = await other.bob.call("POST", "/access/requests/", { role, reason: "again" });
-    await other.server.db
-      .update(accessRequest)
-      .set({ expiresAt: sql`now() - interval '1 second'` })
-      .where(eq(accessRequest.id, request.id));
-    const { http, body } = await decide(other.admin, request.id, "approve");
-    expect([http, body.detail]).toEqual([409, "The request has expired"]);
-  });
-
-  test("expires without a decision, which the audit log records", async () => {
-    const { db } = world.server;
-    const id = await ask(await makeRole({ approval: "admin" }));
-    await db
-      .update(accessRequest)
-      .set({ expiresAt: sql`now()` })
-      .where(eq(accessRequest.id, id));
-    const stateOf = async () =>
-      (await db.select().from(accessRequest).where(eq(accessRequest.id, id)))[0]!.state;
-    await until("the worker to expire the request", async () => (await stateOf()) === "Expired");
-    const log = await db.execute(sql`
-      select action, actor from audit_log where subject = ${`request/${id}`} order by id desc limit 1`);
-    expect([...log]).toEqual([{ action: "access.expired", actor: "system" }]);
-  });
-
-  test("cannot be used after its approved duration", async () => {
-    const role = await makeRole({ approval: "admin" });
-    const id = await ask(role);
-    expect((await decide(world.admin, id, "approve")).http).toBe(200);
-    await world.server.db
-      .update(accessRequest)
-      .set({ expiresAt: sql`now() - interval '1 second'` })
-      .where(eq(accessRequest.id, id));
-    const { http, body } = await world.issue(world.alice, role, { request_id: id });
-    expect([http, body.detail]).toEqual([409, expect.stringContaining("expired")]);
-  });
-
-  test("for break-glass access needs a role that allows it, and an incident", async () => {
-    const wanted = { reason: "the site is down", break_glass: true };
-    const without = await makeRole({ approval: "admin" });
-    const refused = await world.bob.call("POST", "/access/requests/", {
-      ...{ ...wanted, role: without, incident: world.incident },
-    });
-    expect([refused.http, refused.body.code]).toEqual([403, "forbidden"]);
-    const role = await makeRole({ approval: "admin", break_glass: true });
-    const { http, body } = await world.bob.call("POST", "/access/requests/", { ...wanted, role });
-    expect([http, body.field]).toEqual([400, "incident"]);
-  });
-
-  test("for break-glass access cannot be reviewed by its user, even an admin", async () => {
-    const role = await makeRole({ approval: "admin", break_glass: true, groups: ["*"] });
-    const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
-    const { body } = await world.admin.call("POST", "/access/requests/", wanted);
-    expect((await decide(world.admin, body.id, "review")).http).toBe(403);
-  });
-
-  test("is refused while the user has 20 pending requests", async () => {
-    const dave = await personOf(world.server, "dave@example.com", ["oncall"]);
-    const role = await makeRole({ approval: "admin" });
-    const statuses: number[] = [];
-    for (let count = 0; count < 21; count += 1)
-      statuses.push((await dave.call("POST", "/access/requests/", { role, reason: "again" })).http);
-    expect(statuses).toEqual([...Array(20).fill(201), 409]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { afterAll, beforeAll, beforeEach } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { eq, sql } from "drizzle-orm";
 import type { Plugins } from "../../../core/plugin/choose.ts";
@@ -6,6 +7,8 @@ import { accessLease, incident } from "../../../drizzle/schema/index.ts";
 import { createLog } from "../../../platform/log.ts";
 import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { fakeConversation, fakeCredential } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { revokeLeases } from "../../../worker/leases.ts";
 import { DatabaseTime } from "../../../worker/time.ts";
 import { type Person, personOf } from "../http/people.ts";
@@ -101,4 +104,25 @@ export async function expire({ server }: AccessWorld, id: number): Promise<void>
     .update(accessLease)
     .set({ dueAt: sql`now()` })
     .where(eq(accessLease.id, id));
+}
+
+/** Starts such a world with a worker for a whole file, and passes it to `take`. Its credentials are scripted. */
+export function useFakeCredentials(take: (given: AccessWorld) => void) {
+  const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
+  const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, handle: "handle-1" });
+  let world: AccessWorld;
+  let worker: AsyncDisposable;
+  beforeAll(async () => {
+    world = await startAccessWorld(pluginsOf(credential, fakeConversation({}, { slug: "channel" })));
+    worker = world.startWorker();
+    take(world);
+  });
+  afterAll(async () => {
+    await worker[Symbol.asyncDispose]();
+    await world[Symbol.asyncDispose]();
+  });
+  beforeEach(() => credential.answer({ issue: issued, revoke: () => {}, renew: () => ({}) }));
+  const makeRole = (more: object = {}) =>
+    world.makeRole({ plugin: "fake-credential", settings: {}, ...more });
+  return { credential, issued, makeRole };
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import type { Config } from "../../../core/config.ts";
 import { type IncidentIds, insertIncident } from "../domain/incident.ts";
 import { type Person, personOf } from "./people.ts";
@@ -11,6 +11,10 @@ export interface IncidentServer {
   member: Person;
   /** The ids of an incident that has a row in every table. */
   ids: IncidentIds;
+  /** Reports an incident as the member. */
+  reported(title?: string, values?: object): Promise<{ id: number; name: string }>;
+  /** The texts of the notes of an incident, newest first. */
+  notesOf(id: number): Promise<string[]>;
 }
 
 /** Starts a server with an incident for a whole file, and passes it to `take`. */
@@ -23,7 +27,19 @@ export function useIncidentServer(
     server = await startTestServer(overrides);
     const admin = await personOf(server, "root@example.com", ["admin"]);
     const member = await personOf(server, "carol@example.com");
-    take({ server, admin, member, ids: await insertIncident(server.db, server.clock.now()) });
+    const ids = await insertIncident(server.db, server.clock.now());
+    const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
+    const reported = async (title = "Broken", values: object = {}) => {
+      const wanted = { title, description: "First", ...kind, ...values };
+      const { http, body } = await member.call("POST", "/incidents/", wanted);
+      expect([http, body.detail]).toEqual([201, undefined]);
+      return body;
+    };
+    const notesOf = async (id: number) => {
+      const { body } = await member.call("GET", `/incidents/${id}/events?kind=note`);
+      return body.items.map(({ description }: { description: string }) => description);
+    };
+    take({ server, admin, member, ids, reported, notesOf });
   });
   afterAll(() => server[Symbol.asyncDispose]());
 }
