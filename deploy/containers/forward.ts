@@ -109,14 +109,14 @@ if (import.meta.main) {
     console.error("usage: bun forward.ts <address:port> <name:port> [/path]");
     process.exit(2);
   }
+  // The first process of a container receives only signals that it handles, also before it listens.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
   const listener = forward(to);
   listener.on("error", (error) => {
     console.error(`forward: ${error.message}`);
     process.exit(1);
   });
   listener.listen(from.port, from.host);
-  // The first process of a container receives only signals that it handles.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
   while (path !== undefined) {
     await askWhoLeaves(await addressesOf(to.host), { port: to.port, path }, leaving);
     await Bun.sleep(askMilliseconds);

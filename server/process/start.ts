@@ -25,7 +25,12 @@ export async function startServer(options: StartOptions, environment: Environmen
   const stop = Promise.withResolvers<void>();
   const log = createLifecycleLog();
   let reload = () => {};
-  if (!options.supervised) onHangUp(() => reload(), stop.resolve);
+  let toggleVerbosity = () => {};
+  // Before loading: without a handler, either signal would end a process that is starting.
+  if (!options.supervised) {
+    onHangUp(() => reload(), stop.resolve);
+    process.on("SIGUSR2", () => toggleVerbosity());
+  }
   void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
   // The application reads its configuration when it is loaded, wherever it is imported from.
   Object.assign(process.env, settingsOf(options, environment));
@@ -63,7 +68,7 @@ export async function startServer(options: StartOptions, environment: Environmen
     (error) => log.error({ err: error }, "cannot reload the certificate; the old one stays in use"),
   );
   const { verbosity } = service;
-  if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
+  if (verbosity) toggleVerbosity = () => verbosity.toggle();
   if (options.takesOver) serving.takeNewConnections();
   onOrder((order) => {
     if (order === "leave") serving.leave();

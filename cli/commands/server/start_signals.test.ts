@@ -69,7 +69,7 @@ test("a worker leaves signals to its supervisor", async () => {
   expect((await server.end()).code).toBe(0);
 });
 
-test("SIGTERM while the application is loading slowly shuts down gracefully", async () => {
+test("while the application is loading, SIGTERM shuts down gracefully, and other signals do no harm", async () => {
   const waits = 'setInterval(() => {}, 1000); console.error("loading"); await new Promise(() => {});';
   writeFileSync(join(folder.path, "waits.ts"), waits);
   const { child, says, finished } = spawnSvc(
@@ -79,6 +79,6 @@ test("SIGTERM while the application is loading slowly shuts down gracefully", as
     folder.path,
   );
   await says("loading");
-  child.kill("SIGTERM");
+  for (const signal of ["SIGHUP", "SIGUSR2", "SIGTERM"] as const) child.kill(signal);
   expect((await finished).code).toBe(0);
 });
