@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { lanesOf } from "./test_lanes.ts";
+import { type Lane, lanesOf } from "./test_lanes.ts";
 import { waitingTests } from "./waiting_tests.ts";
 
 const root = join(import.meta.dir, "..");
@@ -13,7 +13,7 @@ test("every file that mostly waits exists, and is listed once", () => {
 
 describe("the runs of npm test", () => {
   test("together run each file once: what one runs by name, the other leaves out", async () => {
-    const [rest, waiting] = lanesOf([], { leftOut: "tests/containers/" });
+    const [rest, waiting] = lanesOf([], "tests/containers");
     const searched = async (...args: string[]) => {
       const command = [process.execPath, "test", "--test-name-pattern", "^no test has this name$", ...args];
       const child = Bun.spawn(command, { cwd: root, stdout: "ignore", stderr: "pipe" });
@@ -28,8 +28,16 @@ describe("the runs of npm test", () => {
   });
 
   test("with chosen files, are one", () => {
-    const [lane, ...others] = lanesOf(["--changed", "cli"], { leftOut: "x/" });
+    const [lane, ...others] = lanesOf(["--changed", "cli"], "tests/containers");
     expect(lane!.args).toEqual(["--changed", "cli"]);
     expect(others).toEqual([]);
+  });
+
+  test("of the containers, have fewer processes", () => {
+    const [[all], [some]] = [["tests/containers"], ["tests/containers/release"]].map((chosen) =>
+      lanesOf(chosen, "tests/containers"),
+    ) as [Lane[], Lane[]];
+    expect([all!.workers, some!.workers]).toEqual([3, 3]);
+    expect(lanesOf(["tests/containers", "cli"], "tests/containers")[0]!.workers).toBeGreaterThan(3);
   });
 });

@@ -7,6 +7,8 @@ import { waitingTests } from "./waiting_tests.ts";
 const busyWorkers = 4;
 /** Of files that mostly wait: together they need less than one processor. */
 const waitingWorkers = 2;
+/** Of the tests of the containers: each runs several servers under load. */
+const containerWorkers = 3;
 
 /** One run of `bun test`. */
 export interface Lane {
@@ -19,13 +21,17 @@ export interface Lane {
 /**
  * The concurrent runs that together run each file once. Files that mostly wait have a run of their own if all files run;
  * chosen ones are one run, in whose output they are next to each other.
+ *
+ * @param containers the folder of the tests that run only if they are chosen
  */
-export function lanesOf(chosen: string[], options: { leftOut: string; waiting?: string[] }): Lane[] {
-  if (chosen.length > 0) return [{ workers: busyWorkers, args: chosen }];
-  const waiting = options.waiting ?? waitingTests;
-  const ignored = [`${options.leftOut}**`, ...waiting].map((path) => `--path-ignore-patterns=${path}`);
+export function lanesOf(chosen: string[], containers: string): Lane[] {
+  if (chosen.length > 0) {
+    const workers = chosen.every((path) => path.startsWith(containers)) ? containerWorkers : busyWorkers;
+    return [{ workers, args: chosen }];
+  }
+  const ignored = [`${containers}/**`, ...waitingTests].map((path) => `--path-ignore-patterns=${path}`);
   return [
     { workers: busyWorkers, args: ignored },
-    { workers: waitingWorkers, args: waiting.map((path) => `./${path}`) },
+    { workers: waitingWorkers, args: waitingTests.map((path) => `./${path}`) },
   ];
 }

@@ -76,16 +76,24 @@ export async function makeClone(): Promise<string> {
   return directory;
 }
 
-/** A clone, and the image that `docker compose` builds there; test files that run side by side build one at a time. */
+/** A clone, and the image that `docker compose` builds there. */
 export async function buildImage(): Promise<{ directory: string } & Disposable> {
   const directory = await makeClone();
-  const lock = join(tmpdir(), `${testImage}.lock`);
-  await withLock(
-    lock,
-    () => {},
-    () => docker("build", "--quiet", "--tag", testImage, directory),
-  );
+  await buildOnce(testImage, directory);
   return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/**
+ * Builds an image that several test files share, one at a time. Later builds are the same image from the cache: a second
+ * build would move the name to another image, and the next `docker compose up` of the first one would replace its
+ * containers.
+ */
+export async function buildOnce(image: string, directory: string): Promise<void> {
+  await withLock(
+    join(tmpdir(), `${image}.lock`),
+    () => {},
+    () => docker("build", "--quiet", "--tag", image, directory),
+  );
 }
 
 /** A project of `docker compose` with separate ports and volumes; removed at the end, with its data. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Compose, say, testImage } from "./containers.ts";
+import { buildOnce, Compose, say, testImage } from "./containers.ts";
 import { frontSubnet, publishedPort } from "./network.ts";
 
 /** compose.production.yaml unchanged except for the host name: this machine, with a certificate signed by Caddy. */
@@ -43,20 +43,23 @@ export async function productionIn(
 async function standIns(directory: string): Promise<string[]> {
   if ((await say(["docker", "pull", "--quiet", "caddy:2"])).code === 0) return [];
   const bun = (await Bun.file(join(directory, "Dockerfile")).text()).match(/^FROM (\S+)/m)![1];
-  mkdirSync(join(directory, "caddy"));
+  const image = `${testImage}-caddy`;
+  const context = join(directory, "caddy");
+  mkdirSync(context);
   writeFileSync(
-    join(directory, "caddy/Dockerfile"),
+    join(context, "Dockerfile"),
     `FROM ${bun}
 RUN apt-get update -o Acquire::Retries=5 && apt-get install -y -o Acquire::Retries=5 --no-install-recommends caddy && mkdir -p /data /config
 ENV XDG_DATA_HOME=/data XDG_CONFIG_HOME=/config
 CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]
 `,
   );
+  await buildOnce(image, context);
   writeFileSync(
     join(directory, "compose.stand_ins.yaml"),
     `services:
   db: {environment: {POSTGRES_PASSWORD: "${password}", POSTGRES_PASSWORD_FILE: ""}}
-  proxy: {image: ${testImage}-caddy, build: ./caddy}
+  proxy: {image: ${image}}
 `,
   );
   return ["compose.stand_ins.yaml"];
