@@ -40,10 +40,10 @@ export const conversationMessage = pgTable(
     /** Visible only to this person; null: to everyone in the conversation. */
     recipientId: idOf("recipient_id").references(() => individual.id, { onDelete: "restrict" }),
     text: text("text").notNull(),
-    /** The conversation plugin that a person wrote it in, which does not receive it again; null: svc itself. */
-    origin: text("origin"),
     /** The key of the delivery that brought it, so that a retry does not post it twice. */
     deliveryKey: text("delivery_key"),
+    /** The conversation plugin that a person wrote it in, which does not receive it again; null: svc itself. */
+    origin: text("origin"),
     search: searchVector("search"),
   },
   (table) => [

@@ -11,13 +11,13 @@ export const individual = pgTable(
     name: text("name").notNull(),
     /** Canonical: see core/auth/user/name.ts. */
     email: text("email").notNull(),
+    ...editable(),
+    search: searchVector("search"),
     /**
      * Whether everyone can see them: they are in the catalog, or on call. Otherwise they are visible only to those who
      * may read something they take part in (core/incident/visibility/visibility.ts).
      */
     listed: boolean("listed").notNull().default(true),
-    ...editable(),
-    search: searchVector("search"),
   },
   (table) => [
     uniqueIndex("individual_email_idx").on(table.email),

@@ -1,7 +1,78 @@
 -- initial
--- Revision 20261122T2330_initial, the first
+-- Revision 20261125T0200_initial, the first
 
 CREATE SEQUENCE "public"."incident_name_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;
+
+CREATE TABLE "access_lease" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "access_lease_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "role_id" bigint NOT NULL,
+  "request_id" bigint,
+  "incident_id" bigint,
+  "incident_name" text,
+  "as_participant" boolean DEFAULT false NOT NULL,
+  "user_name" text NOT NULL,
+  "token_id" uuid NOT NULL,
+  "idempotency_key" text,
+  "name" text NOT NULL,
+  "handle" text,
+  "state" text DEFAULT 'Issuing' NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  "issued_at" timestamp with time zone,
+  "expires_at" timestamp with time zone NOT NULL,
+  "max_expires_at" timestamp with time zone NOT NULL,
+  "end_reason" text,
+  "attempts" integer DEFAULT 0 NOT NULL,
+  "lease_until" timestamp with time zone,
+  "due_at" timestamp with time zone,
+  "finished_at" timestamp with time zone,
+  "error" text,
+  CONSTRAINT "access_lease_state_known" CHECK (state in ('Issuing', 'Active', 'Revoking', 'Revoked', 'Failed')),
+  CONSTRAINT "access_lease_finished" CHECK ((state in ('Revoked', 'Failed')) = (finished_at is not null)),
+  CONSTRAINT "access_lease_issued" CHECK (state <> 'Active' or issued_at is not null)
+);
+
+CREATE TABLE "access_request" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "access_request_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "role_id" bigint NOT NULL,
+  "user_name" text NOT NULL,
+  "incident_id" bigint,
+  "incident_name" text,
+  "as_participant" boolean DEFAULT false NOT NULL,
+  "reason" text NOT NULL,
+  "duration" integer NOT NULL,
+  "state" text DEFAULT 'Pending' NOT NULL,
+  "break_glass" boolean DEFAULT false NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  "expires_at" timestamp with time zone NOT NULL,
+  "decided_at" timestamp with time zone,
+  "decided_by" text,
+  "note" text,
+  "reviewed_at" timestamp with time zone,
+  "reviewed_by" text,
+  CONSTRAINT "access_request_state_known" CHECK (state in ('Pending', 'Approved', 'Denied', 'Cancelled', 'Expired')),
+  CONSTRAINT "access_request_decided" CHECK ((state = 'Pending') = (decided_at is null))
+);
+
+CREATE TABLE "access_role" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "access_role_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "slug" text NOT NULL,
+  "description" text NOT NULL,
+  "plugin_slug" text NOT NULL,
+  "settings" jsonb NOT NULL,
+  "secrets" bytea,
+  "groups" text[] NOT NULL,
+  "default_duration" integer NOT NULL,
+  "max_duration" integer NOT NULL,
+  "approval" text NOT NULL,
+  "incident_required" boolean NOT NULL,
+  "break_glass" boolean NOT NULL,
+  "disabled_at" timestamp with time zone,
+  "version" integer DEFAULT 1 NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  "updated_at" timestamp with time zone NOT NULL,
+  CONSTRAINT "access_role_approval_known" CHECK (approval in ('none', 'commander', 'admin')),
+  CONSTRAINT "access_role_durations" CHECK (0 < default_duration and default_duration <= max_duration)
+);
 
 CREATE TABLE "application" (
   "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "application_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -28,6 +99,20 @@ CREATE TABLE "audit_log" (
   "data" jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
+CREATE TABLE "authority_key" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "authority_key_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "kind" text NOT NULL,
+  "name" text NOT NULL,
+  "public" text NOT NULL,
+  "private_key" bytea NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  "active_at" timestamp with time zone NOT NULL,
+  "expires_at" timestamp with time zone,
+  "revoked_at" timestamp with time zone,
+  CONSTRAINT "authority_key_kind_known" CHECK (kind in ('ssh', 'x509')),
+  CONSTRAINT "authority_key_revoked" CHECK (revoked_at is null or expires_at is not null)
+);
+
 CREATE TABLE "challenge" (
   "id" uuid PRIMARY KEY NOT NULL,
   "token_hash" bytea NOT NULL,
@@ -51,6 +136,18 @@ CREATE TABLE "challenge" (
   CONSTRAINT "challenge_collected_after_approval" CHECK (collected_at is null or approved_at is not null)
 );
 
+CREATE TABLE "client_certificate" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "client_certificate_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "sha256" text NOT NULL,
+  "serial" text NOT NULL,
+  "jti" uuid NOT NULL,
+  "authority_key_id" bigint NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  "expires_at" timestamp with time zone NOT NULL,
+  CONSTRAINT "client_certificate_sha256_unique" UNIQUE("sha256"),
+  CONSTRAINT "client_certificate_serial_unique" UNIQUE("serial")
+);
+
 CREATE TABLE "conversation" (
   "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "conversation_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
   "incident_id" bigint NOT NULL,
@@ -70,6 +167,7 @@ CREATE TABLE "conversation_message" (
   "text" text NOT NULL,
   "delivery_key" text,
   "origin" text,
+  "search" tsvector,
   CONSTRAINT "conversation_message_says_something" CHECK (text <> '')
 );
 
@@ -198,7 +296,8 @@ CREATE TABLE "event" (
   "source" text NOT NULL,
   "kind" text NOT NULL,
   "description" text NOT NULL,
-  "data" jsonb DEFAULT '{}'::jsonb NOT NULL
+  "data" jsonb DEFAULT '{}'::jsonb NOT NULL,
+  "search" tsvector
 );
 
 CREATE TABLE "flow_step" (
@@ -262,6 +361,12 @@ CREATE TABLE "incident" (
   CONSTRAINT "incident_closed_at_of_status" CHECK ((status = 'Closed') = (closed_at is not null))
 );
 
+CREATE TABLE "incident_application" (
+  "incident_id" bigint NOT NULL,
+  "application_id" bigint NOT NULL,
+  CONSTRAINT "incident_application_pk" PRIMARY KEY("incident_id","application_id")
+);
+
 CREATE TABLE "incident_cost" (
   "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "incident_cost_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
   "incident_id" bigint NOT NULL,
@@ -272,6 +377,16 @@ CREATE TABLE "incident_cost" (
   "review_hours" numeric NOT NULL,
   "rate" integer NOT NULL,
   CONSTRAINT "incident_cost_not_negative" CHECK (cost >= 0 and seconds >= 0 and review_hours >= 0)
+);
+
+CREATE TABLE "incident_link" (
+  "id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "incident_link_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+  "incident_id" bigint NOT NULL,
+  "linked_id" bigint NOT NULL,
+  "kind" text NOT NULL,
+  "created_at" timestamp with time zone NOT NULL,
+  CONSTRAINT "incident_link_kind_known" CHECK (kind in ('related', 'duplicate')),
+  CONSTRAINT "incident_link_of_two" CHECK (incident_id <> linked_id)
 );
 
 CREATE TABLE "incident_priority" (
@@ -285,6 +400,12 @@ CREATE TABLE "incident_priority" (
   "created_at" timestamp with time zone NOT NULL,
   "updated_at" timestamp with time zone NOT NULL,
   CONSTRAINT "incident_priority_reminds" CHECK (reminder_hours > 0)
+);
+
+CREATE TABLE "incident_service" (
+  "incident_id" bigint NOT NULL,
+  "service_id" bigint NOT NULL,
+  CONSTRAINT "incident_service_pk" PRIMARY KEY("incident_id","service_id")
 );
 
 CREATE TABLE "incident_type" (
@@ -494,7 +615,8 @@ CREATE TABLE "status_report" (
   "conditions" text NOT NULL,
   "actions" text NOT NULL,
   "needs" text NOT NULL,
-  "created_at" timestamp with time zone NOT NULL
+  "created_at" timestamp with time zone NOT NULL,
+  "search" tsvector
 );
 
 CREATE TABLE "status_report_reminder" (
@@ -599,6 +721,36 @@ CREATE TABLE "worker" (
   "seen_at" timestamp with time zone NOT NULL
 );
 
+CREATE UNIQUE INDEX "access_lease_name_idx" ON "access_lease" USING btree ("name");
+
+CREATE INDEX "access_lease_created_idx" ON "access_lease" USING btree ("created_at","id");
+
+CREATE INDEX "access_lease_user_idx" ON "access_lease" USING btree ("user_name","created_at","id");
+
+CREATE INDEX "access_lease_role_idx" ON "access_lease" USING btree ("role_id");
+
+CREATE INDEX "access_lease_request_idx" ON "access_lease" USING btree ("request_id");
+
+CREATE INDEX "access_lease_incident_idx" ON "access_lease" USING btree ("incident_id");
+
+CREATE INDEX "access_lease_due_idx" ON "access_lease" USING btree ("role_id","due_at") WHERE finished_at is null;
+
+CREATE INDEX "access_lease_handle_idx" ON "access_lease" USING btree ("expires_at") WHERE handle is not null;
+
+CREATE INDEX "access_request_created_idx" ON "access_request" USING btree ("created_at","id");
+
+CREATE INDEX "access_request_user_idx" ON "access_request" USING btree ("user_name","created_at","id");
+
+CREATE INDEX "access_request_role_idx" ON "access_request" USING btree ("role_id");
+
+CREATE INDEX "access_request_incident_idx" ON "access_request" USING btree ("incident_id");
+
+CREATE INDEX "access_request_pending_idx" ON "access_request" USING btree ("expires_at") WHERE state = 'Pending';
+
+CREATE INDEX "access_request_unreviewed_idx" ON "access_request" USING btree ("id") WHERE break_glass and reviewed_at is null;
+
+CREATE UNIQUE INDEX "access_role_slug_idx" ON "access_role" USING btree ("slug");
+
 CREATE UNIQUE INDEX "application_external_id_idx" ON "application" USING btree ("source","external_id");
 
 CREATE UNIQUE INDEX "application_own_name_idx" ON "application" USING btree ("name") WHERE source is null and deleted_at is null;
@@ -611,9 +763,19 @@ CREATE INDEX "audit_log_at_idx" ON "audit_log" USING btree ("at");
 
 CREATE INDEX "audit_log_subject_idx" ON "audit_log" USING btree ("subject");
 
+CREATE INDEX "authority_key_name_idx" ON "authority_key" USING btree ("kind","name");
+
 CREATE INDEX "challenge_expires_at_idx" ON "challenge" USING btree ("expires_at");
 
 CREATE INDEX "challenge_session_hash_idx" ON "challenge" USING btree ("session_hash");
+
+CREATE INDEX "client_certificate_jti_idx" ON "client_certificate" USING btree ("jti");
+
+CREATE INDEX "client_certificate_key_idx" ON "client_certificate" USING btree ("authority_key_id");
+
+CREATE INDEX "client_certificate_created_at_idx" ON "client_certificate" USING btree ("created_at","id");
+
+CREATE INDEX "client_certificate_expires_at_idx" ON "client_certificate" USING btree ("expires_at");
 
 CREATE UNIQUE INDEX "conversation_incident_idx" ON "conversation" USING btree ("incident_id","plugin_slug");
 
@@ -624,6 +786,8 @@ CREATE INDEX "conversation_message_conversation_idx" ON "conversation_message" U
 CREATE INDEX "conversation_message_author_idx" ON "conversation_message" USING btree ("author_id");
 
 CREATE INDEX "conversation_message_recipient_idx" ON "conversation_message" USING btree ("recipient_id");
+
+CREATE INDEX "conversation_message_search_block_idx" ON "conversation_message" USING gin ("search",(array["id" >> 12]));
 
 CREATE UNIQUE INDEX "conversation_message_delivery_idx" ON "conversation_message" USING btree ("conversation_id","delivery_key");
 
@@ -663,6 +827,8 @@ CREATE INDEX "document_term_term_idx" ON "document_term" USING btree ("term_id",
 
 CREATE INDEX "event_incident_idx" ON "event" USING btree ("incident_id","at","id");
 
+CREATE INDEX "event_search_block_idx" ON "event" USING gin ("search",(array["id" >> 12])) WHERE kind = 'note';
+
 CREATE INDEX "flow_step_due_idx" ON "flow_step" USING btree ("due_at") WHERE state <> 'Done';
 
 CREATE INDEX "idempotency_key_expires_at_idx" ON "idempotency_key" USING btree ("expires_at");
@@ -687,11 +853,21 @@ CREATE INDEX "incident_cost_due_idx" ON "incident" USING btree ("id") WHERE stat
 
 CREATE INDEX "incident_search_block_idx" ON "incident" USING gin ("search",(array["id" >> 12]));
 
+CREATE INDEX "incident_application_application_idx" ON "incident_application" USING btree ("application_id","incident_id");
+
 CREATE INDEX "incident_cost_incident_idx" ON "incident_cost" USING btree ("incident_id","computed_at","id");
 
 CREATE INDEX "incident_cost_formula_idx" ON "incident_cost" USING btree ("formula_version");
 
+CREATE UNIQUE INDEX "incident_link_pair_idx" ON "incident_link" USING btree (least("incident_id", "linked_id"),greatest("incident_id", "linked_id"));
+
+CREATE INDEX "incident_link_incident_idx" ON "incident_link" USING btree ("incident_id","id");
+
+CREATE INDEX "incident_link_linked_idx" ON "incident_link" USING btree ("linked_id","id");
+
 CREATE UNIQUE INDEX "incident_priority_name_idx" ON "incident_priority" USING btree ("name");
+
+CREATE INDEX "incident_service_service_idx" ON "incident_service" USING btree ("service_id","incident_id");
 
 CREATE UNIQUE INDEX "incident_type_name_idx" ON "incident_type" USING btree ("name");
 
@@ -775,6 +951,8 @@ CREATE INDEX "status_report_incident_idx" ON "status_report" USING btree ("incid
 
 CREATE INDEX "status_report_author_idx" ON "status_report" USING btree ("author_id");
 
+CREATE INDEX "status_report_search_block_idx" ON "status_report" USING gin ("search",(array["id" >> 12]));
+
 CREATE UNIQUE INDEX "task_external_id_idx" ON "task" USING btree ("document_id","external_id");
 
 CREATE INDEX "task_resolve_by_idx" ON "task" USING btree ("resolve_by","id");
@@ -813,7 +991,23 @@ CREATE INDEX "term_search_idx" ON "term" USING gin ("search");
 
 CREATE INDEX "token_expires_at_idx" ON "token" USING btree ("expires_at");
 
+CREATE INDEX "token_user_idx" ON "token" USING btree ("user_name","issued_at");
+
+ALTER TABLE "access_lease" ADD CONSTRAINT "access_lease_role_id_access_role_id_fk" FOREIGN KEY ("role_id") REFERENCES "public"."access_role"("id") ON DELETE restrict ON UPDATE no action;
+
+ALTER TABLE "access_lease" ADD CONSTRAINT "access_lease_request_id_access_request_id_fk" FOREIGN KEY ("request_id") REFERENCES "public"."access_request"("id") ON DELETE restrict ON UPDATE no action;
+
+ALTER TABLE "access_lease" ADD CONSTRAINT "access_lease_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE set null ON UPDATE no action;
+
+ALTER TABLE "access_request" ADD CONSTRAINT "access_request_role_id_access_role_id_fk" FOREIGN KEY ("role_id") REFERENCES "public"."access_role"("id") ON DELETE restrict ON UPDATE no action;
+
+ALTER TABLE "access_request" ADD CONSTRAINT "access_request_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE set null ON UPDATE no action;
+
 ALTER TABLE "challenge" ADD CONSTRAINT "challenge_session_hash_session_id_hash_fk" FOREIGN KEY ("session_hash") REFERENCES "public"."session"("id_hash") ON DELETE set null ON UPDATE cascade;
+
+ALTER TABLE "client_certificate" ADD CONSTRAINT "client_certificate_jti_token_jti_fk" FOREIGN KEY ("jti") REFERENCES "public"."token"("jti") ON DELETE cascade ON UPDATE no action;
+
+ALTER TABLE "client_certificate" ADD CONSTRAINT "client_certificate_authority_key_id_authority_key_id_fk" FOREIGN KEY ("authority_key_id") REFERENCES "public"."authority_key"("id") ON DELETE no action ON UPDATE no action;
 
 ALTER TABLE "conversation" ADD CONSTRAINT "conversation_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
 
@@ -857,9 +1051,21 @@ ALTER TABLE "incident" ADD CONSTRAINT "incident_incident_type_id_incident_type_i
 
 ALTER TABLE "incident" ADD CONSTRAINT "incident_incident_priority_id_incident_priority_id_fk" FOREIGN KEY ("incident_priority_id") REFERENCES "public"."incident_priority"("id") ON DELETE restrict ON UPDATE no action;
 
+ALTER TABLE "incident_application" ADD CONSTRAINT "incident_application_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
+
+ALTER TABLE "incident_application" ADD CONSTRAINT "incident_application_application_id_application_id_fk" FOREIGN KEY ("application_id") REFERENCES "public"."application"("id") ON DELETE restrict ON UPDATE no action;
+
 ALTER TABLE "incident_cost" ADD CONSTRAINT "incident_cost_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
 
 ALTER TABLE "incident_cost" ADD CONSTRAINT "incident_cost_formula_fk" FOREIGN KEY ("formula_version") REFERENCES "public"."cost_formula"("version") ON DELETE restrict ON UPDATE no action;
+
+ALTER TABLE "incident_link" ADD CONSTRAINT "incident_link_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
+
+ALTER TABLE "incident_link" ADD CONSTRAINT "incident_link_linked_id_incident_id_fk" FOREIGN KEY ("linked_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
+
+ALTER TABLE "incident_service" ADD CONSTRAINT "incident_service_incident_id_incident_id_fk" FOREIGN KEY ("incident_id") REFERENCES "public"."incident"("id") ON DELETE cascade ON UPDATE no action;
+
+ALTER TABLE "incident_service" ADD CONSTRAINT "incident_service_service_id_service_id_fk" FOREIGN KEY ("service_id") REFERENCES "public"."service"("id") ON DELETE restrict ON UPDATE no action;
 
 ALTER TABLE "incident_type" ADD CONSTRAINT "incident_type_commander_service_id_service_id_fk" FOREIGN KEY ("commander_service_id") REFERENCES "public"."service"("id") ON DELETE restrict ON UPDATE no action;
 

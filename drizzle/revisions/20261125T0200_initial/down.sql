@@ -1,7 +1,10 @@
--- Takes back: initial
+-- Reverts: initial
 
 -- svc: data-loss table worker
 DROP TABLE "worker";
+
+-- svc: data-loss table client_certificate
+DROP TABLE "client_certificate";
 
 -- svc: data-loss table token
 DROP TABLE "token";
@@ -84,8 +87,17 @@ DROP TABLE "individual_incident_type";
 -- svc: data-loss table incident_type_template
 DROP TABLE "incident_type_template";
 
+-- svc: data-loss table incident_service
+DROP TABLE "incident_service";
+
+-- svc: data-loss table incident_link
+DROP TABLE "incident_link";
+
 -- svc: data-loss table incident_cost
 DROP TABLE "incident_cost";
+
+-- svc: data-loss table incident_application
+DROP TABLE "incident_application";
 
 -- svc: data-loss table flow_step
 DROP TABLE "flow_step";
@@ -113,6 +125,12 @@ DROP TABLE "conversation_message";
 
 -- svc: data-loss table conversation
 DROP TABLE "conversation";
+
+-- svc: data-loss table access_lease
+DROP TABLE "access_lease";
+
+-- svc: data-loss table access_request
+DROP TABLE "access_request";
 
 -- svc: data-loss table incident
 DROP TABLE "incident";
@@ -153,11 +171,17 @@ DROP TABLE "cost_formula_role";
 -- svc: data-loss table cost_formula
 DROP TABLE "cost_formula";
 
+-- svc: data-loss table authority_key
+DROP TABLE "authority_key";
+
 -- svc: data-loss table audit_log
 DROP TABLE "audit_log";
 
 -- svc: data-loss table application
 DROP TABLE "application";
+
+-- svc: data-loss table access_role
+DROP TABLE "access_role";
 
 -- svc: data-loss position of sequence incident_name_seq
 DROP SEQUENCE "incident_name_seq";

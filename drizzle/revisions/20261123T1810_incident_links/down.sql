@@ -1,4 +1,0 @@
--- Reverts: incident links
-
--- svc: data-loss table incident_link
-DROP TABLE "incident_link";

@@ -1,4 +1,0 @@
--- Reverts: client certificates
-
--- svc: data-loss table client_certificate
-DROP TABLE "client_certificate";
