@@ -1,9 +1,9 @@
-import type { Args, ArgToken, Command, CommandContext, LazyCommand } from "gunshi/bone";
+import type { Args, Command, CommandContext, LazyCommand } from "gunshi/bone";
 import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
 import { nearest } from "../platform/nearest.ts";
 import { UsageError } from "./errors.ts";
-import { commandHelp, groupHelp, kebab, metavar, usageLine } from "./help.ts";
+import { commandHelp, groupHelp, kebab, metavar, optionNamed, positionalsOf, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
 import { find, type Group, isGroup, type Leaf } from "./tree.ts";
 
@@ -49,7 +49,7 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
   return lazy(load, { name });
 }
 
-/** What follows `--` are more words of the command, also if they begin with a hyphen. */
+/** Adds the words that follow `--` to the positionals, even if they begin with a hyphen. */
 function withWords(args: Args, values: Record<string, unknown>, given: number, words: readonly string[]) {
   const result = { ...values };
   const schemas = positionalsOf(args);
@@ -60,10 +60,6 @@ function withWords(args: Args, values: Record<string, unknown>, given: number, w
   return result;
 }
 
-function positionalsOf(args: Args) {
-  return Object.entries(args).filter(([, { type }]) => type === "positional");
-}
-
 /** gunshi ignores `toKebab` on a lazy command, but not on an argument. */
 function kebabArgs(args: Args): Args {
   return Object.fromEntries(
@@ -71,7 +67,7 @@ function kebabArgs(args: Args): Args {
   );
 }
 
-/** What every command shares: `--help`, and the rejection of unknown commands, options and arguments. */
+/** Adds `--help` to every command, and rejects unknown commands, options and arguments. */
 export function frame(io: Io, tree: Group) {
   return plugin({
     id: "svc:frame",
@@ -152,12 +148,11 @@ function didYouMean(name: string, candidates: readonly string[]): string {
 function invalidIn(ctx: CommandContext, restName: string | undefined): string | undefined {
   const { args, tokens, validationError, positionals, commandPath, rest } = ctx;
   const unexpected = unexpectedIn(restName === undefined ? ctx : { ...ctx, rest: [] });
-  if (unexpected !== undefined && restName !== undefined)
-    return `unexpected argument: ${unexpected} (put ${restName} after --)`;
-  if (unexpected !== undefined) return `unexpected argument: ${unexpected}`;
+  const hint = restName === undefined ? "" : ` (put ${restName} after --)`;
+  if (unexpected !== undefined) return `unexpected argument: ${unexpected}${hint}`;
   if (restName !== undefined && rest.length === 0) return `missing argument: -- ${restName}`;
   for (const [at, token] of tokens.entries()) {
-    const name = optionOf(token, args);
+    const name = token.kind === "option" ? optionNamed(token.rawName ?? "", args) : undefined;
     if (name === undefined) continue;
     // gunshi drops these silently: `--json=false` would mean `--json`, and `--server=` the default server.
     if (args[name]?.type === "boolean" && token.inlineValue) return `--${kebab(name)} takes no value`;
@@ -194,16 +189,4 @@ function unexpectedIn({ args, positionals, rest, commandPath }: CommandContext):
   const schemas = positionalsOf(args);
   if (schemas.some(([, { multiple }]) => multiple)) return undefined;
   return [...positionals.slice(commandPath.length), ...rest][schemas.length];
-}
-
-function optionOf(token: ArgToken, args: Args): string | undefined {
-  if (token.kind !== "option" || !token.rawName) return undefined;
-  return Object.keys(args).find((name) => {
-    const long = `--${kebab(name)}`;
-    return (
-      token.rawName === long ||
-      token.rawName === `--no-${kebab(name)}` ||
-      token.rawName === `-${args[name]?.short}`
-    );
-  });
 }

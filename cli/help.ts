@@ -1,4 +1,4 @@
-import type { ArgSchema } from "gunshi/bone";
+import type { ArgSchema, Args } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
 import { type Group, summaries } from "./tree.ts";
 
@@ -12,10 +12,8 @@ export function usageLine(
   const words = ["svc", ...path];
   if (command === undefined) return [...words, "COMMAND"].join(" ");
   const { args, rest } = command;
-  for (const [name, schema] of Object.entries(args)) {
-    if (schema.type !== "positional") continue;
+  for (const [name, schema] of positionalsOf(args))
     words.push(isRequired(schema) ? metavar(name, schema) : `[${metavar(name, schema)}]`);
-  }
   return [...words, "[options]", ...(rest === undefined ? [] : ["--", rest])].join(" ");
 }
 
@@ -36,15 +34,25 @@ export function commandHelp(path: readonly string[], command: CommandDefinition)
 export function argumentRows({
   args,
 }: CommandDefinition): Record<"positionals" | "options", [string, string][]> {
-  const shown = Object.entries(args).filter(([, { hidden }]) => !hidden);
   return {
-    positionals: shown
-      .filter(([, { type }]) => type === "positional")
-      .map(([name, schema]) => [metavar(name, schema), describe(schema)]),
-    options: shown
-      .filter(([, { type }]) => type !== "positional")
+    positionals: positionalsOf(args).map(([name, schema]) => [metavar(name, schema), describe(schema)]),
+    options: Object.entries(args)
+      .filter(([, { type, hidden }]) => type !== "positional" && !hidden)
       .map(([name, schema]) => [optionName(name, schema), describe(schema)]),
   };
+}
+
+export function positionalsOf(args: Args): [string, ArgSchema][] {
+  return Object.entries(args).filter(([, { type }]) => type === "positional");
+}
+
+/** The name of the option that is spelled `--name`, `--no-name` or `-n`. */
+export function optionNamed(spelling: string, args: Args): string | undefined {
+  return Object.keys(args).find(
+    (name) =>
+      args[name]?.type !== "positional" &&
+      [`--${kebab(name)}`, `--no-${kebab(name)}`, `-${args[name]?.short}`].includes(spelling),
+  );
 }
 
 /** The help of a group, or of `svc` itself when `path` is empty. */

@@ -57,7 +57,10 @@ export interface Io {
   askText(question: string, fault?: (text: string) => string | undefined): Promise<string>;
   /** Reads stdin to its end, or until there are more than `limit` bytes. */
   readStdin(limit: number): Promise<Uint8Array>;
-  /** Runs a command line of the user, such as an editor, on this terminal until it ends. */
+  /**
+   * Runs a command line of the user, such as `code --wait`, with more arguments, on this terminal until it ends. It gets
+   * the terminal even if our own input or output is something else.
+   */
   runOnTerminal(commandLine: string, args: readonly string[]): Promise<TerminalExit>;
   /**
    * Calls back for each key, without Enter and without showing it, until the returned function is called. Ctrl-C still
@@ -70,7 +73,7 @@ export interface Io {
    */
   onExit(listener: () => void): () => void;
   /**
-   * Calls `before` when Ctrl-Z or SIGTSTP is about to suspend the process, and `after` when it goes on, until the returned
+   * Calls `before` when Ctrl-Z or SIGTSTP is about to suspend the process, and `after` when it resumes, until the returned
    * function is called.
    */
   onSuspend(before: () => void, after: () => void): () => void;
@@ -100,7 +103,7 @@ export function systemIo(): Io {
       delete: async (name) => void (await Bun.secrets.delete({ service: "svc", name })),
     },
     openBrowser: (url, env) => {
-      const failed = import("./client/browser.ts").then(({ openBrowser }) => openBrowser(url, env));
+      const failed = import("./login/browser.ts").then(({ openBrowser }) => openBrowser(url, env));
       return { failed };
     },
     ask,
@@ -108,8 +111,7 @@ export function systemIo(): Io {
     choose: async (question, choices) => (await import("./prompt.ts")).choose(question, choices),
     askText: async (question, fault) => (await import("./prompt.ts")).askText(question, fault),
     readStdin,
-    runOnTerminal: async (commandLine, args) =>
-      (await import("./run_on_terminal.ts")).runOnTerminal(commandLine, args),
+    runOnTerminal,
     onKey,
     onExit,
     onSuspend,
@@ -189,7 +191,7 @@ function onExit(listener: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals) => {
     stop();
     listener();
-    // As if nobody had listened.
+    // The default action, which ends the process.
     process.kill(process.pid, signal);
   };
   const stop = () => {
@@ -235,6 +237,27 @@ async function readStdin(limit: number): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
+async function runOnTerminal(commandLine: string, args: readonly string[]): Promise<TerminalExit> {
+  const { spawn } = await import("node:child_process");
+  // The shell splits the command line as the user wrote it, and never reads the arguments.
+  const [program, ...before] =
+    process.platform === "win32"
+      ? commandLine.split(/\s+/)
+      : ["/bin/sh", "-c", `${commandLine} "$@"`, commandLine];
+  // Ctrl-C is for the program: we wait for it.
+  const ignore = () => {};
+  process.on("SIGINT", ignore).on("SIGQUIT", ignore);
+  try {
+    const child = spawn(program!, [...before, ...args], { stdio: ["inherit", 2, "inherit"] });
+    return await new Promise<TerminalExit>((resolve) => {
+      child.on("error", (error: NodeJS.ErrnoException) => resolve({ failed: error.code ?? error.message }));
+      child.on("close", (code, signal) => resolve(signal === null ? { code: code ?? 1 } : { signal }));
+    });
+  } finally {
+    process.off("SIGINT", ignore).off("SIGQUIT", ignore);
+  }
+}
+
 async function ask(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
   const { createInterface } = await import("node:readline");
@@ -257,10 +280,10 @@ async function ask(question: string): Promise<string | undefined> {
 }
 
 /**
- * Waits for an answer of the user. Ends when the terminal is gone, which stops a prompt without a word (the signal may be
- * ignored), and would leave the process spinning.
+ * Waits for an answer of the user.
  *
- * @throws Interrupted
+ * @throws Interrupted if the terminal is gone: the prompt would never end (the signal may be ignored), and the process would
+ * spin
  */
 export async function whileTerminal<T>(ask: () => Promise<T>): Promise<T> {
   const { stdin } = process;

@@ -25,9 +25,9 @@ if (argv[0] === "--version" || argv[0] === "-V") {
   process.exit(code);
 }
 
-/** The same for what AWS's tools and kubectl run for every command of theirs. */
+/** The same for a cached credential, which the AWS tools and kubectl get each time they start. */
 async function shortcut(): Promise<boolean> {
-  const { printCached } = await import("./client/access_shortcut.ts");
+  const { printCached } = await import("./access/shortcut.ts");
   return printCached(argv, process.env, process.stdout);
 }
 

@@ -20,6 +20,9 @@ test("the manual page passes mandoc -T lint and has every command", async () => 
   expect(aliases.match(/svc .+/g)?.slice(0, 4)).toEqual([
     ...["svc incident declare", "svc incident report", "svc inc", "svc incident"],
   ]);
+  // Not typographic, so that examples can be pasted.
+  for (const word of ["psql \\-c \\(aqselect current_user\\(aq", "\\(ti/.config/svc/credentials.json"])
+    expect(page).toContain(word);
   for (const word of ["SVC_INCIDENT", "NO_COLOR", "~/.local/state/svc/drafts/"])
     expect(shown).toContain(word);
   expect(shown).toContain("svc server start server/main:app --uds /run/svc.sock");

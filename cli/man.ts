@@ -11,19 +11,19 @@ const exitStatus: readonly [string, string][] = [
   ["130", "Interrupted with Ctrl-C."],
 ];
 
-/** What the commands of a person read; those of the service are in `svc server config`. */
+/** The variables of the commands for users; `svc server config` lists those of the service. */
 const variables: readonly [string, string][] = [
   ["SVC_SERVER", "The server, without --server."],
   ["SVC_TOKEN", "An access token, instead of the stored one."],
   ["SVC_INCIDENT", "The incident of svc incident, without ID."],
   ["VISUAL, EDITOR", "The editor; VISUAL is not used on a dumb terminal. Without either: vi."],
   ["NO_COLOR", "No colour, if it is not empty. With TERM=dumb, there are no escape sequences at all."],
-  ["XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files are."],
+  ["XDG_CONFIG_HOME, XDG_STATE_HOME", "The directories of the files below."],
   ["SVC_DEBUG", "With 1, an unexpected error shows where it happened."],
 ];
 
 const files: readonly [string, string][] = [
-  ["~/.config/svc/credentials.json", "Who is signed in, and where."],
+  ["~/.config/svc/credentials.json", "The sign-ins, by server."],
   ["~/.config/svc/incident.json", "The incident of svc incident use."],
   ["~/.local/state/svc/drafts/", "Texts that could not be sent."],
 ];
@@ -97,8 +97,14 @@ function section(path: readonly string[], command: CommandDefinition): string[] 
   ];
 }
 
-/** Escapes what roff would take for a request. */
+/** Escapes what roff would take for a request, or replace by a typographic character, which nobody could paste. */
 function text(plain: string): string {
-  const safe = plain.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll("`", "\\(ga");
-  return /^[.']/.test(safe) ? `\\&${safe}` : safe;
+  const safe = plain
+    .replaceAll("\\", "\\e")
+    .replaceAll("-", "\\-")
+    .replaceAll("`", "\\(ga")
+    .replaceAll("'", "\\(aq")
+    .replaceAll("^", "\\(ha")
+    .replaceAll("~", "\\(ti");
+  return safe.startsWith(".") ? `\\&${safe}` : safe;
 }

@@ -1,6 +1,6 @@
 import { isCancel, select, text } from "@clack/prompts";
 import { Interrupted } from "./errors.ts";
-import { type Choice, whileTerminal } from "./io.ts";
+import { type Choice, systemIo, whileTerminal } from "./io.ts";
 import { canDraw } from "./screen.ts";
 
 // Loaded only to ask: it costs 26 ms. On stderr, because stdout is for data.
@@ -32,7 +32,7 @@ export async function askText(
 const settleMilliseconds = 50;
 
 /**
- * Discards what was typed before the question was there: further lines of a pasted text would choose something unseen.
+ * Discards what was typed before the question appeared: further lines of a pasted text would answer it unseen.
  *
  * @throws Interrupted if Ctrl-C is among it
  */
@@ -64,10 +64,9 @@ async function chooseByNumber<T>(question: string, choices: readonly Choice<T>[]
 }
 
 async function askLine(question: string, fault: (text: string) => string | undefined): Promise<string> {
-  const { systemIo } = await import("./io.ts");
-  const io = systemIo();
+  const { ask } = systemIo();
   for (;;) {
-    const line = await io.ask(question);
+    const line = await ask(question);
     if (line === undefined) throw new Interrupted();
     const wrong = fault(line.trim());
     if (wrong === undefined) return line.trim();

@@ -111,6 +111,18 @@ async function withJson(group: Group, at: string[]): Promise<string[][]> {
   return (await Promise.all(found)).flat();
 }
 
+test("-r=a:b is a range of revisions, and a reason elsewhere", async () => {
+  const told: unknown[] = [];
+  const reason = defineCommand({
+    summary: "Do it",
+    args: { reason: { type: "string", short: "r", description: "Why" } },
+    run: async (options) => void told.push(options),
+  });
+  const tree = { summary: "", commands: { do: async () => ({ default: reason }) } };
+  expect(await run(["do", "-r=https://wiki.example/7"], testIo(), tree)).toBe(0);
+  expect(told).toEqual([{ reason: "https://wiki.example/7" }]);
+});
+
 test("an unknown error is one line, without its message", async () => {
   const error = Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" });
   expect(await runThrowing(error)).toEqual({

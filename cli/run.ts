@@ -1,5 +1,5 @@
 import { cli } from "gunshi/bone";
-import { ConfigurationError, type ErrorCode, SvcError } from "../platform/errors.ts";
+import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { askingWord } from "./completion/scripts.ts";
 import { ExitCode, Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
@@ -36,7 +36,7 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
     return OK;
   } catch (error) {
     if (error instanceof ExitCode) return error.code;
-    return asksForJson(argv) ? reportJson(error, io) : await report(error, io, tree);
+    return await report(error, io, tree, asksForJson(argv));
   }
 }
 
@@ -68,54 +68,32 @@ function inspect(error: unknown): string {
   return Bun.inspect(cause ?? error);
 }
 
-async function report(error: unknown, io: Io, tree: Group): Promise<number> {
-  if (error instanceof Interrupted) return INTERRUPTED;
-  const complain = (message: string) => {
-    for (const line of message.split("\n")) io.stderr.write(`svc: ${printable(line)}\n`);
-  };
-  if (error instanceof UsageError) {
-    complain(error.message);
-    io.stderr.write(await usageOf(error.path ?? [], tree));
-    return USAGE;
-  }
-  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${inspect(error)}\n`);
-  if (error instanceof SvcError) {
-    complain(error.detail);
-    return exitCode(error.code);
-  }
-  complain(unexpected(error));
-  return FAILURE;
-}
-
 /**
- * One line on stderr: `{"error":{"code":"unauthenticated","message":"...","exit_code":4}}`. The code is one of the
- * server's, or `usage` or `interrupted`.
+ * As JSON, an error is one line such as `{"error":{"code":"unauthenticated","message":"...","exit_code":4}}`. The code is
+ * one of the server's, or `usage` or `interrupted`.
  */
-function reportJson(error: unknown, io: Io): number {
-  const tell = (code: string, message: string, exit_code: number) => {
-    io.stderr.write(
-      `${JSON.stringify({
-        error: {
-          code,
-          message: message
-            .split("\n")
-            .map((line) => printable(line))
-            .join("\n"),
-          exit_code,
-        },
-      })}\n`,
-    );
-    return exit_code;
-  };
-  if (error instanceof Interrupted) return tell("interrupted", "interrupted", INTERRUPTED);
-  if (error instanceof UsageError) return tell("usage", error.message, USAGE);
-  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${inspect(error)}\n`);
-  if (error instanceof SvcError) return tell(error.code, error.detail, exitCode(error.code));
-  return tell("internal", unexpected(error), FAILURE);
+async function report(error: unknown, io: Io, tree: Group, asJson: boolean): Promise<number> {
+  const { code, message, exit_code } = describe(error);
+  const isOfUser = error instanceof Interrupted || error instanceof UsageError;
+  if (io.env.SVC_DEBUG === "1" && !isOfUser) io.stderr.write(`${inspect(error)}\n`);
+  const lines = message.split("\n").map((line) => printable(line));
+  if (asJson) {
+    io.stderr.write(`${JSON.stringify({ error: { code, message: lines.join("\n"), exit_code } })}\n`);
+  } else if (!(error instanceof Interrupted)) {
+    for (const line of lines) io.stderr.write(`svc: ${line}\n`);
+    if (error instanceof UsageError) io.stderr.write(await usageOf(error.path ?? [], tree));
+  }
+  return exit_code;
 }
 
-function exitCode(code: ErrorCode): number {
-  return code === "unauthenticated" ? NOT_SIGNED_IN : FAILURE;
+function describe(error: unknown): { code: string; message: string; exit_code: number } {
+  if (error instanceof Interrupted)
+    return { code: "interrupted", message: "interrupted", exit_code: INTERRUPTED };
+  if (error instanceof UsageError) return { code: "usage", message: error.message, exit_code: USAGE };
+  if (!(error instanceof SvcError))
+    return { code: "internal", message: unexpected(error), exit_code: FAILURE };
+  const { code, detail: message } = error;
+  return { code, message, exit_code: code === "unauthenticated" ? NOT_SIGNED_IN : FAILURE };
 }
 
 /** Names the kind of an unknown error but not its message, which may contain a secret (SQL parameters, a URL). */
@@ -127,11 +105,14 @@ function unexpected(error: unknown): string {
 }
 
 /**
- * gunshi reads `-1` as an option, and `-ra:b` as several. No option is a number, so the hyphen of a number becomes a minus
- * sign, which gunshi reads as a word; `-r` takes a range.
+ * gunshi reads `-1` as an option. No option is a number, so the hyphen of a number becomes a minus sign, which gunshi reads
+ * as a word. It also reads `-ra:b`, a range of revisions, as several options.
  */
-function forParser(word: string): string {
-  const [, range] = /^-r=?(\S*:\S*)$/.exec(word) ?? [];
-  if (range !== undefined) return `--range=${forParser(range)}`;
+function forParser(word: string, _at: number, [group]: readonly string[]): string {
+  const [, range] = (group === "database" && /^-r=?(\S*:\S*)$/.exec(word)) || [];
+  return range === undefined ? withMinus(word) : `--range=${withMinus(range)}`;
+}
+
+function withMinus(word: string): string {
   return /^-\d+(:\S*)?$/.test(word) ? word.replace("-", minusSign) : word;
 }

@@ -1,6 +1,6 @@
 import type { OperatorContext } from "../core/schedule/operate.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
-import { databaseUrlIn } from "./database_url.ts";
+import { databaseUrlIn } from "./database/url.ts";
 import { UsageError } from "./errors.ts";
 import type { Io } from "./io.ts";
 import { serviceEnvironment } from "./trial.ts";

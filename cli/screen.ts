@@ -17,7 +17,10 @@ const leaveScreen = `${wrap}${showCursor}\x1b[?1049l`;
 const beginUpdate = "\x1b[?2026h";
 const endUpdate = "\x1b[?2026l";
 
-/** Whether lines can be replaced: a terminal that is not dumb and that knows its size. */
+/**
+ * Whether lines can be replaced: a terminal that is not dumb and that knows its size. Without a width, ora would never stop
+ * writing, because it divides by the width to count lines.
+ */
 export function canDraw({ isTTY, columns }: Output, { TERM }: Environment): boolean {
   return isTTY === true && (columns ?? 0) > 0 && TERM !== "dumb";
 }
@@ -42,7 +45,7 @@ export function statusLine(io: Io, status: (width: number) => string): Display {
     return `${"\x1b[1A".repeat(more)}${clearLine}${more > 0 ? clearBelow : ""}`;
   };
   let drawn = "";
-  // Suspended, with the terminal of the shell. A timer may be due before we hear that we go on.
+  // Suspended: the shell has the terminal. A timer may be due before SIGCONT arrives.
   let isAway = false;
   const draw = (above: string, isResized = false) => {
     const line = isAway ? "" : status(width());
@@ -65,7 +68,7 @@ export function statusLine(io: Io, status: (width: number) => string): Display {
   return { print: (lines) => draw(lines.map((line) => `${line}\n`).join("")), refresh, close };
 }
 
-/** The rows that a line takes on a terminal of so many columns. A wide character is never cut in two. */
+/** The rows that a line takes on a terminal with this many columns. A wide character is never cut in two. */
 function rowsOf(line: string, columns: number): number {
   let rows = 1;
   let used = 0;

@@ -11,8 +11,8 @@ const gap = 2;
 const narrowest = 10;
 
 /**
- * Rows under a header, in columns as wide as they need to be; the last one is not padded. With `width`, for a terminal of
- * so many columns, no line is longer: flexible columns are cut, then columns are left out.
+ * Rows under a header, in columns as wide as they need to be; the last one is not padded. With `width`, the
+ * columns of a terminal, no line is longer: flexible columns are cut, then columns are left out.
  */
 export function table(
   header: readonly (string | Column)[],
@@ -59,7 +59,7 @@ function fit(given: readonly Placed[], natural: readonly number[], width: number
   }
 }
 
-/** The text in at most so many columns of a terminal; what is cut ends with an ellipsis. */
+/** Cuts a text to this many columns of a terminal, with an ellipsis. */
 export function cut(text: string, width: number): string {
   if (Bun.stringWidth(text) <= width) return text;
   let shown = "";
@@ -74,7 +74,7 @@ export function cut(text: string, width: number): string {
 }
 
 /**
- * A line in lines of at most so many columns, broken at spaces. A longer word stays whole, so that it can be copied: the
+ * Breaks a line at spaces into lines of at most this many columns. A longer word stays whole, so that it can be copied: the
  * terminal wraps it.
  */
 export function wrapped(line: string, width: number | undefined): string[] {

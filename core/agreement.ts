@@ -59,10 +59,10 @@ export async function warnOfDisagreement(
   for (const { name, value, recordedBy, recordedAt } of different) {
     log.warn(
       { setting: name },
-      `${name} is ${shown(mine.get(name))} here and was ${shown(value)} for ${recordedBy} at ${recordedAt.toISOString()}: give all servers and workers the same value, and restart those that have another one`,
+      `${name} is ${display(mine.get(name))} here and was ${display(value)} for ${recordedBy} at ${recordedAt.toISOString()}: give all servers and workers the same value, and restart those that have another one`,
     );
   }
 }
 
 const textOf = (value: Config[keyof Config]) => (value === undefined ? null : String(value));
-const shown = (value: string | null | undefined) => (value == null ? "not set" : JSON.stringify(value));
+const display = (value: string | null | undefined) => (value == null ? "not set" : JSON.stringify(value));

@@ -387,15 +387,19 @@ function expectation(schema: TSchema, text: string): string {
   if (schema.const !== undefined) return `is not ${schema.const}`;
   if (schema.type === "integer") {
     const { minimum, maximum } = schema;
-    return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
+    const limits = [
+      ...(minimum === undefined ? [] : [`at least ${minimum}`]),
+      ...(maximum === undefined ? [] : [`at most ${maximum}`]),
+    ];
+    return `is not a whole number${limits.length > 0 ? ` of ${limits.join(" and ")}` : ""}`;
   }
   if (schema.type === "number") return "is not a number, or out of range";
   if (schema.type === "boolean") return "is neither true nor false";
   if (schema.format === "timezone") return "is not an IANA time zone such as UTC or Europe/Berlin";
   if (schema.format === "metric providers") return providersFault(text) ?? "";
   if (schema.format === "database address") return databaseUrlFault(text) ?? "";
-  if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
-  if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
+  if (text.length < schema.minLength) return `is shorter than ${schema.minLength} characters`;
+  if (text.length > schema.maxLength) return `is longer than ${schema.maxLength} characters`;
   // A regular expression does not help an operator. A plugin's own setting has a description for people.
   return schema.description ? `is not ${schema.description}` : "does not have the required form";
 }

@@ -8,6 +8,7 @@ import { createLog, type Log } from "../platform/log.ts";
 import { openTelemetry, type Program, type Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { Environment } from "../platform/variable.ts";
 import type { EventCounts } from "./audit.ts";
+import { challengeCounter } from "./auth/challenge/outcomes.ts";
 import { type Config, parseConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import type { Plugins } from "./plugin/choose.ts";
@@ -88,6 +89,7 @@ export async function openParts<C extends Connected, More = undefined>(
   const { telemetry: given } = options;
   const named = typeof given === "string" && !faults.any ? given : undefined;
   const telemetry = typeof given === "object" ? given : named && (await openTelemetry(config, log, named));
+  if (telemetry?.meter) challengeCounter(telemetry.meter);
   const connections = options.connect({
     ...{ url: config.databaseUrl ?? nowhere, poolSize: config.databasePoolSize },
     prepare: keepsStatements(config),

@@ -18,6 +18,7 @@ export type {
   CallContext,
   ConversationPlugin,
   CredentialPlugin,
+  CredentialProblem,
   DocumentPlugin,
   DocumentResolverPlugin,
   DocumentTask,

@@ -1,4 +1,5 @@
 import { drizzle } from "drizzle-orm/postgres-js";
+import { withTimeLimit } from "../platform/time_limit.ts";
 import { announceWith } from "./after_commit.ts";
 import { Announcer } from "./connection/announce.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
@@ -42,7 +43,7 @@ export function openDatabase(
   const announcer = new Announcer(client);
   announceWith(db, announcer);
   const close = async (timeout = 5) => {
-    await Promise.race([announcer.flush(), Bun.sleep(Math.min(timeout, 1) * 1000)]);
+    await withTimeLimit(Math.min(timeout, 1) * 1000, announcer.flush());
     await client.end({ timeout });
   };
   return { db, close };

@@ -1,4 +1,5 @@
 import { Unavailable } from "../platform/errors.ts";
+import { withTimeLimit } from "../platform/time_limit.ts";
 
 /** Shorter than a client's timeout, so that the client gets the error and retries. */
 const patienceMilliseconds = 5000;
@@ -10,14 +11,8 @@ const patienceMilliseconds = 5000;
  * @throws Unavailable after five seconds
  */
 export async function databaseAnswer<T>(work: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => reject(new Unavailable("The database does not answer: try again in a moment")),
-    patienceMilliseconds,
-  );
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const answer = work.then((value) => ({ value }));
+  const inTime = await withTimeLimit(patienceMilliseconds, answer);
+  if (!inTime) throw new Unavailable("The database does not answer: try again in a moment");
+  return inTime.value;
 }

@@ -8,7 +8,8 @@ import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 export function operatorsError(error: unknown): unknown {
   const code = errorCode(error);
   if (error instanceof SvcError || code === undefined) return error;
-  const unavailable = (detail: string) => new Unavailable(detail, { cause: error });
+  const options = { cause: error };
+  const unavailable = (detail: string) => new Unavailable(detail, options);
   if (untrusted.includes(code)) {
     return unavailable(
       "PostgreSQL's certificate is not trusted: set sslrootcert in SVC_DATABASE_URL to the file of its authority",
@@ -68,9 +69,7 @@ export function operatorsError(error: unknown): unknown {
     case "55P03":
       return new Conflict(
         "A table that must change stayed locked: try again when the database is less busy",
-        {
-          cause: error,
-        },
+        options,
       );
     default:
       return error;
@@ -98,7 +97,7 @@ function badParameter(error: unknown): Unavailable | undefined {
  * Why the same work may succeed on a retry: the database was unavailable (a cut connection, a restart, a failover), or
  * another transaction used the same rows (a deadlock, a lock timeout).
  */
-export type Transience = "outage" | "contention";
+type Transience = "outage" | "contention";
 
 /** Insufficient resources, connection exceptions, operator intervention, and a read-only server. */
 const outages = [/^08/, /^53/, /^57P0[1235]$/, /^57014$/, /^25006$/, /^25P0[34]$/, /^CONNECT(ION_|_TIMEOUT)/];

@@ -12,7 +12,7 @@ import { stopLeftover, waitUntilReady } from "./embedded/postmaster.ts";
 
 export { EmbeddedPostgresError };
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** Kept between starts: `data/`, `password`, `postgres.log`. */
   directory: string;
   /** 0 or undefined: any free port. */
@@ -73,12 +73,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const url = (name: string) => `postgres://${user}:${password}@127.0.0.1:${server.port}/${name}`;
   await createDatabase(url("postgres")).catch(async (cause) => {
     await server.stop();
-    throw new EmbeddedPostgresError(
-      `The embedded PostgreSQL in ${directory} refused our connection: see ${logFile}`,
-      {
-        cause,
-      },
-    );
+    const message = `The embedded PostgreSQL in ${directory} refused our connection: see ${logFile}`;
+    throw new EmbeddedPostgresError(message, { cause });
   });
   return { url: url(database), logFile, ...server };
 }
@@ -116,18 +112,15 @@ async function initialise(
   }
   const unfinished = join(directory, `unfinished-${randomBytes(4).toString("hex")}`);
   const args = [
-    ...["--pgdata", unfinished, "--username", user, "--pwfile", join(directory, "password")],
-    ...[
-      "--auth",
-      "scram-sha-256",
-      "--encoding",
-      "UTF8",
-      "--locale-provider",
-      "builtin",
-      "--locale",
-      "C.UTF-8",
-    ],
-    ...["--no-instructions", ...(durable ? [] : fastCluster)],
+    `--pgdata=${unfinished}`,
+    `--username=${user}`,
+    `--pwfile=${join(directory, "password")}`,
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--locale-provider=builtin",
+    "--locale=C.UTF-8",
+    "--no-instructions",
+    ...(durable ? [] : fastCluster),
   ];
   const child = run(binaries.initdb, args, account, ["ignore", "pipe", "pipe"]);
   let output = "";
@@ -153,16 +146,15 @@ interface ServerOptions extends EmbeddedPostgresOptions {
 async function startServer(binaries: Binaries, account: Account, options: ServerOptions) {
   for (let attempt = 1; ; attempt++) {
     const port = options.port || (await freePort());
-    const failure = await tryStart(binaries, account, options, port).then(
-      (server) => ({ server }),
-      (error: unknown) => ({ error: error as Error }),
-    );
-    if ("server" in failure) return failure.server;
-    // Another process took the free port first, or the last backend of a killed server is just ending.
-    const again = /Address already in use|shared memory block .* still in use/.test(failure.error.message);
-    if (!again || attempt === 5 || (options.port && failure.error.message.includes("Address")))
-      throw failure.error;
-    await Bun.sleep(200);
+    try {
+      return await tryStart(binaries, account, options, port);
+    } catch (error) {
+      const { message } = error as Error;
+      // Another process took the free port first, or the last backend of a killed server is just ending.
+      const again = /Address already in use|shared memory block .* still in use/.test(message);
+      if (!again || attempt === 5 || (options.port && message.includes("Address"))) throw error;
+      await Bun.sleep(200);
+    }
   }
 }
 

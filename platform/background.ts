@@ -1,3 +1,5 @@
+import { withTimeLimit } from "./time_limit.ts";
+
 /**
  * Enough that a few hanging tasks do not block others, and few enough to leave requests their share of the database.
  */
@@ -42,9 +44,6 @@ export class Background {
   /** Aborts all work and waits until it has ended, up to this limit: the database may be unreachable. */
   async stop(milliseconds = 2000): Promise<void> {
     this.#controller.abort();
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, milliseconds);
-    await Promise.race([Promise.all(this.#running), late]);
-    clearTimeout(timer);
+    await withTimeLimit(milliseconds, Promise.all(this.#running));
   }
 }

@@ -2,12 +2,18 @@ import { aptInstall, ensure } from "./ensure.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/** Ensures that the tests have a browser. @throws Error with the command to install one */
+/** The path of a browser for the tests. */
+export function findChromium(): string | undefined {
+  if (process.env.SVC_TEST_CHROMIUM) return process.env.SVC_TEST_CHROMIUM;
+  return names.map((name) => Bun.which(name)).find((path) => path !== null) ?? undefined;
+}
+
+/** Ensures that there is one. @throws Error with the command to install one */
 export function ensureChromium(): void {
   ensure({
     why: "The browser tests need Chromium, and there is none on the PATH",
     install: aptInstall("chromium"),
     elsewhere: "name one in SVC_TEST_CHROMIUM",
-    found: () => Boolean(process.env.SVC_TEST_CHROMIUM) || names.some((name) => Bun.which(name)),
+    found: () => findChromium() !== undefined,
   });
 }

@@ -7,7 +7,7 @@ const root = "/usr/lib/postgresql";
 const newest = 18;
 
 /** The folder of the server and client tools of one version, e.g. /usr/lib/postgresql/15/bin. */
-export interface DebianPostgres {
+interface DebianPostgres {
   directory: string;
   major: number;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 
 /** A program that some tests need and npm does not install. */
-export interface Need {
+interface Need {
   /** One sentence that names what needs the program, and that it is missing. */
   why: string;
   /** A shell command, for root on Debian. */
@@ -11,7 +11,7 @@ export interface Need {
   found: () => boolean;
 }
 
-/** Time to wait for another installation, of a concurrent run or of a machine that has just started. */
+/** Waits for another installation: of a concurrent run, or of a machine that has just started. */
 export const aptInstall = (packages: string) =>
   `apt-get update -o DPkg::Lock::Timeout=300 && apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends ${packages}`;
 

@@ -1,6 +1,6 @@
 import { aptInstall, ensure } from "./ensure.ts";
 
-/** Not on everybody's PATH. */
+/** They are not on every user's PATH. */
 export const proxyPrograms = {
   haproxy: "/usr/sbin/haproxy",
   caddy: "/usr/bin/caddy",
@@ -9,14 +9,14 @@ export const proxyPrograms = {
 
 const units = Object.keys(proxyPrograms).map((name) => `${name}.service`);
 const masks = units.map((unit) => `/etc/systemd/system/${unit}`).join(" ");
-// The units are masked meanwhile: the packages would start servers on ports 80 and 443.
+// Masks the units while installing, because the packages would start servers on ports 80 and 443.
 const install = [
   "mkdir -p /etc/systemd/system",
   `for unit in ${masks}; do ln -sf /dev/null $unit; done`,
   `{ ${aptInstall("haproxy caddy nginx-light")}; code=$?; rm -f ${masks}; ! command -v systemctl || systemctl disable ${units.join(" ")}; [ $code = 0 ]; }`,
 ].join(" && ");
 
-/** Makes sure that Debian's proxies are installed. @throws Error with the command */
+/** Ensures that Debian's proxies are installed. @throws Error with the command */
 export function ensureProxies(): void {
   ensure({
     why: "The tests of forwarded client certificates need HAProxy, Caddy and nginx",

@@ -9,9 +9,9 @@ import { until } from "../tests/support/process/until.ts";
 import { loadExample } from "../trial/example/load.ts";
 import { castOf, type Frame, type Picture, type Recording, svgOf } from "./recording.ts";
 
-// Records the picture of the README: the walk of an incident in one terminal, and `svc incident watch` in another, both
-// real ones, of a real server. The times between the steps are ours, so that a recording differs from the last one only
-// in the times that it shows.
+// Records the picture of the README: an incident from report to closure in one terminal, and `svc incident watch` in
+// another. Both are real terminals of a real server. The pauses between the steps are fixed, so that a recording differs
+// from the last one only in the times that it shows.
 
 const columns = 96;
 const upperRows = 12;
@@ -79,8 +79,13 @@ export async function record(): Promise<Recording> {
   writeFileSync(join(home, "svc"), `#!/bin/sh\nexec ${quoted} "$@"\n`);
   chmodSync(join(home, "svc"), 0o755);
   const env = {
-    ...{ PATH: `${home}:${process.env.PATH}`, HOME: home, TERM: "xterm-256color", TZ: "UTC", PS1: "$ " },
-    ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
+    PATH: `${home}:${process.env.PATH}`,
+    HOME: home,
+    TERM: "xterm-256color",
+    TZ: "UTC",
+    PS1: "$ ",
+    SVC_SERVER: server.url,
+    SVC_TOKEN: await signInToken(server),
   };
   const upper = terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], env, home, upperRows);
   let lower: ReturnType<typeof terminal> | undefined;
@@ -109,9 +114,11 @@ function terminal(command: string[], env: Record<string, string>, cwd: string, r
   const screen = new TerminalScreen(columns, rows);
   const decoder = new TextDecoder();
   const child = Bun.spawn(command, {
-    ...{ env, cwd },
+    env,
+    cwd,
     terminal: {
-      ...{ cols: columns, rows },
+      cols: columns,
+      rows,
       data: (_terminal, data) => screen.write(decoder.decode(data, { stream: true })),
     },
   });
@@ -165,7 +172,10 @@ async function walk(upper: Terminal, pass: () => void, openLower: () => Terminal
   }
   return {
     title: "An incident from report to closure, in two terminals",
-    ...{ columns, rows: upperRows + 1 + lowerRows, duration: Math.ceil(at + reading), frames },
+    columns,
+    rows: upperRows + 1 + lowerRows,
+    duration: Math.ceil(at + reading),
+    frames,
   };
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** A file system in memory. */
-export interface Memory {
+interface Memory {
   path: string;
   /** What must be free. A run needs less than half of it; the rest is for the machine. */
   neededBytes: number;

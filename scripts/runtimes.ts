@@ -62,5 +62,5 @@ async function locked(name: string): Promise<{ version: string; integrity: strin
 export function assertIntegrity(name: string, content: Uint8Array, integrity: string): void {
   const found = `sha512-${createHash("sha512").update(content).digest("base64")}`;
   if (found !== integrity)
-    throw new Error(`${name} is not what package-lock.json says it is: it is not used`);
+    throw new Error(`the checksum of ${name} differs from package-lock.json: it is not used`);
 }

@@ -65,7 +65,7 @@ async function main(args: string[]): Promise<number> {
     );
   if (changed !== undefined)
     notes.push(
-      "Tests that start svc as a process reach it by no import: npm test runs all of them before you push",
+      "Tests that start svc as a process do not import the changed files: run npm test before you push",
     );
   for (const note of notes) console.log(note);
   console.log(`${total.passed} passed, ${total.failed} failed`);
@@ -74,7 +74,7 @@ async function main(args: string[]): Promise<number> {
 
 /** Removes the run's objects from the engine afterwards, and stops the engine if it was not running before. */
 async function runRound(files: string[], changed?: string): Promise<Counts> {
-  if (!anyNames(files, /support\/containers/)) return runTests(files, changed);
+  if (!textsOf(files).some((text) => text.includes("support/containers"))) return runTests(files, changed);
   using _engine = ensureEngine();
   using _leftovers = leftoversOf(runName);
   // Not in memory: containers mount these files, and concurrent runs share a lock among them.
@@ -83,50 +83,45 @@ async function runRound(files: string[], changed?: string): Promise<Counts> {
 
 /** Installs the programs that the tests declare. @throws Error with what is missing */
 function ensureWhatIsNeeded(files: string[]): void {
-  if (anyNames(files, /WebView|support\/browser\/chromium/)) ensureChromium();
-  if (anyNames(files, /support\/database\/debian_postgres/)) ensureDebianPostgres();
-  if (anyNames(files, /support\/database\/pgbouncer/)) ensurePgbouncer();
-  if (anyNames(files, /wrongBy/)) ensureFaketime();
-  if (anyNames(files, /support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
-  if (anyNames(files, /support\/http\/sockets/))
-    ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
-  if (anyNames(files, /support\/domain\/sshd|"ssh-keygen"/)) ensureSshServer();
-  if (anyNames(files, /"kubectl"/))
+  const texts = textsOf(files);
+  const need = (what: RegExp) => texts.some((text) => what.test(text));
+  if (need(/WebView|support\/browser\/chromium/)) ensureChromium();
+  if (need(/support\/database\/(debian_postgres|replicas)/)) ensureDebianPostgres();
+  if (need(/support\/database\/pgbouncer/)) ensurePgbouncer();
+  if (need(/wrongBy/)) ensureFaketime();
+  if (need(/support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
+  if (need(/support\/http\/sockets/)) ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
+  if (need(/support\/domain\/sshd|"ssh-keygen"/)) ensureSshServer();
+  if (need(/"kubectl"/))
     ensurePrograms("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl");
-  if (anyNames(files, /client_certificate_server|credentials-ssh\.md/))
+  if (need(/client_certificate_server|credentials-ssh\.md/))
     ensurePrograms("The tests of certificates need curl", "curl", "curl");
-  if (anyNames(files, /"openssl"|client_certificate_server|kubernetes_api/))
+  if (need(/"openssl"|client_certificate_server|kubernetes_api/))
     ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
-  if (anyNames(files, /support\/process\/shells/))
+  if (need(/support\/process\/shells/))
     ensurePrograms("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish");
-  if (anyNames(files, /"qemu-aarch64"/))
+  if (need(/"qemu-aarch64"/))
     ensure({
       why: "The test of the executable for another processor needs an emulator",
       install: aptInstall("qemu-user libc6-arm64-cross"),
       found: () => Bun.which("qemu-aarch64") !== null && existsSync("/usr/aarch64-linux-gnu"),
     });
-  if (anyNames(files, /"mandoc"/)) ensurePrograms("The test of the manual needs mandoc", "mandoc", "mandoc");
+  if (need(/"mandoc"/)) ensurePrograms("The test of the manual needs mandoc", "mandoc", "mandoc");
 }
 
-function anyNames(files: string[], what: RegExp): boolean {
-  const all = [
-    ...new Bun.Glob(
-      "{cli,core,deploy,drizzle,platform,plugins,scripts,server,tests,trial,worker}/**/*.test.ts",
-    ).scanSync(root),
-  ];
-  const chosen = all.filter((path) =>
-    files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),
-  );
-  return chosen.some((path) => what.test(readText(path)));
+/** The contents of the chosen test files. */
+function textsOf(files: string[]): string[] {
+  const folders = "cli,core,deploy,drizzle,platform,plugins,scripts,server,tests,trial,worker";
+  return [...new Bun.Glob(`{${folders}}/**/*.test.ts`).scanSync(root)]
+    .filter((path) =>
+      files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),
+    )
+    .map((path) => readFileSync(join(root, path), "utf8"));
 }
 
 /** Matches a part of the path, as `bun test` does. */
 function matches(path: string, file: string): boolean {
   return path.includes(relative(root, join(process.cwd(), file)) || file) || path.includes(file);
-}
-
-function readText(path: string): string {
-  return readFileSync(join(root, path), "utf8");
 }
 
 async function runTests(files: string[], changed?: string, env = process.env): Promise<Counts> {

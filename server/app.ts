@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { accessRoutes } from "./access/routes.ts";
 import { affectedRoutes } from "./affected/routes.ts";
 import { authorityRoutes } from "./authority/routes.ts";
-import { catalog } from "./catalog/all.ts";
+import { catalog } from "./catalog/catalog.ts";
 import { certificateRoutes } from "./certificate/routes.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";

@@ -132,15 +132,11 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
         log.warn({ reason, address }, "TLS handshake failed on the mTLS port");
     },
     warnWithoutTls() {
-      if (
-        !config.publicUrl.startsWith("https:") ||
-        config.proxyHeaders ||
-        config.challengeLegacy !== "same_ip"
-      )
-        return;
-      log.warn(
-        "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip cannot tell clients apart",
-      );
+      const { publicUrl, proxyHeaders, challengeLegacy } = config;
+      if (publicUrl.startsWith("https:") && !proxyHeaders && challengeLegacy === "same_ip")
+        log.warn(
+          "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip cannot tell clients apart",
+        );
     },
     flush: telemetry?.stop,
     metrics: place && telemetry?.scrape ? { ...place, scrape: telemetry.scrape } : undefined,

@@ -31,12 +31,12 @@ export interface ShellOptions {
   write: (text: string) => void;
 }
 
-const banner = `svc shell. TypeScript, with await at the top level. There are:
-  config    the configuration            app      the application: await app.handle(new Request(...))
-  db        drizzle, on the database     tables   its tables: await db.$count(tables.incident)
-  sql       sql\`select 1\`                services  await services.document: what core/incident/document can do
-  context   what services are handed     clock    clock.now()
-Ctrl-D ends it.
+const banner = `svc shell: TypeScript with top-level await, and these globals:
+  config    the configuration            app       the application: await app.handle(new Request(...))
+  db        drizzle on the database      tables    its tables: await db.$count(tables.incident)
+  sql       sql\`select 1\`                services  await services.document: the exports of core/incident/document
+  context   the argument of services     clock     clock.now()
+Press Ctrl-D to exit.
 `;
 
 /**
@@ -51,9 +51,7 @@ export async function shell({
   write,
 }: ShellOptions): Promise<void> {
   const config = readConfig(environment);
-  if (!config.databaseUrl) {
-    throw new ConfigurationError([databaseMissing]);
-  }
+  if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
   const url = await singleAddress(config.databaseDirectUrl ?? config.databaseUrl);
   const { hostname, pathname } = new URL(url);
   if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
@@ -68,10 +66,10 @@ export async function shell({
     ...{ clock: systemClock, services: servicesOf() },
   });
   try {
-    if (script === undefined) await converse(environment);
+    if (script === undefined) await startRepl(environment);
     else {
-      const value = await evaluate(script).catch((error: unknown) => tellOf(error, scriptName));
-      if (value !== undefined) write(`${typeof value === "string" ? value : shown(value)}\n`);
+      const value = await evaluate(script).catch((error: unknown) => rethrow(error, scriptName));
+      if (value !== undefined) write(`${typeof value === "string" ? value : display(value)}\n`);
     }
   } finally {
     await Promise.all([close(), sql.end({ timeout: 5 })]);
@@ -103,7 +101,7 @@ const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
  * Not `Bun.inspect`, which shows non-enumerable properties: rows of postgres.js refer to their connection, including
  * the key that cancels its queries.
  */
-const shown = (value: unknown) => inspect(value, { depth: 8, compact: 8 });
+const display = (value: unknown) => inspect(value, { depth: 8, compact: 8 });
 
 /** Evaluates TypeScript. */
 const evaluate = async (code: string) => await run(transpiler.transformSync(code));
@@ -118,8 +116,8 @@ async function run(program: string): Promise<unknown> {
   return (result as { value?: unknown } | undefined)?.value;
 }
 
-/** A script's error concerns its author, who needs to see all of it. */
-function tellOf(cause: unknown, name?: string): never {
+/** Prints all of an unexpected error, for the author of the script. */
+function rethrow(cause: unknown, name?: string): never {
   if (cause instanceof SvcError) throw cause;
   const faults = sourceFaults(cause, name);
   if (faults.length > 0) throw new SvcError("invalid_input", faults.join("\n"), { cause });
@@ -128,7 +126,7 @@ function tellOf(cause: unknown, name?: string): never {
 }
 
 /** Reads and evaluates input until the user exits. */
-async function converse(environment: Environment): Promise<void> {
+async function startRepl(environment: Environment): Promise<void> {
   process.stdout.write(banner);
   const repl = start({
     prompt: "svc> ",
@@ -166,19 +164,19 @@ function faultsOf(code: string): Error[] {
  * probing with a backtick tells.
  */
 function isUnfinished(code: string): boolean {
-  const says = (text: string, what: RegExp) => faultsOf(text).some(({ message }) => what.test(message));
+  const fails = (text: string, what: RegExp) => faultsOf(text).some(({ message }) => what.test(message));
   // Messages quote the source, which may contain any of these phrases.
   const open = /^Unterminated/;
   return (
-    says(code, /^Unexpected end of file$|found end of file$|to terminate multi-line comment$/) ||
-    (says(code, open) && !says(`${code}\``, open))
+    fails(code, /^Unexpected end of file$|found end of file$|to terminate multi-line comment$/) ||
+    (fails(code, open) && !fails(`${code}\``, open))
   );
 }
 
 /** A history that cannot be saved is reported, and does not stop the session. */
 function keepHistory(repl: REPLServer, { XDG_STATE_HOME, HOME }: Environment): void {
   const folder = join(XDG_STATE_HOME || join(HOME || homedir(), ".local/state"), "svc");
-  const complain = () => process.stderr.write("svc: the history of this shell is not kept\n");
+  const complain = () => process.stderr.write("svc: cannot save the history of this shell\n");
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     repl.setupHistory(join(folder, "shell_history"), (error) => error && complain());

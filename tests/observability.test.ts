@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { recordLeaseIssue } from "../core/access/issue_duration.ts";
+import { challengeCounter } from "../core/auth/challenge/outcomes.ts";
 import { observePlugins } from "../core/plugin/observe.ts";
 import { watchPools } from "../drizzle/connection/telemetry.ts";
-import { recordLeaseIssue } from "../platform/telemetry/leases.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { ObservedRequests } from "../server/http/metrics.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
-import { StreamMetrics } from "../server/stream/metrics.ts";
+import { StreamMetrics } from "../server/stream/streams.ts";
 import { ObservedSchedule } from "../worker/metrics.ts";
 import { parseExposition, valuesOf } from "./support/http/exposition.ts";
 import { startTestTelemetry } from "./support/telemetry.ts";
@@ -38,9 +39,10 @@ test("docs/observability.md lists all metrics, and no others", async () => {
   const telemetry = { ...started.telemetry, meter: noting };
   watchPools(telemetry);
   observePlugins(pluginsOf(), telemetry);
+  challengeCounter(noting);
   new ObservedRequests(telemetry);
   new StreamMetrics(noting);
-  recordLeaseIssue(noting, 1, "issued");
+  recordLeaseIssue(telemetry, 1, "issued");
   new ObservedSchedule(telemetry, {
     schedule: () => {
       throw new Error("nobody asks");

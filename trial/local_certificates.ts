@@ -6,14 +6,13 @@ import { after } from "../platform/clock.ts";
 import { loadX509 } from "../platform/x509/authorities.ts";
 import { derElement, newSerial, privateCryptoKey, publicCryptoKey } from "../platform/x509/certificate.ts";
 
-// The mTLS port of a trial needs a server certificate. It is signed by an authority of this trial, which clients have to
-// trust and which is kept for that reason, while the certificate is replaced before it ends. The key of the authority stays
-// on this machine: whoever trusts it for a trial must not trust it for anything else, so it is limited to the names of
-// the server.
+// The mTLS port of a trial needs a server certificate, which is replaced before it expires. An authority of this trial
+// signs it. Clients have to trust that authority, so it is kept, and it can sign for no other names than the server's:
+// its key is in a file on this machine.
 
 const daySeconds = 24 * 3600;
 const authorityDays = 10 * 365;
-/** By most clients, more than 825 days are refused. */
+/** Apple's clients refuse more than 825 days, even from a private authority, and others more than 398. */
 const certificateDays = 397;
 /** A trial is restarted more often than that. */
 const renewalDays = 60;
@@ -32,7 +31,10 @@ interface Pair {
   key: string;
 }
 
-/** The files in `directory` of a server with these host names and addresses. Makes what is missing, unusable or near its end. */
+/**
+ * Returns the files in `directory` of a server with these host names and addresses. Creates those that are missing,
+ * unusable or about to expire.
+ */
 export async function prepareLocalCertificates(
   directory: string,
   names: readonly string[],
@@ -55,7 +57,7 @@ export async function prepareLocalCertificates(
   return { authority: keep.authority.certificate, ...keep.server };
 }
 
-/** Undefined unless both files are there and fit each other: a start may have been interrupted between them. */
+/** Undefined unless both files exist and belong together: a start may have been interrupted between them. */
 function read(files: Pair): Pair | undefined {
   try {
     const pair = {
@@ -164,7 +166,7 @@ function constraintsFor(names: readonly string[]): Buffer {
   const [dns, address] = [0x82, 0x87];
   const subtree = (tag: number, name: Buffer) => derElement(0x30, derElement(tag, name));
   const hosts = names.filter((name) => !isIP(name));
-  // Without any host name, "no names" is what the empty one would not say: it permits all.
+  // Without a host name, one that does not exist: an empty list would permit every name.
   const permitted = (hosts.length > 0 ? hosts : ["invalid"]).map((name) => subtree(dns, Buffer.from(name)));
   const excluded =
     hosts.length === names.length ? [4, 16].map((bytes) => subtree(address, Buffer.alloc(bytes * 2))) : [];

@@ -42,14 +42,6 @@ export class Asking {
   }
 }
 
-/** A plugin that lists records. `list` throws Unavailable. */
-interface Source {
-  slug: string;
-  /** Secrets of the plugin's configuration; they must never be stored. */
-  secrets: readonly string[];
-  list(): Promise<unknown[]>;
-}
-
 /**
  * Syncs our records with their sources, one transaction per source. A source that fails or lists nothing is recorded as
  * a fault: its records stay unchanged, and the other sources continue. Records of a source that is no longer configured
@@ -59,12 +51,14 @@ interface Source {
  */
 export async function followSources<I extends { externalId: string }, F extends object>(
   context: TaskContext,
-  sources: readonly Source[],
+  sources: readonly ActivePlugin<"term" | "application">[],
   followed: Followed<I, F>,
 ): Promise<TaskResult> {
   const { clock, fault, postpone, transaction } = context;
-  const follow = async ({ slug, secrets, list }: Source) => {
-    const reading = readItems({ slug, secrets }, await list(), followed);
+  const asking = new Asking(context);
+  const follow = async (source: ActivePlugin<"term" | "application">) => {
+    const { slug } = source;
+    const reading = readItems(source, await asking.ask(source, "list", {}), followed);
     for (const { item, reason } of reading.faults) fault(item, reason);
     if (reading.records.length === 0)
       throw new Unavailable(`${slug} lists no valid items: nothing was changed`);

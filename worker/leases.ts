@@ -51,6 +51,8 @@ export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: La
   };
   await workInLanes(
     { due, nameOf: ({ roleId }) => String(roleId), atOnce, claim, attempt },
-    ...([outage, stop, times] as const),
+    outage,
+    stop,
+    times,
   );
 }

@@ -1,10 +1,10 @@
 import { countLeases } from "../core/access/count.ts";
+import { leaseBuckets } from "../core/access/issue_duration.ts";
 import type { LeaseAttempt } from "../core/access/revoke.ts";
 import type { Attempt } from "../core/incident/delivery/attempt.ts";
 import { countDeliveries } from "../core/outbox/list.ts";
 import type { Claim } from "../core/schedule/claims.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
-import { leaseBuckets } from "../platform/telemetry/leases.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { Outcome } from "./run.ts";

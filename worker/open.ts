@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { warnOfDisagreement } from "../core/agreement.ts";
+import { type DatabaseClock, databaseClock } from "../core/database_clock.ts";
 import { openParts } from "../core/open.ts";
 import { installUnhandledErrorHandlers } from "../core/plugin/unhandled.ts";
-import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
 import { behindPooler } from "../drizzle/connection/database_address.ts";
 import { isPooled, whichBackend } from "../drizzle/connection/pooler.ts";
 import { operatorsError, withoutQuery } from "../drizzle/database_error.ts";
@@ -28,19 +28,20 @@ export interface OpenWorker extends WorkerDeps {
 
 /**
  * Builds a worker from the environment. If `patient`, it waits for a database that does not answer yet, and returns
- * undefined when `stop` aborts first. With `outlive`, unhandled errors of plugins do not end the process.
+ * undefined when `stop` aborts first. With `logUnhandled`, unhandled errors of plugins are logged and do not end the
+ * process.
  *
  * @throws ConfigurationError with every invalid setting
  * @throws Conflict when this release cannot work with the database's schema
  * @throws Unavailable when the only database address is a connection pooler's
  */
 export async function openWorker(
-  options: { environment: Environment; patient: boolean; outlive?: boolean; clock?: DatabaseClock },
+  options: { environment: Environment; patient: boolean; logUnhandled?: boolean; clock?: DatabaseClock },
   stop: AbortSignal,
 ): Promise<OpenWorker | undefined> {
-  const { patient, outlive = false, clock = databaseClock } = options;
+  const { patient, logUnhandled = false, clock = databaseClock } = options;
   const time = new DatabaseTime();
-  let calm: (() => void) | undefined;
+  let removeHandlers: (() => void) | undefined;
   const parts = await openParts(
     {
       environment: readEnvironment(options.environment),
@@ -51,17 +52,17 @@ export async function openWorker(
     },
     // This must happen before any plugin is set up.
     async ({ log }) => {
-      if (outlive) calm = installUnhandledErrorHandlers(log);
+      if (logUnhandled) removeHandlers = installUnhandledErrorHandlers(log);
     },
   ).catch((error: unknown) => {
-    calm?.();
+    removeHandlers?.();
     throw error;
   });
   const { connections, plugins } = parts;
   const { config, log, telemetry } = parts.context;
   const close = async () => {
     await Promise.all([parts.close(), telemetry?.stop()]);
-    calm?.();
+    removeHandlers?.();
   };
   try {
     const mayBePooled = config.databaseDirectUrl !== undefined;
@@ -80,7 +81,9 @@ export async function openWorker(
     const schedule = () => ({
       db: connections.schedule,
       databaseClock: clock,
-      ...{ config, owner, leaseSeconds },
+      config,
+      owner,
+      leaseSeconds,
     });
     return {
       ...{ config, log, plugins, time, telemetry, schedule, close },

@@ -6,7 +6,7 @@ import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../platform/te
 import type { Environment } from "../platform/variable.ts";
 import { startWatchdog } from "../platform/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
-import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";
+import { serveHealth, WorkerHealth } from "./health.ts";
 import { revokeLeases } from "./leases.ts";
 import { type OpenWorker, openWorker } from "./open.ts";
 import { Outage } from "./outage.ts";
@@ -33,7 +33,7 @@ export interface StartOptions {
  * @throws SvcError when a requested run failed
  */
 export async function startWorker(options: StartOptions, environment: Environment): Promise<void> {
-  const { task, eager, keep, report } = options;
+  const { task, eager, keep, logLevel, healthHost: host = "127.0.0.1", healthPort: port, report } = options;
   const stop = new AbortController();
   const end = () => stop.abort();
   void stopSignal().then(end);
@@ -41,15 +41,15 @@ export async function startWorker(options: StartOptions, environment: Environmen
   const toggle = () => verbosity?.toggle();
   process.on("SIGUSR2", toggle);
   const works = worksOf(task);
-  const settings = settingsOf(options, environment);
+  const settings = logLevel ? { ...environment, SVC_LOG_LEVEL: logLevel } : environment;
   const health = new WorkerHealth();
   // Before the database answers: a worker that waits for it is alive.
-  const probed = serveOwnHealth(options, health);
+  const probed = port === undefined ? undefined : serveHealth({ host, port }, health);
   const endWatchdog = startWatchdog();
   let deps: OpenWorker | undefined;
   let endpoint: MetricsEndpoint | undefined;
   try {
-    deps = await openWorker({ environment: settings, patient: !eager, outlive: true }, stop.signal);
+    deps = await openWorker({ environment: settings, patient: !eager, logUnhandled: true }, stop.signal);
     if (!deps) return;
     verbosity = new Verbosity(deps.log);
     // A process that only runs one task may share the host with a worker that has the port.
@@ -75,22 +75,6 @@ export async function startWorker(options: StartOptions, environment: Environmen
     await Promise.all([endpoint?.stop(), deps?.close(), probed?.stop(), endWatchdog()]);
     process.removeListener("SIGUSR2", toggle);
   }
-}
-
-/** Serves the health endpoint if one is configured. */
-function serveOwnHealth(
-  { healthHost: host = "127.0.0.1", healthPort: port }: StartOptions,
-  health: WorkerHealth,
-): HealthEndpoint | undefined {
-  return port === undefined ? undefined : serveHealth({ host, port }, health);
-}
-
-/** The options as environment variables. */
-function settingsOf({ logLevel }: StartOptions, environment: Environment): Environment {
-  return {
-    ...environment,
-    ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
-  };
 }
 
 /** @throws SvcError when the port is taken */

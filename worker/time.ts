@@ -22,9 +22,9 @@ export class DatabaseTime implements Clock {
    * Records the database's time, read between two instants of `performance.now()`. A more precise observation replaces
    * a less precise one. So does one that contradicts it, since the database's clock has been set.
    */
-  observe(said: Date, sent: number, received: number): void {
+  observe(time: Date, sent: number, received: number): void {
     const error = (received - sent) / 2;
-    const offset = said.getTime() - (sent + received) / 2;
+    const offset = time.getTime() - (sent + received) / 2;
     const contradicts = Math.abs(offset - (this.#offset ?? 0)) > error + this.#error + 2;
     if (this.#offset !== undefined && error > this.#error && !contradicts) {
       // The two clocks drift slightly.

@@ -1,5 +1,5 @@
+import { databaseClock } from "../../core/database_clock.ts";
 import { claimDue } from "../../core/schedule/claims.ts";
-import { databaseClock } from "../../core/schedule/database_clock.ts";
 import { finishRun } from "../../core/schedule/runs.ts";
 import { previousSlot } from "../../core/schedule/slots.ts";
 import { openDatabase, openSql } from "../../drizzle/client.ts";

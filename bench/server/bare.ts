@@ -12,7 +12,6 @@ const { SVC_DATABASE_URL = "", BENCH_ALIKE } = process.env;
 const { db } = openDatabase(SVC_DATABASE_URL, 1);
 const log = createLog("info");
 const prefix = crypto.randomUUID().slice(0, 13);
-const always = Object.fromEntries(usualHeaders);
 let count = 0;
 const schemaNow = shared(() => schemaStatus(db), { goodFor: 100, isGood: ({ state }) => state === "ok" });
 
@@ -24,7 +23,7 @@ async function health(): Promise<object> {
 async function alike({ method }: Request): Promise<Response> {
   count += 1;
   const id = `${prefix}-${count.toString(36)}`;
-  const response = Response.json(await health(), { headers: { ...always, "x-request-id": id } });
+  const response = Response.json(await health(), { headers: { ...usualHeaders, "x-request-id": id } });
   setImmediate(() =>
     log.info({ request_id: id, method, route: "/healthcheck", status: response.status }, "request"),
   );

@@ -38,31 +38,30 @@ const LONGEST_LIFETIME = 3600;
 
 /** @throws Unavailable if the answer is not a challenge, or has an address of another server. */
 export function readChallenge(body: Record<string, unknown>, server: Server): Challenge {
-  const lifetime = body.expires_in ?? 120;
-  if (typeof lifetime !== "number" || !Number.isFinite(lifetime))
-    throw nonsense(server, "an invalid expires_in");
+  const lifetime = finite(body.expires_in ?? 120, "expires_in", server);
   if (lifetime <= 0) throw nonsense(server, "an expired sign-in");
-  const interval = body.interval ?? 2;
-  if (typeof interval !== "number" || !Number.isFinite(interval))
-    throw nonsense(server, "an invalid interval");
+  const interval = finite(body.interval ?? 2, "interval", server);
   const bound = body.binding === "S256";
-  const { user_code: code } = body;
-  if (
-    bound &&
-    code !== undefined &&
-    !(typeof code === "string" && /^[A-Za-z0-9][A-Za-z0-9 -]{0,31}$/.test(code))
-  ) {
-    throw nonsense(server, "an invalid user_code");
-  }
+  const userCode = bound ? body.user_code : undefined;
+  if (userCode !== undefined && !isUserCode(userCode)) throw nonsense(server, "an invalid user_code");
   return {
     challengeUrl: ownUrl(body.challenge_url, "challenge_url", server),
     pollingUrl: ownUrl(body.polling_url, "polling_url", server),
     lifetime: Math.min(lifetime, LONGEST_LIFETIME),
     interval: Math.min(Math.max(interval, 0.1), 30),
-    userCode: bound ? (code as string | undefined) : undefined,
+    userCode,
     bound,
     certificates: typeof body.client_certificates === "boolean" ? body.client_certificates : undefined,
   };
+}
+
+function finite(value: unknown, field: string, server: Server): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw nonsense(server, `an invalid ${field}`);
+}
+
+function isUserCode(value: unknown): value is string {
+  return typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9 -]{0,31}$/.test(value);
 }
 
 /** @throws Unavailable if the answer has an unknown status, or an invalid token. */

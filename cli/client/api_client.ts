@@ -76,10 +76,8 @@ export class ApiClient {
       ...(key === undefined ? {} : { "idempotency-key": key }),
     };
     const stopWaiting = this.isDrawing ? () => {} : this.#waiting.start();
-    const answer = await request(io, endpoint, `${endpoint.base}${path}`, {
-      ...{ method, headers, body, signal, largest: largestAnswer },
-      ...(timeout === undefined ? {} : { timeout }),
-    }).finally(stopWaiting);
+    const sent = { method, headers, body, signal, timeout, largest: largestAnswer };
+    const answer = await request(io, endpoint, `${endpoint.base}${path}`, sent).finally(stopWaiting);
     const date = Date.parse(answer.headers.get("date") ?? "");
     if (!Number.isNaN(date)) this.#ahead = io.clock.now().getTime() - date;
     if (answer.status >= 400) throw problem(answer, endpoint);

@@ -116,10 +116,10 @@ export async function obtainCertificate(
       });
     });
   } catch (error) {
-    // Nobody would ever use or end it.
+    // Nothing would ever use or revoke it.
     const fault = await revokeAnywhere(io, server, { stored, pair: { key, cert }, token }).then(
       () => "the certificate was revoked",
-      (cause: unknown) => `the certificate could not be revoked (${reasonOf(cause)})`,
+      (cause: Error) => `the certificate could not be revoked (${cause.message})`,
     );
     if (!(error instanceof SvcError)) throw error;
     throw new SvcError(error.code, `${error.detail}; ${fault}`, { cause: error });
@@ -130,11 +130,11 @@ export async function obtainCertificate(
     const ended = { endpoint: endpointOf(old.url, oldPair) };
     await io
       .interruptible((signal) => revoke(io, ended, signal))
-      .catch((error: unknown) => {
+      .catch((error: Error) => {
         if (error instanceof Unauthenticated) return;
         const until = endOf(oldPair).toISOString();
         io.stderr.write(
-          `svc: warning: the replaced certificate could not be revoked (${reasonOf(error)}) and is valid until ${until}\n`,
+          `svc: warning: the replaced certificate could not be revoked (${error.message}) and is valid until ${until}\n`,
         );
       });
   }
@@ -330,4 +330,3 @@ function endpointOf(url: string, tls: KeyPair): Server {
 }
 
 const endOf = ({ cert }: Pick<KeyPair, "cert">) => new Date(new X509Certificate(cert).validTo);
-const reasonOf = (error: unknown) => (error instanceof SvcError ? error.detail : (error as Error).message);

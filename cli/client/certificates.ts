@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { ApiClient, type Query } from "./api_client.ts";
+import { ApiClient } from "./api_client.ts";
 
 /** In the API's names (server/certificate/routes.ts). */
 export interface Certificate {
@@ -13,14 +13,6 @@ export interface Certificate {
   expires_at: string;
   sign_in_expires_at: string;
   revoked_at: string | null;
-}
-
-export async function listCertificates(
-  io: Io,
-  server: string | undefined,
-  query: Query,
-): Promise<Certificate[]> {
-  return ApiClient.within(io, server, (client) => client.list<Certificate>("/certificates/", query));
 }
 
 /**

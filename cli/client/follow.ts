@@ -5,8 +5,8 @@ import { NetworkFault, openStream } from "./request.ts";
 import { authorization, renewInTime, renewSession, type Session } from "./session.ts";
 import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
 
-// Follows a stream of the server over every connection that it takes: nothing is lost, because each connection resumes
-// after the last message of the one before.
+// Follows a stream of the server over as many connections as it takes. Nothing is lost, because each connection resumes
+// after the last message of the previous one.
 
 export type News =
   | { type: "open" }
@@ -29,7 +29,7 @@ export interface Followed {
 const longestSilence = 45_000;
 const firstDelay = 500;
 const longestDelay = 30_000;
-/** A connection that held this long was a good one. */
+/** A connection that lasted this long resets the delay. */
 const goodConnection = 5_000;
 
 /**
@@ -48,7 +48,6 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     const parser = new SseParser(after);
     let openedAt: number | undefined;
     let error: unknown;
-    let wait = 0;
     try {
       await renewInTime(session, io);
       const response = await openStream(io, session.endpoint, `${session.endpoint.base}${path}`, {
@@ -82,10 +81,10 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     if (lost === undefined) throw error;
     if (openedAt !== undefined && io.clock.now().getTime() - openedAt >= goodConnection) failures = 0;
     base = Math.min(parser.retry ?? base, longestDelay);
-    if (error instanceof TooManyRequests) wait = error.retryAfter * 1000;
     // The jitter keeps the clients of a server that restarts apart.
     const delay = Math.min(base * 2 ** Math.min(failures, 10), longestDelay) * (1 + random() / 2);
     failures += 1;
+    const wait = error instanceof TooManyRequests ? error.retryAfter * 1000 : 0;
     const milliseconds = Math.round(Math.max(wait, delay));
     yield { type: "lost", reason: lost, delay: milliseconds };
     await io.sleep(milliseconds, signal);

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
@@ -15,7 +15,7 @@ export function privateDirectory(env: Environment, base: string, kind: "ssh" | "
   const { host, pathname } = new URL(base);
   const isHost = base === `https://${host}` && /^[a-z0-9.-]+$/.test(host);
   const readable = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
-  const digest = createHash("sha256").update(base).digest("hex").slice(0, 12);
+  const digest = sha256Hex(base).slice(0, 12);
   return join(dirname(credentialsPath(env)), kind, isHost ? host : `${readable}_${digest}`);
 }
 

@@ -197,7 +197,7 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
 
 /**
  * The error in an answer (RFC 9457 problem JSON, or an unknown format). Only what may pass by itself is Unavailable, so
- * that a caller who repeats a request does not repeat one that is refused for good.
+ * that a caller who repeats a request does not repeat one that was refused permanently.
  */
 export function problem({ status, headers, body }: Answer, server: Server): SvcError {
   if (status === 401) return unauthenticated(body, server);

@@ -1,4 +1,5 @@
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";
@@ -22,20 +23,28 @@ export function authorization({ token }: Pick<Session, "token">): Record<string,
   return token === undefined ? {} : { authorization: `Bearer ${token.token}` };
 }
 
-/** The server to use; warns if others can listen. The file is read only if it is needed. */
-export function openServer(
-  io: Io,
-  option: string | undefined,
-): { server: Server; credentials: () => Credentials } {
+interface Chosen {
+  server: Server;
+  /** Reads the file when it is first called. */
+  credentials: () => Credentials;
+}
+
+/** The server to use, and the stored credentials. */
+export function chosenServer(env: Environment, option: string | undefined): Chosen {
   let read: Credentials | undefined;
   const credentials = () => {
-    read ??= readCredentials(io.env);
+    read ??= readCredentials(env);
     return read;
   };
-  const server = chooseServer(option, io.env.SVC_SERVER, () => credentials().last);
-  const warning = plainHttpWarning(server);
+  return { server: chooseServer(option, env.SVC_SERVER, () => credentials().last), credentials };
+}
+
+/** The same, with a warning if others can listen. */
+export function openServer(io: Io, option: string | undefined): Chosen {
+  const chosen = chosenServer(io.env, option);
+  const warning = plainHttpWarning(chosen.server);
   if (warning !== undefined) io.stderr.write(`svc: ${warning}\n`);
-  return { server, credentials };
+  return chosen;
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Server-sent events (WHATWG HTML, 9.2.6, "Interpreting an event stream"). A comment, such as a heartbeat, is no message.
+ * Server-sent events (WHATWG HTML, 9.2.6, "Interpreting an event stream"). A comment, such as a heartbeat, is not a message.
  */
 
 export interface SseMessage {
@@ -8,7 +8,7 @@ export interface SseMessage {
   data: string;
   /** The last id of the stream so far; empty before the first. */
   id: string;
-  /** The one before. */
+  /** The id before it. */
   previousId: string;
 }
 
@@ -47,8 +47,7 @@ export class SseParser {
     let text = this.#decoder.decode(chunk, { stream: true });
     if (text === "") return [];
     if (this.#endedWithCr && text.startsWith("\n")) text = text.slice(1);
-    if (text !== "") this.#endedWithCr = text.endsWith("\r");
-    else this.#endedWithCr = false;
+    this.#endedWithCr = text.endsWith("\r");
     const lines = text.split(/\r\n|\r|\n/);
     // In parts, since a line that comes byte by byte would be copied for each of them.
     this.#rest.push(lines.pop()!);

@@ -5,7 +5,7 @@ import { printable } from "../text.ts";
 
 const patienceMilliseconds = 1500;
 
-/** Says on a terminal that a server is slow, and nothing about one that answers soon. */
+/** Shows on a terminal that the server is slow to answer. */
 export class WaitingLine {
   #pending = 0;
   #timer: NodeJS.Timeout | undefined;

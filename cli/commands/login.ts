@@ -1,7 +1,7 @@
 import { clientArgs } from "../client/args.ts";
-import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 import { jsonText } from "../text.ts";
+import { localTime } from "../when.ts";
 
 export default defineCommand({
   summary: "Sign in through the browser",
@@ -39,7 +39,7 @@ export default defineCommand({
     "BROWSER sets the command that opens the address. HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE have their usual meaning.",
   ],
   async run({ json, ...options }, io) {
-    const { login } = await import("../client/login.ts");
+    const { login } = await import("../login/login.ts");
     const { server, user, expiresAt, storage, reused, certificate } = await login(options, io);
     if (json) {
       const data = { server, user, expires_at: expiresAt.toISOString(), storage, reused, certificate };

@@ -10,7 +10,7 @@ export default defineCommand({
   },
   examples: ["svc logout", "svc logout --all"],
   async run({ json, ...options }, io) {
-    const { logout } = await import("../client/logout.ts");
+    const { logout } = await import("../login/logout.ts");
     const done = await logout(options, io);
     if (io.env.SVC_TOKEN) io.stderr.write("svc: warning: SVC_TOKEN is still set and was not revoked\n");
     if (json) {

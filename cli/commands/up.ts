@@ -11,9 +11,9 @@ export default defineCommand({
   summary: "Start a local trial: database, server, worker and sign-in provider",
   args: {
     port: {
-      type: "string",
+      type: "custom",
       metavar: "PORT",
-      default: "8000",
+      default: 8000,
       description: "Port of the server; 0 for any free port",
       parse: parsePort,
     },
@@ -24,16 +24,16 @@ export default defineCommand({
       description: "Address of the server; with the trial sign-in provider, loopback only",
     },
     idpPort: {
-      type: "string",
+      type: "custom",
       metavar: "PORT",
-      default: "8001",
+      default: 8001,
       description: "Port of the trial sign-in provider, on 127.0.0.1",
       parse: parsePort,
     },
     databasePort: {
-      type: "string",
+      type: "custom",
       metavar: "PORT",
-      default: "0",
+      default: 0,
       description: "Port of PostgreSQL, on 127.0.0.1; 0 for any free port",
       parse: parsePort,
     },
@@ -42,9 +42,9 @@ export default defineCommand({
       description: "Also serve clients with certificates, on a port of their own (mutual TLS)",
     },
     mtlsPort: {
-      type: "string",
+      type: "custom",
       metavar: "PORT",
-      default: "8443",
+      default: 8443,
       description: "Port for --mtls; 0 for any free one",
       parse: parsePort,
     },
@@ -76,13 +76,9 @@ export default defineCommand({
     "The environment, and .env in the clone, take precedence: with SVC_DATABASE_URL, svc starts no PostgreSQL; with SVC_OIDC_ISSUER, no trial sign-in provider.",
     "Ctrl-C (or SIGTERM) stops all processes within a few seconds. They also stop if svc is killed. Only one trial can run in a data directory.",
   ],
-  async run(options, io) {
+  async run({ mtls, mtlsPort, verbose = false, ...options }, io) {
     assertSourceTree("svc up");
     const { up } = await import("../up/up.ts");
-    const { host, dataDir, mtls = false, verbose = false, example = true } = options;
-    const [port, idpPort, databasePort] = [options.port, options.idpPort, options.databasePort].map(Number);
-    const ports = { port: port!, idpPort: idpPort!, databasePort: databasePort! };
-    const mtlsPort = mtls ? Number(options.mtlsPort) : undefined;
-    await up({ host, ...ports, mtlsPort, dataDir, verbose, example }, io.env, io);
+    await up({ ...options, mtlsPort: mtls ? mtlsPort : undefined, verbose }, io.env, io);
   },
 });

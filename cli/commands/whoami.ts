@@ -1,7 +1,7 @@
 import { clientArgs } from "../client/args.ts";
-import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 import { jsonText } from "../text.ts";
+import { localTime } from "../when.ts";
 
 export default defineCommand({
   summary: "Show the signed-in user and when the sign-in expires",
@@ -27,7 +27,7 @@ export default defineCommand({
       ["Groups", answer.groups.join(", ") || "none"],
       ["Admin", answer.admin ? "yes" : "no"],
       ["Server", server.base],
-      ["Until", localTime(new Date(answer.expires_at))],
+      ["Until", localTime(answer.expires_at)],
     ] as const;
     for (const [name, value] of rows) io.stdout.write(`${name.padEnd(8)}${value}\n`);
   },

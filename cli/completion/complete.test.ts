@@ -69,7 +69,7 @@ describe("candidates", () => {
     expect(await after("database", "__proto__", "")).toEqual([]);
     expect(await after("constructor", "")).toEqual([]);
     expect(await after("scheduler", "start", "--nope", "--log-level", "w")).toEqual(["warn"]);
-    // Behind `--` there are no options.
+    // After `--` there are no options.
     expect(await after("scheduler", "start", "--", "--l")).toEqual([]);
     expect(await after("scheduler", "start", "--", "calc")).toEqual(["calculate-incident-cost"]);
   });

@@ -1,5 +1,5 @@
 import type { ArgSchema, Args } from "gunshi/bone";
-import { kebab, metavar } from "../help.ts";
+import { kebab, metavar, optionNamed, positionalsOf } from "../help.ts";
 import { find, type Group, isGroup, summaries } from "../tree.ts";
 import { type Candidate, type Places, valuesOf } from "./values.ts";
 
@@ -22,7 +22,7 @@ export interface Asked {
   words: readonly string[];
   /** The values of the options before it. */
   options: ReadonlyMap<string, string>;
-  /** What is there of it. */
+  /** The beginning of it that was typed. */
   last: string;
 }
 
@@ -44,13 +44,8 @@ const rootOptions: Candidate[] = [
  */
 export async function complete(words: readonly string[], tree: Group, lookUp?: LookUp): Promise<Completion> {
   const last = words.at(-1) ?? "";
-  const all = words.slice(0, -1);
-  const { candidates, places } = await allFor(
-    all[0] === "--certificate" ? all.slice(1) : all,
-    last,
-    tree,
-    lookUp,
-  );
+  const before = words.slice(words[0] === "--certificate" ? 1 : 0, -1);
+  const { candidates, places } = await allFor(before, last, tree, lookUp);
   return { candidates: candidates.filter(({ word }) => word.startsWith(last)), places };
 }
 
@@ -68,9 +63,8 @@ async function allFor(
       const { default: command } = await child();
       const path = before.slice(1, at + 1);
       const isOfIncident = find(before.slice(0, 1), tree) === find(["incident"], tree);
-      return await new CommandLine(command.args, path, isOfIncident ? lookUp : undefined).complete(
-        ...([before.slice(at + 1), last] as const),
-      );
+      const line = new CommandLine(command.args, path, isOfIncident ? lookUp : undefined);
+      return await line.complete(before.slice(at + 1), last);
     }
     node = child;
   }
@@ -102,7 +96,7 @@ class CommandLine {
       else if (word === "--") onlyPositionals = true;
       else {
         const [option = "", ...value] = word.split("=");
-        const name = named(option, args);
+        const name = optionNamed(option, args);
         if (name === undefined) continue;
         this.#given.add(name);
         if (option !== word) this.#options.set(name, value.join("="));
@@ -111,7 +105,7 @@ class CommandLine {
     }
     if (wanted !== undefined) return await this.#valuesOf(wanted, args[wanted]!, last);
     if (!onlyPositionals && last.startsWith("-")) return await this.#ofOption(last);
-    const schemas = Object.entries(args).filter(([, { type }]) => type === "positional");
+    const schemas = positionalsOf(args);
     const positional = schemas[this.#words.length] ?? schemas.find(([, { multiple }]) => multiple);
     return positional ? await this.#valuesOf(...positional, last) : none;
   }
@@ -144,7 +138,7 @@ class CommandLine {
       );
       return { candidates: [...left.flatMap(([name, schema]) => spellings(name, schema)), ...helpOptions] };
     }
-    const name = named(option, args);
+    const name = optionNamed(option, args);
     if (name === undefined || args[name]?.type === "boolean") return none;
     const { candidates, places } = await this.#valuesOf(name, args[name]!, last.slice(option.length + 1));
     return {
@@ -152,14 +146,6 @@ class CommandLine {
       places,
     };
   }
-}
-
-function named(option: string, args: Args): string | undefined {
-  return Object.keys(args).find(
-    (name) =>
-      args[name]?.type !== "positional" &&
-      [`--${kebab(name)}`, `--no-${kebab(name)}`, `-${args[name]?.short}`].includes(option),
-  );
 }
 
 function spellings(name: string, schema: ArgSchema): Candidate[] {

@@ -1,7 +1,7 @@
 import { queryText } from "../client/api_client.ts";
-import { type Incident, IncidentClient, type Named, type Person, type Task } from "../client/incident.ts";
-import { isIncidentId } from "../client/incident_id.ts";
-import { roles } from "../client/incident_participants.ts";
+import { roles } from "../incident/args.ts";
+import { isIncidentId } from "../incident/id.ts";
+import { type Incident, IncidentClient, type Named, type Person, type Task } from "../incident/incident.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import type { Asked } from "./complete.ts";
@@ -20,23 +20,23 @@ const mostPeople = 2000;
 export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
   const kinds = kindsOf(asked);
   if (kinds.length === 0) return [];
-  const quiet: Io = { ...io, stderr: { write: () => true }, canAsk: () => false };
+  const controller = new AbortController();
+  const quiet: Io = {
+    ...io,
+    stderr: { write: () => true },
+    canAsk: () => false,
+    interruptible: (run) => run(controller.signal),
+  };
   const found: Found[] = [];
   const late = Promise.withResolvers<void>();
-  const controller = new AbortController();
   const timer = setTimeout(() => {
     controller.abort();
     late.resolve();
   }, patienceMilliseconds);
-  const server = asked.options.get("server");
-  const work = IncidentClient.within(
-    { ...quiet, interruptible: (run) => run(controller.signal) },
-    server,
-    async (client) => {
-      const add = (more: Found[]) => found.push(...more);
-      await Promise.all(kinds.map((kind) => lookUps[kind](client, asked, add).catch(() => {})));
-    },
-  ).catch(() => {});
+  const work = IncidentClient.within(quiet, asked.options.get("server"), async (client) => {
+    const add = (more: Found[]) => found.push(...more);
+    await Promise.all(kinds.map((kind) => lookUps[kind](client, asked, add).catch(() => {})));
+  }).catch(() => {});
   await Promise.race([work, late.promise]);
   clearTimeout(timer);
   return spelled(found, asked.last);
@@ -44,7 +44,7 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
 
 type Kind = "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles";
 
-/** What may stand here, by the placeholder of the help: `USER ROLE` is a user first, and then a role. */
+/** The kinds of value that the placeholder of the help allows here: `USER ROLE` is a user, and then a role. */
 function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
   const one: Record<string, Kind> = {
     ID: "incidents",
@@ -89,9 +89,8 @@ const lookUps: Record<Kind, LookUp> = {
     let cursor: string | null | undefined;
     for (let read = 0; read < mostPeople && cursor !== null; read += peopleAtOnce) {
       const query = queryText({ sort: "name", limit: String(peopleAtOnce), cursor });
-      const page: { items: Person[]; next_cursor: string | null } = await client.call(
-        ...(["GET", `/individuals/${query}`] as const),
-      );
+      type Page = { items: Person[]; next_cursor: string | null };
+      const page: Page = await client.call("GET", `/individuals/${query}`);
       cursor = page.next_cursor;
       add(
         page.items.map(({ name, email }) => ({

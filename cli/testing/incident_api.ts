@@ -1,4 +1,4 @@
-import { SseServer } from "./sse_server.ts";
+import { messageOf, SseServer } from "./sse_server.ts";
 
 /** A fake API with incidents and events, controlled by a test. */
 export class IncidentApi extends SseServer {
@@ -58,9 +58,6 @@ export class IncidentApi extends SseServer {
     return [": connected\n\n", ...missed.map(messageOf)].join("");
   }
 }
-
-const messageOf = (event: Record<string, unknown>) =>
-  `id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`;
 
 const page = (items: unknown[]) => Response.json({ items, next_cursor: null });
 

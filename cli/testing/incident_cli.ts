@@ -36,7 +36,8 @@ function atHome(server: TestServer, token: string): CliUser {
     ...{ XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
   };
   const of = (overrides: Partial<Io>): CliUser => ({
-    ...{ env, home },
+    env,
+    home,
     with: (more) => of({ ...overrides, ...more }),
     elsewhere: () => atHome(server, token),
     svc: async (...args) => {

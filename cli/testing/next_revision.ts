@@ -5,24 +5,34 @@ import { checksumOf, inOrder, type Revision, readRevisions } from "../../drizzle
 import { sha256Hex } from "../../platform/secret.ts";
 import { type Finished, spawnSvc } from "./process.ts";
 
-// `svc` as a later release with one more revision, for tests that need several revisions.
+// `svc` as a later release with two more revisions, for tests that need several.
 
 const ours = inOrder(await readRevisions());
-const [up, down] = ["create index team_next on team (email);\n", "drop index team_next;\n"];
-const next: Revision = {
-  ...{ id: "29991231T2359_next", parents: [ours.at(-1)!.id], up, down, checksum: checksumOf(up, down) },
-  manifest: {
-    ...{ message: "next", created_at: "2999-12-31T23:59:00.000Z", parents: [ours.at(-1)!.id] },
-    ...{ compatible: true, transactional: true, irreversible: false },
-    checksums: { up: sha256Hex(up), down: sha256Hex(down) },
-  },
-};
+const next = later("29991231T2358_next", ours.at(-1)!.id, "email");
+const last = later("29991231T2359_last", next.id, "name");
+
+/** A revision that adds an index to a column of `team`. */
+function later(id: string, parent: string, column: string): Revision {
+  const [up, down] = [
+    `create index team_${column} on team (${column});\n`,
+    `drop index team_${column};\n`,
+  ] as const;
+  return {
+    ...{ id, parents: [parent], up, down, checksum: checksumOf(up, down) },
+    manifest: {
+      ...{ message: "next", created_at: "2999-12-31T23:59:00.000Z", parents: [parent] },
+      ...{ compatible: true, transactional: true, irreversible: false },
+      checksums: { up: sha256Hex(up), down: sha256Hex(down) },
+    },
+  };
+}
+
 const file = join(mkdtempSync(join(tmpdir(), "svc-revisions-")), "revisions.json");
-writeFileSync(file, JSON.stringify([...ours, next]));
+writeFileSync(file, JSON.stringify([...ours, next, last]));
 
 /** The ids of that release's revisions, with the head last. */
-export const ids = [...ours, next].map(({ id }) => id);
-export const head = next.id;
+export const ids = [...ours, next, last].map(({ id }) => id);
+export const head = last.id;
 
 export async function svc(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
   const preload = join(import.meta.dir, "next_revision_preload.ts");

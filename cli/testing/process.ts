@@ -37,7 +37,8 @@ export function spawnSvc(
   const program = preload ? [bun!, "--preload", preload, ...source] : testProgram;
   const child = Bun.spawn([...program, ...args], {
     env: { PATH: process.env.PATH, TZ: "UTC", ...env },
-    ...{ cwd, detached },
+    cwd,
+    detached,
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -51,7 +52,8 @@ export function spawnSvc(
     return { code: child.exitCode, stdout: stdout.text, stderr: stderr.text };
   })();
   return {
-    ...{ child, finished },
+    child,
+    finished,
     /** The output on stderr so far. */
     said: () => stderr.text,
     says: (text: string) => stderr.shows((all) => all.includes(text)),

@@ -25,7 +25,7 @@ export class SseServer {
   }
 
   event(event: Record<string, unknown>): void {
-    this.send(`id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`);
+    this.send(messageOf(event));
   }
 
   /** Ends every open stream, like a draining server. */
@@ -97,3 +97,6 @@ export class SseServer {
     return instead?.(request) ?? new Response(body, { headers: { "content-type": "text/event-stream" } });
   }
 }
+
+export const messageOf = (event: Record<string, unknown>): string =>
+  `id: ${event.id}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`;

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { and, eq, gt } from "drizzle-orm";
-import { behindNow, databaseClock } from "../../core/schedule/database_clock.ts";
+import { databaseClock, fromNow } from "../../core/database_clock.ts";
 import { goneSeconds } from "../../core/schedule/heartbeat.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { worker } from "../../drizzle/schema/index.ts";
@@ -43,7 +43,7 @@ export async function untilWorks(databaseUrl: string, pid: number, signal: Abort
   const isIt = and(
     eq(worker.pid, pid),
     eq(worker.host, hostname()),
-    gt(worker.seenAt, behindNow(databaseClock, -goneSeconds)),
+    gt(worker.seenAt, fromNow(databaseClock, -goneSeconds)),
   );
   try {
     while ((await db.$count(worker, isIt)) === 0) {

@@ -1,10 +1,9 @@
 import { join, resolve } from "node:path";
 import { type Config, readConfig } from "../../core/config.ts";
-import { hostInUrl } from "../../platform/address.ts";
+import { hostInUrl, isLoopbackHost } from "../../platform/address.ts";
 import { readEnvironment } from "../../platform/environment.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { isLoopback } from "../../trial/idp/loopback.ts";
 import { chooseFreePort } from "./ports.ts";
 
 /** The root of the clone. */
@@ -45,7 +44,7 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
     throw new ConfigurationError(["SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL"]);
   }
   const startsIdp = config.sso === "oidc" && !config.oidcIssuer;
-  if (startsIdp && !isLoopback(options.host)) {
+  if (startsIdp && !isLoopbackHost(options.host)) {
     throw new ConfigurationError([
       `--host ${options.host} would let others sign in with the trial users: set SVC_OIDC_ISSUER to your own issuer, or omit --host`,
     ]);

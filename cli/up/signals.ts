@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Environment } from "../../platform/variable.ts";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export type Stop = (typeof signals)[number] | "starter gone";
@@ -9,10 +10,7 @@ const checkMilliseconds = 500;
  * Settles with the first reason to stop: Ctrl-C, `kill`, a closed terminal, or the end of a process that started us (npm, or
  * the wrapper of bin/svc.mjs, which sets SVC_END_WITH). Later signals are ignored, because stopping has its own deadlines.
  */
-export function awaitStop(environment: { SVC_END_WITH?: string }): {
-  reason: Promise<Stop>;
-  [Symbol.dispose](): void;
-} {
+export function awaitStop(environment: Environment): Disposable & { reason: Promise<Stop> } {
   const { promise, resolve } = Promise.withResolvers<Stop>();
   const handlers = signals.map((signal) => ({ signal, handle: () => resolve(signal) }));
   for (const { signal, handle } of handlers) process.on(signal, handle);

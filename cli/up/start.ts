@@ -128,27 +128,15 @@ async function startIdp(settings: Settings, run: Run, issuer: string, clientSecr
   run.progress.done(`Trial sign-in provider runs on ${issuer}`);
 }
 
-async function startServer(
-  settings: Settings,
-  run: Run,
-  environment: ChildOptions["environment"],
-): Promise<void> {
+async function startServer(settings: Settings, run: Run, environment: Environment): Promise<void> {
   const { host, port, mtls } = settings;
-  const files = mtls && (await prepareFiles(settings));
-  launch(settings, run, serverGraceSeconds, {
-    name: "server",
-    args: [
-      "server",
-      "start",
-      "server/main:app",
-      "--host",
-      host,
-      "--port",
-      String(port),
-      ...mtlsArgs(mtls, files),
-    ],
-    environment,
-  });
+  const files = mtls && (await prepareFiles(settings.dataDir, mtls.names));
+  const args = ["server", "start", "server/main:app", "--host", host, "--port", String(port)];
+  if (mtls && files) {
+    args.push("--mtls-port", String(mtls.port));
+    args.push("--mtls-certfile", files.certificate, "--mtls-keyfile", files.key);
+  }
+  launch(settings, run, serverGraceSeconds, { name: "server", args, environment });
   // A server on all addresses is reached on loopback.
   const reachable = hostInUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host);
   await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
@@ -166,21 +154,15 @@ async function startServer(
 }
 
 /** Loaded only when needed. */
-async function prepareFiles({ dataDir, mtls }: Settings): Promise<LocalCertificates> {
+async function prepareFiles(dataDir: string, names: string[]): Promise<LocalCertificates> {
   const { prepareLocalCertificates } = await import("../../trial/local_certificates.ts");
-  return prepareLocalCertificates(join(dataDir, "mtls"), mtls!.names, systemClock.now());
-}
-
-function mtlsArgs(mtls: Settings["mtls"], files: LocalCertificates | undefined): string[] {
-  if (!mtls || !files) return [];
-  const { certificate, key } = files;
-  return ["--mtls-port", String(mtls.port), "--mtls-certfile", certificate, "--mtls-keyfile", key];
+  return prepareLocalCertificates(join(dataDir, "mtls"), names, systemClock.now());
 }
 
 async function startWorker(
   settings: Settings,
   run: Run,
-  environment: ChildOptions["environment"],
+  environment: Environment,
   databaseUrl: string,
 ): Promise<void> {
   const { pid } = launch(settings, run, workerGraceSeconds, {
@@ -220,7 +202,7 @@ async function firstExample({ dataDir }: Settings, url: string): Promise<string>
   }
 }
 
-/** The second database that access can be tried with: made with the example, and found again at each start. */
+/** The second database, to try access with: created with the example. Later starts update its address. */
 async function prepareAccess({ config, dataDir }: Settings, url: string, isNew: boolean): Promise<void> {
   const { db, close } = openDatabase(url, 1);
   try {
@@ -232,8 +214,8 @@ async function prepareAccess({ config, dataDir }: Settings, url: string, isNew: 
 }
 
 /**
- * The secret that encrypts the signing keys in the database, made at the first start and kept beside it: with another
- * one the keys could not be read, and every token would end.
+ * The secret that encrypts the signing keys in the database, generated at the first start and stored next to it. With
+ * another one, the keys could not be read, and all tokens would be invalid.
  */
 function keptKeySecret(dataDir: string): string {
   const file = join(dataDir, "key_secret");

@@ -47,7 +47,10 @@ async function run(
   // Disposed in reverse order: the database stops last.
   await using parts = new AsyncDisposableStack();
   const starting = start(settings, {
-    ...{ parts, progress, signal: abort.signal, fail: failure.reject },
+    parts,
+    progress,
+    signal: abort.signal,
+    fail: failure.reject,
     publish: (environment) => lock.publish(environment),
   });
   try {

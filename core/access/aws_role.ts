@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, sql } from "drizzle-orm";
 import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
 import { mayRequest } from "./role.ts";
@@ -51,8 +51,9 @@ export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): P
           ...[inArray(accessRequest.roleId, roleIds), gt(accessRequest.expiresAt, sql`clock_timestamp()`)],
         ),
       )
-      .orderBy(desc(accessRequest.expiresAt));
-    for (const { id, roleId } of requests.reverse()) approved.set(roleId, id);
+      .orderBy(accessRequest.expiresAt);
+    // The last one to expire remains.
+    for (const { id, roleId } of requests) approved.set(roleId, id);
   }
   return rows.flatMap(({ id, slug, arn, account, approval, incidentRequired }) => {
     const [, accountId, name] = arnPattern.exec(arn) ?? [];

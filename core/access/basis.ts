@@ -20,13 +20,11 @@ export type EndReason = keyof typeof endReasons;
  * The first of `endReasons` that applies, or null. This one expression decides whether a request can be approved, whether
  * a lease can be issued or renewed, and whether a lease must end.
  */
-export function endedBasis(
-  of: Record<"roleId" | "userName" | "incidentId" | "incidentName", SQL | unknown>,
-): SQL<string | null> {
-  const { roleId, userName, incidentId, incidentName, asParticipant } = of as Record<string, SQL>;
+export function endedBasis(of: typeof accessLease | typeof accessRequest): SQL<EndReason | null> {
+  const { roleId, userName, incidentId, incidentName, asParticipant } = of;
   const newest = sql`(select ${token.groups} from ${token} where ${token.userName} = ${userName}
     order by ${token.issuedAt} desc limit 1)`;
-  return sql<string | null>`(select case
+  return sql<EndReason | null>`(select case
     when role.disabled_at is not null then 'role_disabled'
     when not ('*' = any(role.groups)) and not coalesce(role.groups && ${newest}, true) then 'group_lost'
     when ${incidentName} is not null and ${incidentId} is null then 'incident_deleted'
@@ -44,7 +42,7 @@ export const endedLease = sql<EndReason | null>`coalesce(${endedBasis(accessLeas
   select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null))`;
 
 /** Why a request can no longer be approved, or null. */
-export async function endReasonOfRequest(tx: Transaction, id: number): Promise<string | null> {
+export async function endReasonOfRequest(tx: Transaction, id: number): Promise<EndReason | null> {
   const [row] = await tx
     .select({ ended: endedBasis(accessRequest) })
     .from(accessRequest)

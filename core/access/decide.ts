@@ -3,17 +3,17 @@ import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Forbidden } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import { type EndReason, endedBasis, endReasonOfRequest, endReasons } from "./basis.ts";
 import { recordAccess } from "./record.ts";
 import {
   type AccessRequest,
   changeOf,
-  databaseNow,
   getRequest,
   longestReason,
   mayDecide,
-  shown,
+  requestColumns,
   viewOf,
 } from "./request.ts";
 
@@ -31,13 +31,13 @@ export async function decideRequest(
   actor: Actor,
   { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
 ): Promise<AccessRequest> {
-  const said = note === undefined ? null : parseText("note", note, longestReason);
+  const parsedNote = note === undefined ? null : parseText("note", note, longestReason);
   return db.transaction(async (tx) => {
     const at = await databaseNow(tx);
     const [decided] = await tx
       .update(accessRequest)
       .set({
-        ...{ state: decision, decidedAt: at, decidedBy: actor.user, note: said },
+        ...{ state: decision, decidedAt: at, decidedBy: actor.user, note: parsedNote },
         ...(decision === "Approved"
           ? {
               expiresAt: sql`${at.toISOString()}::timestamptz + make_interval(secs => ${accessRequest.duration})`,
@@ -64,15 +64,13 @@ export async function decideRequest(
   });
 }
 
-function undecidable(request: AccessRequest, actor: Actor, ended: string | null, at: Date): Error {
+function undecidable(request: AccessRequest, actor: Actor, ended: EndReason | null, at: Date): Error {
   const { state, decidedBy, userName, expiresAt } = request;
   if (state !== "Pending")
     return new Conflict(`The request is already ${state}${decidedBy ? `, by ${decidedBy}` : ""}`);
   if (userName === actor.user) return new Forbidden("You cannot approve or deny your own request");
   if (expiresAt <= at) return new Conflict("The request has expired");
-  return new Conflict(
-    `The request can no longer be approved: ${endReasons[ended as EndReason] ?? "try again"}`,
-  );
+  return new Conflict(`The request can no longer be approved: ${ended ? endReasons[ended] : "try again"}`);
 }
 
 /** Cancels the actor's own request. @throws NotFound @throws Forbidden @throws Conflict when it is already decided */
@@ -149,7 +147,7 @@ export async function expireRequests({ db }: Pick<Context, "db">): Promise<numbe
           ...[eq(accessRequest.state, "Pending"), lte(accessRequest.expiresAt, at)],
         ),
       )
-      .returning(shown);
+      .returning(requestColumns);
     await lockIncidents(
       tx,
       expired.map(({ request }) => request.incidentId),

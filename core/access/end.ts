@@ -3,12 +3,12 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { type EndReason, endedLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
 import { recordAccess } from "./record.ts";
-import { databaseNow } from "./request.ts";
 
 // Ending a lease only marks it as Revoking. A worker then revokes it at the target (revoke.ts).
 

@@ -28,6 +28,7 @@ export async function incidentOfAccess(
   const part = sql<boolean>`exists (select from ${participant}
     where ${participant.incidentId} = ${incident.id} and ${takesPart(sql`${actor.user}`)})`;
   const [found] = await tx
+    // Nested, because drizzle would otherwise drop the columns' table names.
     .select({ id: incident.id, name: incident.name, status: incident.status, part: sql<boolean>`${part}` })
     .from(incident)
     .where(and(eq(incident.name, name), mayReadIncident(actor)));

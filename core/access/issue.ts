@@ -4,16 +4,17 @@ import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
 import { newSecret } from "../../platform/secret.ts";
-import { recordLeaseIssue } from "../../platform/telemetry/leases.ts";
 import type { Actor } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
 import { markEnding, revokeUnissued } from "./end.ts";
-import { changeOf, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
+import { recordLeaseIssue } from "./issue_duration.ts";
+import { changeOf, earlierEnd, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
-import { databaseNow, durationOf, incidentFor } from "./request.ts";
+import { durationOf, incidentFor } from "./request.ts";
 import { callForRole, pluginOf, type RoleRow, requestableRole } from "./role.ts";
 
 /** How many unfinished leases of one plugin a user may have. */
@@ -53,7 +54,7 @@ export async function issueLease(
 ): Promise<{ lease: Lease; credential: Credential }> {
   const began = performance.now();
   const record = (outcome: "issued" | "failed") =>
-    recordLeaseIssue(context.telemetry?.meter, (performance.now() - began) / 1000, outcome);
+    recordLeaseIssue(context.telemetry, (performance.now() - began) / 1000, outcome);
   try {
     const issued = await issueAtTarget(context, actor, wanted);
     record("issued");
@@ -95,13 +96,13 @@ async function issueAtTarget(
     if (field === "public_key" || field === "duration") throw new InvalidInput(field, detail);
     throw new Unavailable(`${role.slug}: ${detail}`);
   }
-  const { kind, fields, handle, expiresAt: ends } = outcome.value;
-  const end = ends !== undefined && new Date(ends) < expiresAt ? new Date(ends) : expiresAt;
+  const { kind, fields, handle } = outcome.value;
+  const end = earlierEnd(outcome.value, expiresAt);
   const active = await context.db.transaction(async (tx) => {
     const issuedAt = await databaseNow(tx);
     const [row] = await tx
       .update(accessLease)
-      .set({ ...{ state: "Active", issuedAt, handle: handle ?? null, expiresAt: end, dueAt: end } })
+      .set({ state: "Active", issuedAt, handle: handle ?? null, expiresAt: end, dueAt: end })
       .where(and(eq(accessLease.id, leaseId), eq(accessLease.state, "Issuing")))
       .returning();
     if (!row) return undefined;

@@ -144,6 +144,18 @@ test("a renewal never exceeds the limit of the role", async () => {
   expect([again.http, again.body.detail]).toEqual([409, expect.stringContaining("cannot be extended")]);
 });
 
+test.each(["2999-01-01T00:00:00Z", "2999-99-99T99:99:99Z"])(
+  "a plugin cannot extend a lease beyond its limit: %s",
+  async (expiresAt) => {
+    const { body: lease } = await world.issue(world.alice, await makeRole());
+    credential.answer({ renew: () => ({ expiresAt }) });
+    const { http, body } = await world.alice.call("POST", `/access/leases/${lease.id}/renew`, {
+      duration: 7200,
+    });
+    expect([http, body.expires_at]).toEqual([200, body.max_expires_at]);
+  },
+);
+
 describe("a revocation is retried without limit", () => {
   /** Revokes a new lease. The first calls of the plugin use `answers`. */
   const revoked = async (...answers: (() => void)[]) => {

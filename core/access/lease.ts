@@ -38,6 +38,12 @@ export const revocations: WorkKind<LeaseClaim> = {
 /** A context outside a transaction, because a plugin is called between two transactions. */
 export type LeaseContext = Omit<PluginContext, "db"> & { db: Database };
 
+/** When a credential ends: at `expiresAt`, or before if its plugin says so. A plugin cannot extend it. */
+export function earlierEnd(answer: { expiresAt?: string }, expiresAt: Date): Date {
+  const end = new Date(answer.expiresAt ?? expiresAt);
+  return end < expiresAt ? end : expiresAt;
+}
+
 /** The fields of a log entry that all changes of a lease share. */
 export const changeOf = (lease: Lease, actor: string, at: Date) => ({
   ...{ at, actor, incidentId: lease.incidentId, subject: `lease/${lease.id}` },
@@ -52,7 +58,7 @@ const leases: List<"created_at"> = {
 };
 
 export const maySee = ({ admin, user }: Actor): SQL => (admin ? sql`true` : eq(accessLease.userName, user));
-const shown = { lease: accessLease, role: accessRole.slug };
+const leaseColumns = { lease: accessLease, role: accessRole.slug };
 
 export interface LeaseFilters {
   state?: LeaseState;
@@ -80,7 +86,7 @@ export async function listLeases(
   const filters = { state, user, role, incident };
   const page = startPage(leases, query, filters);
   const rows = await db
-    .select({ ...shown, key: page.key })
+    .select({ ...leaseColumns, key: page.key })
     .from(accessLease)
     .innerJoin(accessRole, eq(accessRole.id, accessLease.roleId))
     .where(page.within(and(maySee(actor), matching(filters))))
@@ -92,7 +98,7 @@ export async function listLeases(
 /** @throws NotFound also for another user's lease, except for admins */
 export async function getLease({ db }: Pick<Context, "db">, actor: Actor, id: number): Promise<Lease> {
   const [found] = await db
-    .select(shown)
+    .select(leaseColumns)
     .from(accessLease)
     .innerJoin(accessRole, eq(accessRole.id, accessLease.roleId))
     .where(and(eq(accessLease.id, id), maySee(actor)));

@@ -4,11 +4,11 @@ import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Forbidden, Unavailable } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { markEnding } from "./end.ts";
 import type { LeaseRow } from "./lease.ts";
-import { databaseNow } from "./request.ts";
 import { callForRole, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
 
 // After a backup is restored, the database and the targets disagree. Orphans are credentials at a target without an

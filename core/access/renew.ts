@@ -3,11 +3,12 @@ import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
-import { changeOf, getLease, type Lease, marginSeconds } from "./lease.ts";
+import { changeOf, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
-import { databaseNow, durationOf } from "./request.ts";
+import { durationOf } from "./request.ts";
 import { callForRole, pluginOf } from "./role.ts";
 
 /** When a client should retry if the lease is already being renewed. */
@@ -28,7 +29,7 @@ export async function renewLease(
 ): Promise<Lease> {
   const { db, config } = context;
   const own = and(eq(accessLease.id, id), eq(accessLease.userName, actor.user));
-  const claimed = await db.transaction(async (tx) => {
+  const { lease, role, plugin, at, expiresAt } = await db.transaction(async (tx) => {
     const at = await databaseNow(tx);
     const lease = await getLease({ db: tx }, { ...actor, admin: false }, id);
     const [role] = await tx.select().from(accessRole).where(eq(accessRole.id, lease.roleId));
@@ -59,7 +60,6 @@ export async function renewLease(
     if (!ours) throw new Conflict(`The lease is ${lease.state}`);
     return { lease: ours, role: role!, plugin, at, expiresAt };
   });
-  const { lease, role, plugin, at, expiresAt } = claimed;
   const seconds = Math.round((expiresAt.getTime() - at.getTime()) / 1000);
   const { name, handle } = lease;
   const outcome = await callForRole(context, { role, plugin }, "renew", {
@@ -67,28 +67,27 @@ export async function renewLease(
     ...(handle === null ? {} : { handle }),
   });
   const still = and(own, eq(accessLease.leaseUntil, lease.leaseUntil!));
-  return db
-    .transaction(async (tx) => {
-      const ends = outcome.ok && outcome.value.expiresAt ? new Date(outcome.value.expiresAt) : expiresAt;
-      const [renewed] = outcome.ok
-        ? await tx
-            .update(accessLease)
-            .set({ expiresAt: ends, dueAt: ends, leaseUntil: null })
-            .where(and(still, eq(accessLease.state, "Active")))
-            .returning()
-        : [];
-      if (!renewed) await tx.update(accessLease).set({ leaseUntil: null }).where(still);
-      else
-        await recordAccess(tx, {
-          ...changeOf({ ...renewed, role: role.slug }, actor.user, at),
-          action: "access.renewed",
-          description: `${actor.user} renewed ${role.slug} for ${inWords(seconds)}`,
-        });
-      return renewed;
-    })
-    .then((renewed) => {
-      if (!outcome.ok) throw new Unavailable(`${role.slug}: ${outcome.detail}`);
-      if (!renewed) throw new Conflict("The lease ended while it was being renewed");
-      return { ...renewed, role: role.slug };
+  const release = () => db.update(accessLease).set({ leaseUntil: null }).where(still);
+  if (!outcome.ok) {
+    await release();
+    throw new Unavailable(`${role.slug}: ${outcome.detail}`);
+  }
+  const end = earlierEnd(outcome.value, expiresAt);
+  const renewed = await db.transaction(async (tx) => {
+    const [row] = await tx
+      .update(accessLease)
+      .set({ expiresAt: end, dueAt: end, leaseUntil: null })
+      .where(and(still, eq(accessLease.state, "Active")))
+      .returning();
+    if (!row) return undefined;
+    await recordAccess(tx, {
+      ...changeOf({ ...row, role: role.slug }, actor.user, at),
+      action: "access.renewed",
+      description: `${actor.user} renewed ${role.slug} for ${inWords(seconds)}`,
     });
+    return { ...row, role: role.slug };
+  });
+  if (renewed) return renewed;
+  await release();
+  throw new Conflict("The lease ended while it was being renewed");
 }

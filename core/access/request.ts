@@ -1,10 +1,11 @@
 import { and, arrayContains, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
-import type { Database, Transaction } from "../../drizzle/client.ts";
+import type { Transaction } from "../../drizzle/client.ts";
 import { accessRequest, accessRole, individual, token } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
 import { parseProse, parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import { individualsOf } from "../incident/task/people.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
@@ -39,17 +40,11 @@ export interface NewRequest {
   breakGlass: boolean;
 }
 
-export const shown = { request: accessRequest, role: accessRole.slug };
+export const requestColumns = { request: accessRequest, role: accessRole.slug };
 export const viewOf = ({ request, role }: { request: RequestRow; role: string }): AccessRequest => ({
   ...request,
   role,
 });
-
-/** The database's time. Access expires by this clock. */
-export async function databaseNow(db: Database | Transaction): Promise<Date> {
-  const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
-  return new Date(row!.at);
-}
 
 /**
  * Requests a role. The request is approved immediately if the role needs no approval, and also with break-glass, which
@@ -166,7 +161,7 @@ export async function listRequests(
     unreviewed ? and(eq(accessRequest.breakGlass, true), isNull(accessRequest.reviewedAt)) : undefined,
   ];
   const rows = await db
-    .select({ ...shown, key: page.key })
+    .select({ ...requestColumns, key: page.key })
     .from(accessRequest)
     .innerJoin(accessRole, eq(accessRole.id, accessRequest.roleId))
     .where(page.within(and(maySee(actor), ...conditions)))
@@ -182,7 +177,7 @@ export async function getRequest(
   id: number,
 ): Promise<AccessRequest> {
   const [found] = await db
-    .select(shown)
+    .select(requestColumns)
     .from(accessRequest)
     .innerJoin(accessRole, eq(accessRole.id, accessRequest.roleId))
     .where(and(eq(accessRequest.id, id), maySee(actor)));

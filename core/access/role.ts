@@ -312,9 +312,7 @@ function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
   };
 }
 
-const sealOf = (secret: string, id: number) => ({
-  ...{ secret, purpose: "access role", name: String(id) },
-});
+const sealOf = (secret: string, id: number) => ({ secret, purpose: "access role", name: String(id) });
 
 /** Updates the row after its insert, because the seal includes the row's id. */
 async function keepSecrets(

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
-import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
@@ -8,6 +8,7 @@ import { seal, unseal } from "../../platform/sealed.ts";
 import { sshEd25519Blob, sshFingerprint } from "../../platform/ssh/public_key.ts";
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
+import { databaseNow } from "../database_clock.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 
 // Terminology: an authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
@@ -40,15 +41,7 @@ const longestCertificateSeconds = 7 * 24 * 3600 + 3600;
 
 type KeyContext = Pick<Context, "db" | "config">;
 
-const { privateKey: _, ...columns } = {
-  ...{ id: authorityKey.id, kind: authorityKey.kind, name: authorityKey.name, public: authorityKey.public },
-  ...{ privateKey: authorityKey.privateKey, createdAt: authorityKey.createdAt },
-  ...{
-    activeAt: authorityKey.activeAt,
-    expiresAt: authorityKey.expiresAt,
-    revokedAt: authorityKey.revokedAt,
-  },
-};
+const { privateKey: _, ...columns } = getTableColumns(authorityKey);
 
 const of = (kind: AuthorityKind, name: string): SQL =>
   and(eq(authorityKey.kind, kind), eq(authorityKey.name, name))!;
@@ -92,12 +85,6 @@ async function createFirst(context: KeyContext, kind: AuthorityKind, name: strin
 /** Serializes changes to one authority across processes. */
 const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
-
-/** The database's time. Leases expire by this clock. */
-export async function databaseNow(db: Database | Transaction): Promise<Date> {
-  const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
-  return new Date(row!.at);
-}
 
 /** The currently trusted keys, oldest first. Empty if the authority has never signed. */
 export async function trustedKeys(
@@ -230,9 +217,8 @@ async function insertKey(
   if (!config.keySecret)
     throw new ConfigurationError(["SVC_KEY_SECRET: required to store the keys of certificate authorities"]);
   const made = await makers[kind]({ name, at, domain: config.domain?.toLowerCase() });
-  const privateKey = seal(made.privateKey.export({ type: "pkcs8", format: "pem" }) as string, {
-    ...sealOf(config.keySecret, { kind, name, public: made.public }),
-  });
+  const pem = made.privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+  const privateKey = seal(pem, sealOf(config.keySecret, { kind, name, public: made.public }));
   const [row] = await tx
     .insert(authorityKey)
     .values({ kind, name, public: made.public, privateKey, createdAt: at, activeAt })
@@ -260,7 +246,9 @@ const makers: Record<AuthorityKind, (of: NewKey) => Promise<{ public: string; pr
 
 /** The seal includes the public half, so the private key of one row cannot be decrypted in another. */
 const sealOf = (secret: string, row: { kind: AuthorityKind; name: string; public: string }) => ({
-  ...{ secret, purpose: "authority key", name: `${row.kind}/${row.name}/${row.public}` },
+  secret,
+  purpose: "authority key",
+  name: `${row.kind}/${row.name}/${row.public}`,
 });
 
 function openKey({ config }: Pick<Context, "config">, row: AuthorityKeyRow): KeyObject {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { after } from "../../platform/clock.ts";
 import type { Context } from "../context.ts";
-import { databaseNow, trustedAuthorities } from "./authority.ts";
+import { databaseNow } from "../database_clock.ts";
+import { trustedAuthorities } from "./authority.ts";
 import { revokedCertificates, revokedClientCertificates } from "./revoked.ts";
 
 /** Allows for servers whose clocks are slow. */

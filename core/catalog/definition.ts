@@ -5,10 +5,7 @@ import { type Link, linkedIds, setLinks, toTerm } from "./link.ts";
 import { byText, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 
-const links: Link = {
-  ...{ table: definitionTerm, owner: definitionTerm.definitionId, to: definitionTerm.termId },
-  target: toTerm,
-};
+const links: Link = { owner: definitionTerm.definitionId, to: definitionTerm.termId, target: toTerm };
 
 const { search, ...row } = getTableColumns(definition);
 const columns = { ...row, termIds: linkedIds(links, definition.id) };

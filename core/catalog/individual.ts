@@ -9,7 +9,6 @@ import { parseName } from "../../platform/text.ts";
 import { parseUserName } from "../auth/user/field.ts";
 import { mayKnow } from "../incident/visibility/visibility.ts";
 import { onlyAdminsCall } from "./called.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
 import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists, releaseFromTombstones } from "./release.ts";
 import { byText, type Resource } from "./resource.ts";
@@ -17,24 +16,12 @@ import { byText, type Resource } from "./resource.ts";
 const taken = "Another individual has this email";
 
 const links: ReasonLinks = {
-  incidentTypeIds: {
-    table: individualIncidentType,
-    owner: individualIncidentType.individualId,
-    to: individualIncidentType.incidentTypeId,
-    target: toIncidentType,
-  },
+  incidentTypeIds: { owner: individualIncidentType.individualId, to: individualIncidentType.incidentTypeId },
   incidentPriorityIds: {
-    table: individualIncidentPriority,
     owner: individualIncidentPriority.individualId,
     to: individualIncidentPriority.incidentPriorityId,
-    target: toIncidentPriority,
   },
-  termIds: {
-    table: individualTerm,
-    owner: individualTerm.individualId,
-    to: individualTerm.termId,
-    target: toTerm,
-  },
+  termIds: { owner: individualTerm.individualId, to: individualTerm.termId },
 };
 
 const { search, listed, ...row } = getTableColumns(individual);

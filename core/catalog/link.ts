@@ -1,7 +1,7 @@
 import { and, eq, getTableColumns, inArray, notInArray, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
-import { definition, incidentPriority, incidentType, term } from "../../drizzle/schema/index.ts";
+import { definition, term } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 
 /** A table whose rows are named by id. Rows that do not match `there` are hidden, and cannot be named. */
@@ -10,14 +10,11 @@ export interface Target {
   there?: SQL;
 }
 
-export const toIncidentType: Target = { id: incidentType.id };
-export const toIncidentPriority: Target = { id: incidentPriority.id };
 export const toDefinition: Target = { id: definition.id };
 export const toTerm: Target = { id: term.id, there: sql`${term.deletedAt} is null` };
 
 /** A table of pairs: the targets that its owners name. */
 export interface Link {
-  table: PgTable;
   /** The columns with the owner's id and the target's id. */
   owner: PgColumn;
   to: PgColumn;
@@ -30,9 +27,9 @@ export interface Link {
  * The targets that an owner names, in order of their ids: a column of its SELECT. Hidden ones are left out, but stay
  * linked for when they come back.
  */
-export function linkedIds({ table, owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
-  const ids = sql`select ${to} from ${table} join ${target.id.table} on ${target.id} = ${to}
-    where ${and(eq(owner, ownerId), areOurs(table, ours), target.there)} order by ${to}`;
+export function linkedIds({ owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
+  const ids = sql`select ${to} from ${owner.table} join ${target.id.table} on ${target.id} = ${to}
+    where ${and(eq(owner, ownerId), areOurs(owner.table, ours), target.there)} order by ${to}`;
   // Nested, because drizzle would otherwise drop the columns' table names, and `id` would be the target's.
   return sql<number[]>`${sql`array(${ids})`}`.mapWith((texts: string[]) => texts.map(Number));
 }
@@ -44,9 +41,10 @@ export function linkedIds({ table, owner, to, target, ours }: Link, ownerId: PgC
  */
 export async function setLinks(
   tx: Transaction,
-  { table, owner, to, target, ours = {} }: Link,
+  { owner, to, target, ours = {} }: Link,
   { field, ownerId, ids }: { field: string; ownerId: number; ids: readonly number[] },
 ): Promise<boolean> {
+  const { table } = owner;
   const targets = await keepTargets(tx, target, field, ids);
   const seen =
     target.there && inArray(to, sql`(select ${target.id} from ${target.id.table} where ${target.there})`);
@@ -55,7 +53,7 @@ export async function setLinks(
     .where(and(eq(owner, ownerId), areOurs(table, ours), notInArray(to, targets), seen))
     .returning({ id: to });
   if (targets.length > 0) {
-    const rows = targets.map((id) => ({ ...ours, [keyOf(table, owner)]: ownerId, [keyOf(table, to)]: id }));
+    const rows = targets.map((id) => ({ ...ours, [keyOf(owner)]: ownerId, [keyOf(to)]: id }));
     const insert = tx.insert(table).values(rows);
     // A link that the worker found becomes ours when a person sets it.
     if (Object.keys(ours).length > 0) await insert.onConflictDoUpdate({ target: [owner, to], set: ours });
@@ -93,6 +91,6 @@ function areOurs(table: PgTable, ours: Record<string, string> = {}): SQL | undef
 }
 
 /** drizzle's key of a column in the values of a row. */
-function keyOf(table: PgTable, column: PgColumn): string {
-  return Object.entries(getTableColumns(table)).find(([, one]) => one === column)![0];
+function keyOf(column: PgColumn): string {
+  return Object.entries(getTableColumns(column.table)).find(([, one]) => one === column)![0];
 }

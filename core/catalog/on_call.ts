@@ -5,7 +5,7 @@ import { canonicalUserName } from "../auth/user/name.ts";
 import { mayKnow, type Reader } from "../incident/visibility/visibility.ts";
 import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
-import { nameByAddress } from "./person/person.ts";
+import { nameByAddress, personColumns } from "./person/person.ts";
 import { onCall } from "./rotation/on_call.ts";
 import { rosterSlug } from "./rotation/rotation.ts";
 import type { Service } from "./service.ts";
@@ -33,8 +33,7 @@ export async function whoIsOnCall(
   const position = rotation ? onCall({ ...rotation, members: rotation.members.length }, at) : undefined;
   const member = position === undefined ? undefined : rotation?.members[position];
   if (member === undefined) return null;
-  const { id, name, email } = individual;
-  const [found] = await context.db.select({ id, name, email }).from(individual).where(eq(id, member));
+  const [found] = await context.db.select(personColumns).from(individual).where(eq(individual.id, member));
   return found ?? null;
 }
 
@@ -53,7 +52,7 @@ async function askPlugin(
   if (outcome.value === null) return null;
   const email = canonical(slug, outcome.value.email);
   const [known] = await db
-    .select({ id: individual.id, name: individual.name, email: individual.email })
+    .select(personColumns)
     .from(individual)
     .where(and(eq(individual.email, email), mayKnow(reader)));
   return known ?? { id: null, name: outcome.value.name ?? nameByAddress(email), email };

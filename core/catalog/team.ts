@@ -3,25 +3,14 @@ import { team, teamIncidentPriority, teamIncidentType, teamTerm } from "../../dr
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
 import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
-  incidentTypeIds: {
-    table: teamIncidentType,
-    owner: teamIncidentType.teamId,
-    to: teamIncidentType.incidentTypeId,
-    target: toIncidentType,
-  },
-  incidentPriorityIds: {
-    table: teamIncidentPriority,
-    owner: teamIncidentPriority.teamId,
-    to: teamIncidentPriority.incidentPriorityId,
-    target: toIncidentPriority,
-  },
-  termIds: { table: teamTerm, owner: teamTerm.teamId, to: teamTerm.termId, target: toTerm },
+  incidentTypeIds: { owner: teamIncidentType.teamId, to: teamIncidentType.incidentTypeId },
+  incidentPriorityIds: { owner: teamIncidentPriority.teamId, to: teamIncidentPriority.incidentPriorityId },
+  termIds: { owner: teamTerm.teamId, to: teamTerm.termId },
 };
 
 const { search, ...row } = getTableColumns(team);

@@ -8,10 +8,7 @@ import { byText, type Item, type Resource } from "./resource.ts";
 import { comesFromSource, lockSource } from "./source.ts";
 
 const { search, deletedAt, ...row } = getTableColumns(term);
-const definitions = {
-  ...{ table: definitionTerm, owner: definitionTerm.termId, to: definitionTerm.definitionId },
-  target: toDefinition,
-};
+const definitions = { owner: definitionTerm.termId, to: definitionTerm.definitionId, target: toDefinition };
 const columns = { ...row, definitionIds: linkedIds(definitions, term.id) };
 
 /** As in called.ts: with another text, its people would be called into other incidents. */

@@ -43,6 +43,11 @@ describe("a cursor is refused", () => {
 
   test("for another list", () => refused(cursor, "another"));
 
+  test.each(["null", "7", "{}", "[]", "no JSON", ""])("with a forged digest of %p", (place) => {
+    const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(["list", place])).digest();
+    refused(Buffer.concat([digest.subarray(0, 16), Buffer.from(place)]).toString("base64url"));
+  });
+
   // Made with `writeCursor`, as somebody who has read it could.
   test.each<[KeyKind, unknown, unknown]>([
     ["text", 7, 7],

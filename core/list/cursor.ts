@@ -34,15 +34,23 @@ export function readCursor(cursor: string, binding: string, kind: KeyKind): Plac
   // The same bytes have several spellings in Base64.
   const whole = bytes.toString("base64url") === cursor;
   if (!whole || !bytes.subarray(0, digestLength).equals(digest(binding, place))) throw foreign();
-  const [key, id] = JSON.parse(place) as unknown[];
+  const [key, id] = parsePair(place);
   const parsed = keyOf[kind](key);
   if (parsed === undefined || !isId(id)) throw foreign();
   return { key: parsed, id };
 }
 
-/**
- * Checks the key's type: anyone who reads this file can forge the digest, and a key of the wrong type would be a 500.
- */
+// Anyone who reads this file can forge the digest, and a place of the wrong type would be a 500.
+
+function parsePair(place: string): unknown[] {
+  try {
+    const pair: unknown = JSON.parse(place);
+    return Array.isArray(pair) ? pair : [];
+  } catch {
+    return [];
+  }
+}
+
 const keyOf: Record<KeyKind, (key: unknown) => string | number | RankKey | undefined> = {
   text: (key) => (typeof key === "string" && !key.includes("\0") ? key : undefined),
   id: (key) => (isId(key) ? key : undefined),

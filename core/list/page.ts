@@ -105,13 +105,13 @@ export function startPage<Sort extends string>(
   const filtered = Object.values(filters).some((value) => value !== undefined);
   const plain = limit === defaultLimit && q === undefined && !filtered;
   const binding = JSON.stringify([list.name, name, q ?? null, Object.entries(filters).sort()]);
-  const behind = query.cursor === undefined ? undefined : readCursor(query.cursor, binding, kind);
+  const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, binding, kind);
   const direction = backwards ? desc : asc;
   const matches = q === undefined ? undefined : sql`${list.search} @@ ${words}`;
-  const window = kind === "rank" ? windowOf(behind?.key) : undefined;
+  const window = kind === "rank" ? windowOf(cursor?.key) : undefined;
   const next =
-    behind &&
-    sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, behind)}${casts[kind]}, ${behind.id})`;
+    cursor &&
+    sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, cursor)}${casts[kind]}, ${cursor.id})`;
   return {
     key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
     within: (condition) => {
@@ -124,7 +124,7 @@ export function startPage<Sort extends string>(
     limit: literal(limit + 1) as SQL & number,
     run<Rows>(db: Context["db"], actor: Actor, select: (reader: Reader | AnyReader) => Select<Rows>) {
       if (!plain) return select(actor);
-      if (behind) return select(actor).prepare(list.name).execute();
+      if (cursor) return select(actor).prepare(list.name).execute();
       const pages = firstPages(db);
       const first = `${list.name} ${name} ${actor.admin}`;
       const page = pages.get(first) ?? select(anyReader(actor.admin)).prepare(list.name);
@@ -149,12 +149,12 @@ interface Window {
 }
 
 /** The value with which keys are compared. A key that stands for several times is read again from its record. */
-function placeOf({ id }: { id: PgColumn }, by: SQL, behind: Place<string | number | RankKey>): SQL {
-  const { key } = behind;
+function placeOf({ id }: { id: PgColumn }, by: SQL, cursor: Place<string | number | RankKey>): SQL {
+  const { key } = cursor;
   if (Array.isArray(key)) return sql`${key[0]}`;
   const bound = typeof key === "string" ? boundOf(key) : undefined;
   if (bound === undefined) return sql`${key}`;
-  return sql`coalesce((select ${by} from ${id.table} where ${id} = ${behind.id}), ${bound})`;
+  return sql`coalesce((select ${by} from ${id.table} where ${id} = ${cursor.id}), ${bound})`;
 }
 
 function windowOf(key: string | number | RankKey | undefined): Window | undefined {

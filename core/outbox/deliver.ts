@@ -4,7 +4,7 @@ import { delivery } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
-import { comingConversations, openConversations } from "./reach.ts";
+import { comingConversations, openConversations } from "./conversations.ts";
 import { type Claim, dueNow, finishWork, type WorkKind } from "./work.ts";
 
 // Vocabulary. A delivery is a row of the table `delivery`: a message to send, and its outcome. An attempt is one call

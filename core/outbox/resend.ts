@@ -52,8 +52,8 @@ export async function resendAllDead(context: ResendContext): Promise<number> {
 
 /** The rows must be locked and Dead. */
 async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
-  const at = clock.now();
   if (keys.length === 0) return;
+  const at = clock.now();
   await tx
     .update(delivery)
     .set({ state: "Queued", attempts: 0, dueAt: dueNow(clock), finishedAt: null })

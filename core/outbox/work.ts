@@ -176,7 +176,7 @@ export async function renewLease<C extends Claim>(
   claim.leaseUntil = leaseUntil;
 }
 
-/** Records that the work is done, and sets these columns. @throws LeaseLost */
+/** Records that the work is done, unless it was made due again meanwhile. @throws LeaseLost */
 export async function finishWork<C extends Claim>(
   db: Writer,
   kind: WorkKind<C>,
@@ -248,16 +248,11 @@ export async function giveBackWork<C extends Claim>(
   });
 }
 
-/** Why work is dead if its process died in every attempt and recorded no outcome. */
+/** Why work is dead if its attempts are used up and the last ones ended because processes died. */
 const interrupted: Failure = {
   reason: "It was interrupted each time: it is not known whether it was done",
   permanent: true,
 };
-
-/** Whether its attempts are used up and the last ones ended because processes died. */
-function isInterruptedEachTime({ attempts }: Claim): boolean {
-  return attempts > mostAttempts;
-}
 
 /** The work cannot be done yet, but nothing is wrong: it is retried soon. */
 export class Postponed extends Error {}
@@ -285,7 +280,7 @@ export async function attemptWork<T, E>(
   work: () => Promise<T>,
   { finish, fail, giveBack, onFault, endless = false }: Ends<T, E>,
 ): Promise<E> {
-  if (!endless && isInterruptedEachTime(claim)) return await fail(interrupted);
+  if (!endless && claim.attempts > mostAttempts) return await fail(interrupted);
   let value: T;
   try {
     value = await work();

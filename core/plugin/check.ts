@@ -1,4 +1,4 @@
-import type { BuiltinDeps } from "./define.ts";
+import { type BuiltinDeps, readDefinition } from "./define.ts";
 import { masked } from "./mask.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginSource } from "./registry.ts";
@@ -38,7 +38,7 @@ export function checkPlugin(
   candidate: unknown,
   { origin, builtin = false }: Pick<PluginSource, "origin" | "builtin">,
 ): { plugin?: InstalledPlugin; faults: string[] } {
-  const read = readOnce(candidate);
+  const read = readDefinition(candidate);
   if (read === undefined) return { faults: [`${origin}: it contains something that is not a plugin`] };
   const faults: string[] = [];
   const text = (key: keyof typeof read, limit: number): string => {
@@ -88,21 +88,4 @@ export function checkPlugin(
 
 function isType(type: string): type is PluginType {
   return (pluginTypes as string[]).includes(type);
-}
-
-function readOnce(candidate: unknown) {
-  if (typeof candidate !== "object" || candidate === null) return undefined;
-  try {
-    const { title, slug, version, type, author, description, configSchema } = candidate as Record<
-      string,
-      unknown
-    >;
-    const { roleSchema, revocable, publicKey, create } = candidate as Record<string, unknown>;
-    return {
-      ...{ title, slug, version, type, author, description, configSchema },
-      ...{ roleSchema, revocable, publicKey, create },
-    };
-  } catch {
-    return undefined;
-  }
 }

@@ -9,6 +9,7 @@ import type { Context } from "../context.ts";
 import { choosePlugins } from "./choose.ts";
 import type { BuiltinDeps } from "./define.ts";
 import { createRegistry } from "./registry.ts";
+import { readSettings, settingsOf } from "./settings.ts";
 
 const silent = () => {};
 const deps: BuiltinDeps = {
@@ -139,6 +140,19 @@ test("reports every fault at once with the alternatives, and no secret", async (
       "SVC_PLUGIN_PARTICIPANT: plugin hanger of broken was not set up within 1 s",
     ].sort(),
   );
+});
+
+test.each([
+  [{ type: "string", minLength: 2, pattern: "^k" }, "k", "is shorter than 2 characters"],
+  [{ type: "string", maxLength: 2, pattern: "^k" }, "kkk", "is longer than 2 characters"],
+  [{ type: "string", minLength: 2, maxLength: 3, pattern: "^k" }, "abc", "does not have the required form"],
+  [{ type: "integer", maximum: 9 }, "10", "is not a whole number of at most 9"],
+  [{ type: "integer", minimum: 1, maximum: 9 }, "0", "is not a whole number of at least 1 and at most 9"],
+])("says how a value breaks %j", (property, value, fault) => {
+  const { settings } = settingsOf("one", { type: "object", properties: { key: property } });
+  expect(readSettings({ SVC_PLUGIN_ONE_KEY: value }, settings).faults).toEqual([
+    `SVC_PLUGIN_ONE_KEY: "${value}" ${fault}`,
+  ]);
 });
 
 test("does not repeat a secret that is invalid", async () => {

@@ -1,14 +1,13 @@
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import type { Config } from "../config.ts";
-import { variables } from "../config.ts";
+import { type Config, variables } from "../config.ts";
 import type { ActivePlugin } from "./call.ts";
 import { type InstalledPlugin, none } from "./check.ts";
 import type { BuiltinDeps } from "./define.ts";
 import { describeFault } from "./mask.ts";
 import { optionalMethods, type PluginType, pluginMethods, pluginTypes } from "./methods.ts";
 import type { PluginRegistry } from "./registry.ts";
-import { namesOf, readSettings, variableName } from "./settings.ts";
+import { namesOf, ownNames, readSettings, variableName } from "./settings.ts";
 
 /** The plugins in use, as configured. */
 export interface Plugins {
@@ -83,10 +82,7 @@ function unknownVariables(
   { slug, settings }: InstalledPlugin,
   environment: Environment,
 ): string[] {
-  const known = new Set([
-    ...Object.values(variables).map(({ name }) => name as string),
-    ...registry.all.flatMap((plugin) => plugin.settings.flatMap(namesOf)),
-  ]);
+  const known = new Set([...ownNames, ...registry.all.flatMap((plugin) => plugin.settings.flatMap(namesOf))]);
   const prefix = variableName(slug, "");
   const there = settings.map(({ name }) => name).join(", ") || "none";
   return Object.keys(environment)

@@ -56,6 +56,23 @@ export interface Plugin extends Omit<PluginDefinition, "create"> {
   create(config: never, deps: BuiltinDeps): unknown;
 }
 
+type Candidate = Record<keyof PluginDefinition, unknown>;
+
+/** Reads an object that claims to be a plugin, each property once. Returns undefined if it cannot be read. */
+export function readDefinition(candidate: unknown): Candidate | undefined {
+  if (typeof candidate !== "object" || candidate === null) return undefined;
+  try {
+    const { title, slug, version, type, author, description } = candidate as Candidate;
+    const { configSchema, roleSchema, revocable, publicKey, create } = candidate as Candidate;
+    return {
+      ...{ title, slug, version, type, author, description },
+      ...{ configSchema, roleSchema, revocable, publicKey, create },
+    };
+  } catch {
+    return undefined; // a getter threw
+  }
+}
+
 /** Like `definePlugin`, for a built-in plugin. */
 export function defineBuiltin<const T extends PluginType, S extends TObject>(
   definition: Omit<PluginDefinition<T, S>, "create"> & {

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
-import type { PluginDeps, PluginLog } from "./define.ts";
-import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
+import { type PluginDeps, type PluginLog, readDefinition } from "./define.ts";
+import { detailOf, fieldOf, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
 import { installUnhandledErrorHandlers } from "./unhandled.ts";
 
@@ -49,8 +49,8 @@ function line(level: keyof PluginLog, facts: object, message: string): void {
   }
   linesLeft -= 1;
   const json = asJson(facts) ?? "{}";
-  const told = json.length > longestFacts ? "{}" : json;
-  send({ level, facts: told, message: String(message).slice(0, longestFacts) });
+  const short = json.length > longestFacts ? "{}" : json;
+  send({ level, facts: short, message: String(message).slice(0, longestFacts) });
 }
 
 const log: PluginLog = {
@@ -89,29 +89,17 @@ function withPlace(error: unknown): never {
 }
 
 function describe(candidate: unknown): Record<string, unknown> | null {
-  if (typeof candidate !== "object" || candidate === null) return null;
-  try {
-    const { configSchema, roleSchema, create, ...rest } = readOnce(candidate as Record<string, unknown>);
-    const words = Object.entries(rest).filter(([, value]) => typeof value === "string");
-    const schema = asJson(configSchema);
-    const ofRole = asJson(roleSchema);
-    return {
-      ...Object.fromEntries(words),
-      ...(schema === undefined ? {} : { configSchema: parse(schema) as unknown }),
-      ...(ofRole === undefined ? {} : { roleSchema: parse(ofRole) as unknown }),
-      create: typeof create === "function",
-    };
-  } catch {
-    return null; // a getter threw
-  }
-}
-
-function readOnce(candidate: Record<string, unknown>) {
-  const { title, slug, version, type, author, description, configSchema } = candidate;
-  const { roleSchema, revocable, publicKey, create } = candidate;
+  const read = readDefinition(candidate);
+  if (read === undefined) return null;
+  const { configSchema, roleSchema, create, ...rest } = read;
+  const words = Object.entries(rest).filter(([, value]) => typeof value === "string");
+  const schema = asJson(configSchema);
+  const ofRole = asJson(roleSchema);
   return {
-    ...{ title, slug, version, type, author, description, configSchema },
-    ...{ roleSchema, revocable, publicKey, create },
+    ...Object.fromEntries(words),
+    ...(schema === undefined ? {} : { configSchema: parse(schema) as unknown }),
+    ...(ofRole === undefined ? {} : { roleSchema: parse(ofRole) as unknown }),
+    create: typeof create === "function",
   };
 }
 
@@ -174,18 +162,12 @@ function asJson(value: unknown): string | undefined {
 
 /** svc masks the secrets in it, shortens it and decides what to show. */
 function faultOf(error: unknown): Fault {
-  const frames = framesOf(error).map((frame) => `    ${frame}`);
-  return { detail: detailOf(error), permanent: saysPermanent(error), frames };
-}
-
-function detailOf(error: unknown): string {
-  try {
-    const { detail } = Object(error) as { detail?: unknown };
-    if (typeof detail === "string" && detail.trim() !== "") return detail.slice(0, longestDetail);
-  } catch {
-    return describeFault(error);
-  }
-  return kindOfFault(error);
+  return {
+    detail: detailOf(error)?.slice(0, longestDetail) ?? kindOfFault(error),
+    permanent: saysPermanent(error),
+    field: fieldOf(error),
+    frames: framesOf(error).map((frame) => `    ${frame}`),
+  };
 }
 
 process.on("message", (message: ToHost) => {

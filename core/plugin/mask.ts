@@ -39,50 +39,50 @@ function beginning(text: string, secrets: readonly string[]): string {
   return masked.slice(0, Math.max(0, masked.length - most));
 }
 
+/** The parts that we use of what a plugin threw. Undefined if a getter throws, too. */
+function readThrown(error: unknown) {
+  try {
+    const { name, code, detail, permanent, field } = Object(error) as Record<string, unknown>;
+    return { name, code, detail, permanent, field };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error's `detail`, a text for people (as in platform/errors.ts). Undefined for any other error. */
+export function detailOf(error: unknown): string | undefined {
+  const detail = readThrown(error)?.detail;
+  return typeof detail === "string" && detail.trim() !== "" ? detail : undefined;
+}
+
 /**
- * Describes an error that a plugin threw. A `detail` that is a string is meant for people (as in platform/errors.ts).
- * Otherwise only the name and code are used, since a library's message may contain an address with a password.
+ * Describes an error that a plugin threw, by its `detail`. Without one, only the name and code are used, since a
+ * library's message may contain an address with a password.
  */
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {
-  try {
-    const { detail } = Object(error) as Record<string, unknown>;
-    return masked(typeof detail === "string" && detail.trim() !== "" ? detail : kindOfFault(error), secrets);
-  } catch {
-    return "unknown"; // a getter threw
-  }
+  return masked(detailOf(error) ?? kindOfFault(error), secrets);
 }
 
 /** The error's name and code, if they are words. */
 export function kindOfFault(error: unknown): string {
-  try {
-    const { name, code } = Object(error) as Record<string, unknown>;
-    const kind = typeof name === "string" && /^\w{1,60}$/.test(name) ? name : typeof error;
-    return typeof code === "string" && /^\w{1,60}$/.test(code) ? `${kind}, ${code}` : kind;
-  } catch {
-    return "unknown"; // a getter threw
-  }
+  const read = readThrown(error);
+  if (read === undefined) return "unknown";
+  const { name, code } = read;
+  const kind = typeof name === "string" && /^\w{1,60}$/.test(name) ? name : typeof error;
+  return typeof code === "string" && /^\w{1,60}$/.test(code) ? `${kind}, ${code}` : kind;
 }
 
 /** Whether a plugin's error says that a retry is useless. Only an error with a detail counts, never a library's. */
 export function saysPermanent(error: unknown): boolean {
-  try {
-    const { detail, permanent } = Object(error) as Record<string, unknown>;
-    return typeof detail === "string" && permanent === true;
-  } catch {
-    return false; // a getter threw
-  }
+  const read = readThrown(error);
+  return typeof read?.detail === "string" && read.permanent === true;
 }
 
 /** The name of the input field that the plugin refuses (`InvalidInput` in platform/errors.ts), if it names one. */
 export function fieldOf(error: unknown): string | undefined {
-  try {
-    const { detail, field } = Object(error) as Record<string, unknown>;
-    return typeof detail === "string" && typeof field === "string" && /^\w{1,60}$/.test(field)
-      ? field
-      : undefined;
-  } catch {
-    return undefined; // a getter threw
-  }
+  const read = readThrown(error);
+  if (typeof read?.detail !== "string" || typeof read.field !== "string") return undefined;
+  return /^\w{1,60}$/.test(read.field) ? read.field : undefined;
 }
 
 /** Where an error was thrown: the frames of its stack, which name functions and files but hold no message. */

@@ -95,7 +95,7 @@ const problem = Type.Object({ problem: text(500), fix: Type.Optional(text(5000))
 /** For methods without a result. Any answer is dropped. */
 const nothing = Type.Void();
 
-/** Every type with its methods, and the schema of each answer. A plugin may omit the `optional` ones. */
+/** Every type with its methods, and the schema of each answer. */
 export const pluginMethods = {
   "document-resolver": {
     resolve: list(
@@ -379,6 +379,7 @@ export interface PluginMethods {
   credential: CredentialPlugin;
 }
 
+export type CredentialProblem = Static<typeof problem>;
 export type DocumentTask = Static<typeof documentTask>;
 export type UnreadableItem = Static<typeof unreadableItem>;
 export type TermItem = Static<typeof termItem>;

@@ -17,8 +17,8 @@ export function observePlugins(plugins: Plugins, { meter, tracing }: Telemetry):
       const attributes = { plugin, method };
       const run = async () => {
         const outcome = await call();
-        const came = outcome.ok ? "ok" : outcome.reason;
-        duration?.record((performance.now() - began) / 1000, { ...attributes, outcome: came });
+        const seconds = (performance.now() - began) / 1000;
+        duration?.record(seconds, { ...attributes, outcome: outcome.ok ? "ok" : outcome.reason });
         return outcome;
       };
       if (!tracing) return await run();

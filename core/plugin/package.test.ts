@@ -11,6 +11,7 @@ import type { Context } from "../context.ts";
 import { type CallOptions, callPlugin, type Outcome } from "./call.ts";
 import { loadPackages } from "./load.ts";
 import { openPlugins } from "./open.ts";
+import { PluginPackage } from "./package.ts";
 
 // A third-party package, in the processes that svc runs it in. The document's id says what it does.
 
@@ -48,6 +49,7 @@ const harm = {
       abort: () => process.abort(),
       kill: () => process.kill(process.pid, "SIGKILL"),
       throws: () => { throw { detail: "no " + key, permanent: true }; },
+      refuses: () => { throw { detail: "too long", field: "duration" }; },
       library: () => { throw Object.assign(new TypeError(key), { code: "E_HARM" }); },
       function: () => ({ text: () => "" }),
       ring: () => { const ring = {}; ring.ring = ring; return ring; },
@@ -196,6 +198,31 @@ describe("a call that harms its process harms only itself", () => {
   });
 });
 
+test("idle processes end after a while, except the oldest", async () => {
+  const entry = join(directory, "node_modules", "svc-plugin-harm", "index.js");
+  const { exported, opened } = await PluginPackage.load(
+    { name: "harm", entry, directory, environment: process.env, memory: 512, spareMilliseconds: 1000 },
+    AbortSignal.timeout(10_000),
+  );
+  try {
+    type Text = (call: object) => Promise<{ text: string }>;
+    const [harm] = exported as { create: (config: object, deps: object) => Promise<{ text: Text }> }[];
+    const { text } = await harm!.create({ key: "k" }, { clock: { now: () => now } });
+    const call = async (resourceId: string) => {
+      const { signal } = new AbortController();
+      return (await text({ document: { resourceId }, key: "k", signal })).text;
+    };
+    // The newest process becomes idle last, and still has time left when the one before ends.
+    const file = join(directory, "newest");
+    const [oldest, second] = await Promise.all([call("pid"), call("pid"), call(`slow ${file}`)]);
+    const newest = readFileSync(file, "utf8").split(" ")[0]!;
+    await until("the end of the others", () => isGone(second) && isGone(newest));
+    expect(isGone(oldest)).toBe(false);
+  } finally {
+    opened.close();
+  }
+});
+
 test("what a credential plugin says of its roles", () => {
   const [plugin] = opened.plugins.ofType("credential");
   expect(plugin).toMatchObject({ slug: "certifier", revocable: "expiry", publicKey: "ssh" });
@@ -271,6 +298,7 @@ describe("what passes between the processes", () => {
 
   test("an error, masked", async () => {
     expect(await ask("throws")).toMatchObject({ detail: "harm failed: no ***", permanent: true });
+    expect(await ask("refuses")).toMatchObject({ detail: "harm failed: too long", field: "duration" });
     expect(await ask("library")).toMatchObject({
       ...{ detail: "harm failed: TypeError, E_HARM", permanent: false },
       frames: expect.arrayContaining([expect.stringContaining("svc-plugin-harm/index.js")]),

@@ -6,14 +6,14 @@ import type { Described } from "./protocol.ts";
 
 /** Further calls wait until one of these ends. */
 const mostProcesses = 4;
-/** How long an idle process is kept, other than the one that is always kept. */
-const spareMilliseconds = 30_000;
 const pingMilliseconds = 1000;
 
 export interface PackageOptions extends Omit<ProcessOptions, "log"> {
   name: string;
   entry: string;
   log?: PluginLog;
+  /** How long an idle process is kept, other than the one that is always kept. */
+  spareMilliseconds?: number;
 }
 
 /**
@@ -27,9 +27,12 @@ export class PluginPackage {
   /** Calls that wait for a process, in order of arrival. */
   readonly #waiting: (() => void)[] = [];
   readonly #setups = new Map<number, { config: string; names: string[]; clock: Clock }>();
+  readonly #spareMilliseconds: number;
   #closed = false;
 
-  private constructor(private readonly options: PackageOptions) {}
+  private constructor(private readonly options: PackageOptions) {
+    this.#spareMilliseconds = options.spareMilliseconds ?? 30_000;
+  }
 
   /**
    * Loads the package.
@@ -171,15 +174,18 @@ export class PluginPackage {
       process.idleSince = performance.now();
       this.#idle.push(process);
       this.#idle.sort((a, b) => a.startedAt - b.startedAt);
-      if (this.#idle.length > 1) setTimeout(() => this.#endSpare(), spareMilliseconds).unref();
+      if (this.#idle.length > 1) setTimeout(() => this.#endSpares(), this.#spareMilliseconds).unref();
     }
     this.#waiting.shift()?.();
   }
 
-  #endSpare(): void {
-    const newest = this.#idle.at(-1);
-    if (this.#idle.length === 1 || !newest) return;
-    if (performance.now() - newest.idleSince >= spareMilliseconds) this.#idle.pop()!.kill();
+  #endSpares(): void {
+    const since = performance.now() - this.#spareMilliseconds;
+    for (const process of this.#idle.slice(1)) {
+      if (process.idleSince > since) continue;
+      this.#idle.splice(this.#idle.indexOf(process), 1);
+      process.kill();
+    }
   }
 }
 

@@ -34,11 +34,13 @@ export class ProcessEnded extends Error {
 class PluginFault extends Error {
   readonly detail: string;
   readonly permanent: boolean;
+  readonly field: string | undefined;
 
-  constructor({ detail, permanent, frames }: Fault) {
+  constructor({ detail, permanent, field, frames }: Fault) {
     super();
     this.detail = detail;
     this.permanent = permanent;
+    this.field = field;
     this.stack = frames.join("\n");
   }
 }

@@ -26,14 +26,12 @@ export function variableName(slug: string, key: string): string {
 }
 
 /** Every environment variable of a setting. */
-export function namesOf({ name, secret }: Setting): string[] {
+export function namesOf({ name, secret }: Pick<Setting, "name" | "secret">): string[] {
   return secret ? [name, `${name}_FILE`] : [name];
 }
 
 /** Variables that belong to the service itself. */
-export const ownNames: ReadonlySet<string> = new Set(
-  Object.values(variables).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name])),
-);
+export const ownNames: ReadonlySet<string> = new Set(Object.values(variables).flatMap(namesOf));
 
 /**
  * Returns the settings that a `configSchema` describes. It is read as JSON Schema, which a TypeBox schema also is, and

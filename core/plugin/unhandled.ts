@@ -3,7 +3,7 @@ import { framesOf, kindOfFault } from "./mask.ts";
 
 /** Further kinds are only counted, and logged once a second. */
 const mostKinds = 10;
-const tellMilliseconds = 1000;
+const reportMilliseconds = 1000;
 
 /**
  * Logs errors that nothing awaits, instead of ending the process. Only an error's kind and frames are logged: its
@@ -12,33 +12,33 @@ const tellMilliseconds = 1000;
  * @returns a function that removes the handlers
  */
 export function installUnhandledErrorHandlers(log: Pick<PluginLog, "error">): () => void {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let repeats = 0;
   let timer: NodeJS.Timeout | undefined;
-  const tellRepeats = () => {
+  const reportRepeats = () => {
     if (repeats > 0) log.error({ repeats }, "more unhandled exceptions");
     else {
       clearInterval(timer);
       timer = undefined;
-      told.clear();
+      reported.clear();
     }
     repeats = 0;
   };
-  const tell = (error: unknown) => {
-    timer ??= setInterval(tellRepeats, tellMilliseconds).unref();
+  const report = (error: unknown) => {
+    timer ??= setInterval(reportRepeats, reportMilliseconds).unref();
     const kind = kindOfFault(error);
-    if (told.has(kind) || told.size === mostKinds) {
+    if (reported.has(kind) || reported.size === mostKinds) {
       repeats += 1;
       return;
     }
-    told.add(kind);
+    reported.add(kind);
     log.error({ frames: framesOf(error) }, `unhandled exception: ${kind}`);
   };
   const events = ["uncaughtException", "unhandledRejection"] as const;
-  for (const event of events) process.on(event, tell);
+  for (const event of events) process.on(event, report);
   return () => {
-    for (const event of events) process.removeListener(event, tell);
-    tellRepeats();
+    for (const event of events) process.removeListener(event, report);
+    reportRepeats();
     clearInterval(timer);
   };
 }

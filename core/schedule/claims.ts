@@ -10,7 +10,7 @@ import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict } from "../../platform/errors.ts";
-import { behindNow, type DatabaseClock } from "./database_clock.ts";
+import { type DatabaseClock, fromNow } from "../database_clock.ts";
 import {
   covers,
   decide,
@@ -21,7 +21,7 @@ import {
   see,
   seeing,
   seenOf,
-  soonBehind,
+  soonAfter,
   usuallyWanted,
   type Wanted,
   wantedOf,
@@ -78,7 +78,7 @@ export async function claimDue(context: ScheduleContext, task: TaskDefinition, a
     const due = wantedOf(task, timezone, decision);
     // It was due, so another worker is claiming it.
     if (due && covers(wanted, due))
-      return { lookAgain: soonBehind(seen.now, nextSlot(task.timing, timezone, seen.now)) };
+      return { lookAgain: soonAfter(seen.now, nextSlot(task.timing, timezone, seen.now)) };
     wanted = due;
   }
   return claimLocked(context, task);
@@ -139,7 +139,7 @@ export async function attemptClaim(
       ),
       claimed as (
         insert into ${run} (task, slot, state, trigger, owner, lease_until, started_at, result)
-        select name, ${at(slot)}, 'Running', 'schedule', ${owner}, ${behindNow(databaseClock, leaseSeconds)}, ${now},
+        select name, ${at(slot)}, 'Running', 'schedule', ${owner}, ${fromNow(databaseClock, leaseSeconds)}, ${now},
           ${JSON.stringify(result)}::jsonb
         from held where ${now} < ${at(until)}
         on conflict do nothing
@@ -180,7 +180,7 @@ async function claimLocked(context: ScheduleContext, task: TaskDefinition): Prom
     const seen = await seeLocked(tx, context, task.name);
     const { now } = seen;
     const next = nextSlot(task.timing, config.timezone, now);
-    const soon = { lookAgain: soonBehind(now, next) };
+    const soon = { lookAgain: soonAfter(now, next) };
     if (!held) return soon;
     const decision = decide(task, config.timezone, seen);
     if (decision.what === "wait") return { lookAgain: decision.lookAgain };
@@ -237,7 +237,7 @@ async function insertRun(
   values: Pick<Claim, "task" | "slot" | "trigger"> & Pick<typeof run.$inferInsert, "result">,
 ): Promise<Claim | undefined> {
   const { task, slot, trigger } = values;
-  const leaseUntil = behindNow(databaseClock, leaseSeconds);
+  const leaseUntil = fromNow(databaseClock, leaseSeconds);
   const [claimed] = await tx
     .insert(run)
     .values({ ...values, state: "Running", owner, leaseUntil, startedAt: databaseClock.now() })
@@ -299,7 +299,7 @@ export async function takeOver(
     await tx.update(run).set({ state: "Failed", error, leaseUntil: null, finishedAt }).where(isIt);
     return undefined;
   }
-  const leaseUntil = behindNow(databaseClock, leaseSeconds);
+  const leaseUntil = fromNow(databaseClock, leaseSeconds);
   await tx
     .update(run)
     .set({ owner, attempt: attempt + 1, leaseUntil, startedAt: databaseClock.now() })

@@ -1,7 +1,7 @@
 import { lt, sql } from "drizzle-orm";
 import { idempotencyKey, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { fromNow } from "../database_clock.ts";
 import type { ScheduleContext } from "./claims.ts";
-import { behindNow } from "./database_clock.ts";
 import { hasEnded } from "./runs.ts";
 
 type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
@@ -29,7 +29,7 @@ export async function cleanUp(context: CleanContext): Promise<void> {
   const { db, databaseClock } = context;
   while ((await deleteFaults(context)) === batch);
   while ((await deleteRuns(context)) === batch);
-  await db.delete(worker).where(lt(worker.seenAt, behindNow(databaseClock, -workerHours * 3600)));
+  await db.delete(worker).where(lt(worker.seenAt, fromNow(databaseClock, -workerHours * 3600)));
   await db.delete(idempotencyKey).where(lt(idempotencyKey.expiresAt, databaseClock.now()));
 }
 
@@ -41,7 +41,7 @@ export async function cleanUp(context: CleanContext): Promise<void> {
  */
 async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> {
   const deleted = await db.execute(sql`
-    with limits as (select ${behindNow(databaseClock, -runDays * 24 * 3600)} as old)
+    with limits as (select ${fromNow(databaseClock, -runDays * 24 * 3600)} as old)
     delete from ${run} where ctid = any (array(
       select found.row from limits cross join ${scheduledTask} as known cross join lateral (
         select run.ctid as row from ${run} as run
@@ -58,7 +58,7 @@ async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> 
 /** Deletes a batch of old faults, oldest first, by the primary key. @returns how many it deleted */
 async function deleteFaults({ db, databaseClock }: CleanContext): Promise<number> {
   const deleted = await db.execute(sql`
-    with limits as (select ${behindNow(databaseClock, -faultDays * 24 * 3600)} as old)
+    with limits as (select ${fromNow(databaseClock, -faultDays * 24 * 3600)} as old)
     delete from ${runFault} where ctid = any (array(
       select found.row from limits cross join ${scheduledTask} as known cross join lateral (
         select fault.ctid as row from ${runFault} as fault

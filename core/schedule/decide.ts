@@ -2,8 +2,8 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { type RunResult, run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
+import type { DatabaseClock } from "../database_clock.ts";
 import { sendPrepared } from "./claims.ts";
-import type { DatabaseClock } from "./database_clock.ts";
 import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
 import type { TaskDefinition, Timing } from "./tasks.ts";
 
@@ -90,7 +90,7 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
   if (running && running.leaseUntil <= now) return { what: "take over", running };
   if (running) {
     const isLatest = running.trigger === "schedule" && running.slot >= previousSlot(timing, zone, now);
-    const soon = isLatest ? next : soonBehind(now, next);
+    const soon = isLatest ? next : soonAfter(now, next);
     return { what: "wait", lookAgain: sooner(soon, running.leaseUntil) };
   }
   const from = last && last > since ? last : since;
@@ -100,7 +100,7 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
 }
 
 /** When to check again what another worker is handling: not at once, and no later than the next slot. */
-export function soonBehind(now: Date, next: Date): Date {
+export function soonAfter(now: Date, next: Date): Date {
   return sooner(next, after(now, retrySeconds));
 }
 

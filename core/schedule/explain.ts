@@ -55,7 +55,7 @@ function state({ state, due, last, pausedAt }: TaskStatus, text: (at: Date | nul
 function lastRun(last: RunView, text: (at: Date | null) => string): string[] {
   const { slot, state, trigger, attempt, result, error, startedAt, finishedAt } = last;
   const how = trigger === "eager" ? ", by hand" : "";
-  const again = attempt > 1 ? `, at the ${attempt}. attempt` : "";
+  const again = attempt > 1 ? `, attempt ${attempt}` : "";
   const took =
     startedAt && finishedAt ? `, ${((finishedAt.getTime() - startedAt.getTime()) / 1000).toFixed(1)} s` : "";
   const { done, skipped, failed, missed_slots: missed, retries } = result;

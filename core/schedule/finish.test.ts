@@ -6,8 +6,8 @@ import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { until } from "../../tests/support/process/until.ts";
+import { databaseClock } from "../database_clock.ts";
 import { type Claim, claimNow, type ScheduleContext } from "./claims.ts";
-import { databaseClock } from "./database_clock.ts";
 import { finishRun, renewLease } from "./runs.ts";
 
 const client = useDatabase(6);

@@ -1,7 +1,7 @@
 import { eq, gt, sql } from "drizzle-orm";
 import { worker } from "../../drizzle/schema/index.ts";
+import { fromNow } from "../database_clock.ts";
 import type { ScheduleContext } from "./claims.ts";
-import { behindNow } from "./database_clock.ts";
 
 type BeatContext = Pick<ScheduleContext, "db" | "databaseClock" | "owner">;
 
@@ -29,7 +29,7 @@ export async function lookAround({
   const [seen] = await db
     .select({ now: databaseClock.now(), workers: sql<string[]>`coalesce(array_agg(${worker.id}), '{}')` })
     .from(worker)
-    .where(gt(worker.seenAt, behindNow(databaseClock, -goneSeconds)))
+    .where(gt(worker.seenAt, fromNow(databaseClock, -goneSeconds)))
     // Prepared, because planning would add to the error of the time.
     .prepare("look_around")
     .execute();

@@ -4,8 +4,8 @@ import type { Sql } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { noteAsked } from "../../tests/support/database/statements.ts";
+import { databaseClock } from "../database_clock.ts";
 import { cleanUp } from "./clean.ts";
-import { databaseClock } from "./database_clock.ts";
 import { scheduleStatus } from "./status.ts";
 
 const client = useDatabase(2);

@@ -17,9 +17,9 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { audit } from "../audit.ts";
 import { readValue, variables } from "../config.ts";
+import { databaseClock, databaseNow } from "../database_clock.ts";
 import { keyOf } from "../outbox/deliver.ts";
 import type { ScheduleContext } from "./claims.ts";
-import { databaseClock, databaseNow } from "./database_clock.ts";
 import { summaryTask, type TaskName } from "./tasks.ts";
 
 export type OperatorContext = Pick<ScheduleContext, "db" | "databaseClock" | "config"> & { clock: Clock };

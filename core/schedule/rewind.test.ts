@@ -8,8 +8,8 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { startOutbox } from "../../tests/support/domain/delivery.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
+import { databaseClock } from "../database_clock.ts";
 import { type Claim, claimDue, claimNow } from "./claims.ts";
-import { databaseClock } from "./database_clock.ts";
 import { beat } from "./heartbeat.ts";
 import { pauseTask, readAhead, rewind } from "./operate.ts";
 import { finishRun, renewLease } from "./runs.ts";
@@ -65,7 +65,7 @@ describe("after the database's clock was a day ahead", () => {
       expect(next!.getTime()).toBeGreaterThan(clock.now().getTime() + 0.9 * day * 1000);
     }
     expect(laggards(await scheduleStatus(as()))).toContain(
-      "term-sync stands still: the database's clock was ahead (svc scheduler rewind)",
+      "term-sync is stalled: the database's clock was ahead (svc scheduler rewind)",
     );
     clock.advance(7 * 3600);
     expect(await runDue()).toEqual([]);

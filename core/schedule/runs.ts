@@ -2,8 +2,8 @@ import { and, eq, gt, gte, inArray, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, runFault } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
+import { fromNow } from "../database_clock.ts";
 import { type Claim, type ScheduleContext, sendPrepared } from "./claims.ts";
-import { behindNow } from "./database_clock.ts";
 
 /** An item that the run could not process, and why. */
 export interface Fault {
@@ -130,7 +130,7 @@ const lockSeconds = 5;
 export async function renewLease(context: Holder, claim: Claim): Promise<boolean> {
   const renewed = await context.db
     .update(run)
-    .set({ leaseUntil: behindNow(context.databaseClock, context.leaseSeconds) })
+    .set({ leaseUntil: fromNow(context.databaseClock, context.leaseSeconds) })
     .where(isHeld(context, claim))
     .returning({ slot: run.slot });
   return renewed.length > 0;
@@ -153,7 +153,7 @@ export async function giveBack(
   claim: Claim,
   { seconds = 0, reason }: { seconds?: number; reason: string },
 ): Promise<boolean> {
-  const leaseUntil = behindNow(context.databaseClock, seconds);
+  const leaseUntil = fromNow(context.databaseClock, seconds);
   const given = await context.db
     .update(run)
     .set({ leaseUntil, result: retriesWith(claim, reason) })

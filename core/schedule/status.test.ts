@@ -101,7 +101,7 @@ test("a task that ran for a future time does not count as keeping up", async () 
   clock.advance(-80_000);
   await beat(as(), here);
   expect(await laggardsNow()).toEqual([
-    "term-sync stands still: the database's clock was ahead (svc scheduler rewind)",
+    "term-sync is stalled: the database's clock was ahead (svc scheduler rewind)",
   ]);
   clock.advance(80_000 - 60);
   await beat(as(), here);

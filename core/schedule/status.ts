@@ -1,8 +1,8 @@
 import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
 import { type RunResult, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
+import { databaseNow } from "../database_clock.ts";
 import type { ScheduleContext } from "./claims.ts";
-import { databaseNow } from "./database_clock.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { type Fault, hasEnded } from "./runs.ts";
 import { dueSlots, nextSlot } from "./slots.ts";
@@ -12,7 +12,7 @@ type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 
 /** The lag that one worker may have after another crashes: a lease, and then the run. */
 const mostLagSeconds = 60;
-const failureDays = 1;
+const failureSeconds = 24 * 3600;
 const shownFaults = 20;
 /** This many retries take a minute. */
 const manyRetries = 6;
@@ -85,7 +85,7 @@ export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   return [
     ...(workers.some(({ alive }) => alive) ? [] : [`no worker was seen in the last ${goneSeconds} s`]),
     ...late.map(({ name, lagSeconds }) => `${name} is ${Math.floor(lagSeconds)} s late`),
-    ...ahead.map(({ name }) => `${name} stands still: the database's clock was ahead (svc scheduler rewind)`),
+    ...ahead.map(({ name }) => `${name} is stalled: the database's clock was ahead (svc scheduler rewind)`),
     ...failing.map(
       ({ name, failing }) =>
         `${name} has failed ${failing!.runs === 1 ? "once" : `${failing!.runs} times`} since ${failing!.since.toISOString()}`,
@@ -115,11 +115,11 @@ export async function recentFaults(
 ): Promise<SeenFault[]> {
   if (!last) return [];
   const { task, slot, item, reason } = runFault;
-  const since = Math.min(last.getTime(), now.getTime() - failureDays * 24 * 3_600_000);
+  const dayAgo = after(now, -failureSeconds);
   const newest = db
     .select({ slot, item, reason })
     .from(runFault)
-    .where(and(eq(task, name), gte(slot, new Date(since)), lte(slot, last)))
+    .where(and(eq(task, name), gte(slot, last < dayAgo ? last : dayAgo), lte(slot, last)))
     .orderBy(desc(slot))
     .limit(readFaults)
     .as("newest");
@@ -155,7 +155,7 @@ async function taskStatus(
         // Literals that match the partial index, and a time that is known at planning: otherwise PostgreSQL would guess
         // a third of all rows.
         sql`${run.state} in ('Failed', 'Missed')`,
-        gt(run.finishedAt, new Date(now.getTime() - failureDays * 24 * 3_600_000)),
+        gt(run.finishedAt, after(now, -failureSeconds)),
       ),
     ),
   ]);

@@ -91,12 +91,12 @@ export async function keepDefinitions(
       const [definitionId, termId] = [definitionIds.get(meaning.definition), termIds.get(meaning.term)];
       return definitionId === undefined || termId === undefined ? [] : [{ ...meaning, definitionId, termId }];
     });
-  const linked = await writeInParts(tx, rowsOf(removed), (inner, part) => {
+  const notUnlinked = await writeInParts(tx, rowsOf(removed), (inner, part) => {
     const pairs = part.map(({ definitionId, termId }) => sql`(${definitionId}::bigint, ${termId}::bigint)`);
     const pair = sql`(${definitionTerm.definitionId}, ${definitionTerm.termId})`;
     return inner.delete(definitionTerm).where(sql`${pair} in (${sql.join(pairs, sql`, `)})`);
   });
-  const unlinked = await writeInParts(tx, rowsOf(added), (inner, part) =>
+  const notLinked = await writeInParts(tx, rowsOf(added), (inner, part) =>
     inner
       .insert(definitionTerm)
       .values(part.map(({ definitionId, termId }) => ({ definitionId, termId })))
@@ -107,11 +107,11 @@ export async function keepDefinitions(
   const undeleted = mayBeUnused ? await deleteUnused(tx, source) : undefined;
   const idsOf = (why: keyof Unwritten<unknown>) => {
     const ids = [...unwritten[why].map(({ externalId }) => externalId), ...unmarked[why]];
-    const others = [...linked[why], ...unlinked[why]].map((meaning) => meaning.definition);
+    const others = [...notUnlinked[why], ...notLinked[why]].map((meaning) => meaning.definition);
     return [...new Set([...ids, ...others, ...(undeleted?.[why] ?? [])])];
   };
-  const failed = [unwritten, unmarked].map(({ refused, locked }) => refused.length + locked.length);
-  const done = written.length + relinked.length - failed[0]! - failed[1]!;
+  const failed = [unwritten, unmarked].flatMap(({ refused, locked }) => [...refused, ...locked]);
+  const done = written.length + relinked.length - failed.length;
   return { done, refused: idsOf("refused"), locked: idsOf("locked") };
 }
 

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { askWhoLeaves, inOrder } from "./leaving.ts";
+import { inOrder, updateLeaving } from "./leaving.ts";
 
 /**
  * `bun forward.ts <address:port> <name:port> [/path]`: forwards each connection to one of the addresses that the name
@@ -18,12 +18,12 @@ const pauseMilliseconds = 100;
 /** TCP keep-alive after this silence, so that a peer that vanished is dropped. */
 const keepAliveMilliseconds = 30_000;
 /** At least twice within the time for which a server reports that it is stopping. */
-const askMilliseconds = 2000;
+const checkMilliseconds = 2000;
 
-/** Enough for a rush on healthy servers. Beyond it, the servers are down, and clients are refused immediately. */
+/** Enough for a burst on healthy servers. Beyond it, the servers are down, and clients are refused immediately. */
 const mostWaiting = 4096;
 
-export interface Address {
+interface Address {
   host: string;
   port: number;
 }
@@ -38,7 +38,7 @@ export function forward(to: Address, most = mostWaiting): Server {
       return;
     }
     waiting++;
-    const upstream = await patiently(client, () => open(to.host, to.port));
+    const upstream = await openPatiently(client, to);
     waiting--;
     if (!upstream || client.destroyed) {
       upstream?.destroy();
@@ -62,10 +62,10 @@ let turn = 0;
 const leaving = new Set<string>();
 
 /** Undefined if it takes too long, or the client has disconnected. */
-async function patiently(client: Socket, attempt: () => Promise<Socket | undefined>) {
+async function openPatiently(client: Socket, { host, port }: Address): Promise<Socket | undefined> {
   const deadline = performance.now() + patienceMilliseconds;
   for (;;) {
-    const socket = await attempt();
+    const socket = await open(host, port);
     if (socket || client.destroyed || performance.now() > deadline) return socket;
     await Bun.sleep(pauseMilliseconds);
   }
@@ -118,7 +118,7 @@ if (import.meta.main) {
   });
   listener.listen(from.port, from.host);
   while (path !== undefined) {
-    await askWhoLeaves(await addressesOf(to.host), { port: to.port, path }, leaving);
-    await Bun.sleep(askMilliseconds);
+    await updateLeaving(await addressesOf(to.host), { port: to.port, path }, leaving);
+    await Bun.sleep(checkMilliseconds);
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { askWhoLeaves, inOrder } from "./leaving.ts";
+import { inOrder, updateLeaving } from "./leaving.ts";
 
 test("a stopping server is known until it reports otherwise, is replaced or is gone", async () => {
   let status = "ok";
@@ -12,7 +12,7 @@ test("a stopping server is known until it reports otherwise, is replaced or is g
   const leaving = new Set<string>();
   const ask = async (said: string, path = "/health", addresses = ["127.0.0.1"]) => {
     status = said;
-    await askWhoLeaves(addresses, { port: server.port!, path }, leaving);
+    await updateLeaving(addresses, { port: server.port!, path }, leaving);
     return [...leaving];
   };
   expect(await ask("ok")).toEqual([]);

@@ -1,24 +1,22 @@
-import type { Address } from "./forward.ts";
-
 const patienceMilliseconds = 2000;
 
 /**
  * Checks at `path` whether each address is stopping, as `/healthcheck` reports (docs/release.md), and keeps those that are
  * in `leaving`. A server that does not answer is not included: connecting to it shows whether it is up.
  */
-export async function askWhoLeaves(
+export async function updateLeaving(
   addresses: readonly string[],
-  { port, path }: { port: Address["port"]; path: string },
+  { port, path }: { port: number; path: string },
   leaving: Set<string>,
 ): Promise<void> {
-  const ask = async (address: string) => {
+  const check = async (address: string) => {
     const host = address.includes(":") ? `[${address}]` : address;
-    const said = await statusOf(`http://${host}:${port}${path}`);
-    if (said === "leaving") leaving.add(address);
-    else if (said !== undefined) leaving.delete(address);
+    const status = await statusOf(`http://${host}:${port}${path}`);
+    if (status === "leaving") leaving.add(address);
+    else if (status !== undefined) leaving.delete(address);
   };
   for (const address of leaving) if (!addresses.includes(address)) leaving.delete(address);
-  await Promise.all(addresses.map(ask));
+  await Promise.all(addresses.map(check));
 }
 
 /** Servers that stay come first, in turn; stopping ones are used only if there are no others. */

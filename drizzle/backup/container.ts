@@ -78,26 +78,18 @@ async function output(command: string[], env: Environment): Promise<string | und
   return (await child.exited) === 0 ? text : undefined;
 }
 
+const engineVariables = [
+  "PATH",
+  "HOME",
+  "DOCKER_HOST",
+  "DOCKER_CONTEXT",
+  "DOCKER_CONFIG",
+  "DOCKER_CERT_PATH",
+  "DOCKER_TLS_VERIFY",
+  "XDG_RUNTIME_DIR",
+];
+
 /** The variables that select the engine, and nothing else from our environment. */
 export function engineEnvironment(env: Environment): Environment {
-  const {
-    PATH,
-    HOME,
-    DOCKER_HOST,
-    DOCKER_CONTEXT,
-    DOCKER_CONFIG,
-    DOCKER_CERT_PATH,
-    DOCKER_TLS_VERIFY,
-    XDG_RUNTIME_DIR,
-  } = env;
-  return {
-    PATH,
-    HOME,
-    DOCKER_HOST,
-    DOCKER_CONTEXT,
-    DOCKER_CONFIG,
-    DOCKER_CERT_PATH,
-    DOCKER_TLS_VERIFY,
-    XDG_RUNTIME_DIR,
-  };
+  return Object.fromEntries(engineVariables.map((name) => [name, env[name]]));
 }

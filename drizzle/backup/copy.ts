@@ -87,10 +87,7 @@ function watch(query: StreamingQuery): Outcome {
   return { count: promise, refused: () => refused };
 }
 
-/**
- * The number of COPY rows that end in this piece: a line break within a value is written as `
- * `.
- */
+/** The number of COPY rows that end in this piece: a line break within a value is written as `\n`. */
 export function countLines(piece: Uint8Array): number {
   let lines = 0;
   for (let at = piece.indexOf(lineFeed); at >= 0; at = piece.indexOf(lineFeed, at + 1)) lines += 1;

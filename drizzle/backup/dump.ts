@@ -1,5 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import { Conflict, Unavailable } from "../../platform/errors.ts";
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
@@ -83,7 +84,7 @@ export async function dump(options: DumpOptions): Promise<Backup> {
     });
   } catch (error) {
     // Cutting the connection ends the transaction; the work then removes its unfinished file.
-    await Promise.race([working, Bun.sleep(unwindMilliseconds)]);
+    await withTimeLimit(unwindMilliseconds, working);
     // If a COPY was interrupted, postgres.js reports only that it cannot roll back.
     options.signal?.throwIfAborted();
     throw operatorsError(readError(failure ?? error));

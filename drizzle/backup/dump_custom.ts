@@ -67,7 +67,9 @@ async function pgDumpBeside<T>(
       ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
     ],
     writes: unfinished,
-    ...{ env, variables: password.variables, signal },
+    env,
+    variables: password.variables,
+    signal,
     log: (line) => {
       // pg_dump reports what it reads, so it has connected and no longer needs the password.
       void password.forget();

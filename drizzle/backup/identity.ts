@@ -1,6 +1,6 @@
 import { Conflict } from "../../platform/errors.ts";
-import { inOrder, type Revision } from "../revision/history.ts";
-import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { inOrder, type Revision, withoutMissingParents } from "../revision/history.ts";
+import { afterNoise, splitStatements, wordsOf } from "../revision/statements.ts";
 import { fold } from "../sql_text.ts";
 import { type Runner, tableName } from "./inventory.ts";
 
@@ -44,9 +44,8 @@ export async function refuseIncomplete(
 export function tablesOf(revisions: readonly Revision[]): { ever: Set<string>; left: Set<string> } {
   const left = new Set([tableName({ schema: "public", name: "revision" })]);
   const ever = new Set(left);
-  const there = new Set(revisions.map(({ id }) => id));
-  const closed = revisions.map((one) => ({ ...one, parents: one.parents.filter((id) => there.has(id)) }));
-  for (const { text } of inOrder(closed).flatMap(({ up }) => splitStatements(up))) {
+  const order = inOrder(withoutMissingParents(revisions));
+  for (const { text } of order.flatMap(({ up }) => splitStatements(up))) {
     const { made = [], gone = [] } = effectOf(wordsOf(text));
     for (const name of gone) left.delete(name);
     for (const name of made) {
@@ -65,7 +64,7 @@ function effectOf(words: readonly string[]): { made?: string[]; gone?: string[] 
     return { made: [nameAt(words, words[table + 1] === "IF" ? table + 4 : table + 1).text] };
   }
   if (table !== 1) return {};
-  let at = words[2] === "IF" ? 4 : 2;
+  let at = afterNoise(words, 2);
   if (words[0] === "DROP") {
     const gone: string[] = [];
     for (;;) {
@@ -76,7 +75,6 @@ function effectOf(words: readonly string[]): { made?: string[]; gone?: string[] 
     }
   }
   if (words[0] !== "ALTER") return {};
-  if (words[at] === "ONLY") at += 1;
   const { schema, name, text, end } = nameAt(words, at);
   const [verb, to, target] = words.slice(end);
   // ALTER TABLE name RENAME TO name, or SET SCHEMA name

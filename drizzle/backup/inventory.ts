@@ -75,7 +75,10 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
     where c.relkind = 'r' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
   const found = tables.map(({ schema, name, columns, types }) => ({
-    ...{ schema, name, columns: JSON.parse(columns), types: JSON.parse(types) },
+    schema,
+    name,
+    columns: JSON.parse(columns),
+    types: JSON.parse(types),
   }));
   // Locks the tables until the transaction ends, so that they cannot be altered while being read.
   const names = found.map(tableName);
@@ -123,7 +126,7 @@ export async function readSequences(sql: Runner): Promise<Sequence[]> {
   const sequences: Sequence[] = [];
   for (const { schema, name } of found) {
     const [row] = await sql.unsafe(
-      `select last_value::text as last_value, is_called from ${quoted(schema)}.${quoted(name)}`,
+      `select last_value::text as last_value, is_called from ${tableName({ schema, name })}`,
     );
     sequences.push({ schema, name, last_value: row!.last_value, is_called: row!.is_called });
   }

@@ -1,5 +1,5 @@
-import { quoted } from "../sql_text.ts";
-import { type Runner, type Table, tableName } from "./inventory.ts";
+import { literal } from "../sql_text.ts";
+import { type Runner, type Sequence, type Table, tableName } from "./inventory.ts";
 
 /** From this many rows, rebuilding an index is faster than updating it row by row. */
 const manyRows = 10_000;
@@ -106,7 +106,6 @@ async function userTriggers(sql: Runner, tables: readonly Table[]): Promise<Obst
 }
 
 function oids(tables: readonly Table[]): string {
-  const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
   return tables.map((table) => `${literal(tableName(table))}::regclass`).join(", ");
 }
 
@@ -115,13 +114,11 @@ async function runAll(sql: Runner, statements: readonly string[]): Promise<void>
 }
 
 /** Sets every sequence to its recorded position. */
-export async function setSequences(
-  sql: Runner,
-  sequences: readonly { schema: string; name: string; last_value: string; is_called: boolean }[],
-): Promise<void> {
-  for (const { schema, name, last_value, is_called } of sequences) {
+export async function setSequences(sql: Runner, sequences: readonly Sequence[]): Promise<void> {
+  for (const sequence of sequences) {
+    const { last_value, is_called } = sequence;
     await sql.unsafe("select setval($1::text::regclass, $2::text::bigint, $3)", [
-      `${quoted(schema)}.${quoted(name)}`,
+      tableName(sequence),
       last_value,
       is_called,
     ]);

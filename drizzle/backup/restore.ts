@@ -12,7 +12,6 @@ import { upgrade } from "../revision/upgrade.ts";
 import type { Backup, Format } from "./dump.ts";
 import { provideExtensions } from "./extensions.ts";
 import { fileError } from "./file_error.ts";
-import { holdRestored } from "./hold_deliveries.ts";
 import { refuseIncomplete } from "./identity.ts";
 import {
   countRows,
@@ -48,7 +47,7 @@ export interface RestoreOptions {
   notice?: (message: string) => void;
 }
 
-export interface RestoreResult extends Backup {
+interface RestoreResult extends Backup {
   /** The revisions that the upgrade to head applied afterwards. */
   applied: string[];
 }
@@ -286,4 +285,17 @@ async function toHead({ url, patience, notice }: RestoreOptions, known: readonly
       cause: error,
     });
   }
+}
+
+/**
+ * Marks pending deliveries of a freshly restored backup as dead: the original database may have sent them since. They
+ * are only sent again on request, with `svc scheduler deliveries --all-dead`.
+ */
+async function holdRestored(sql: Runner): Promise<void> {
+  const [there] = await sql.unsafe("select to_regclass('public.delivery') is not null as yes");
+  if (!there?.yes) return;
+  await sql.unsafe(`
+    update public.delivery set state = 'Dead', lease_until = null, due_at = null, finished_at = now(),
+      error = 'It was pending in a restored backup, so it may have been sent since'
+    where state = 'Queued'`);
 }

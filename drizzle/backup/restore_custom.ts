@@ -10,7 +10,7 @@ import { readSeal, type Seal } from "./seal.ts";
 import { runTool, startTool } from "./tool_process.ts";
 import type { Tool } from "./tools.ts";
 
-export interface CustomOptions {
+interface CustomOptions {
   path: string;
   pgRestore: Tool;
   env: Environment;
@@ -34,7 +34,10 @@ export async function openCustom(options: CustomOptions): Promise<OpenBackup> {
   const schemas = seal.schemas.filter((name) => name !== "public");
   return {
     format: "custom",
-    ...{ revisions, schemas, extensions, tables },
+    revisions,
+    schemas,
+    extensions,
+    tables,
     load: (sql) => load(options, seal, sql),
   };
 }

@@ -1,5 +1,5 @@
 import { Conflict } from "../../platform/errors.ts";
-import { inOrder, type Revision } from "../revision/history.ts";
+import { inOrder, type Revision, withoutMissingParents } from "../revision/history.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { revisionTable } from "../revision/store.ts";
 import { installTriggers } from "../revision/triggers.ts";
@@ -24,28 +24,32 @@ export async function openPortable(path: string, told: Told): Promise<OpenBackup
   const { progress } = told;
   const content = await verifyPortable(path, (bytes) => progress?.({ doing: "checking", bytes }));
   const { header, summary } = content;
+  const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
   return {
     format: "portable",
     revisions: header.revisions,
     schemas: [],
     extensions: [],
-    tables: header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 })),
-    load: (sql, known) => load(path, content, sql, known, told),
+    tables,
+    load: (sql, known) => load({ ...told, path, content, tables }, sql, known),
   };
 }
 
+interface Checked extends Told {
+  path: string;
+  content: PortableContent;
+  tables: readonly (Table & { rows: number })[];
+}
+
 async function load(
-  path: string,
-  content: PortableContent,
+  { path, content, tables, progress, notice }: Checked,
   sql: Runner,
   known: readonly Revision[],
-  { progress, notice }: Told,
 ): Promise<Map<string, number>> {
   const { header, summary } = content;
   progress?.({ doing: "creating tables" });
   await makeTables(sql, header.revisions, known);
-  await provideColumns(sql, header.tables, notice);
-  const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
+  await provideColumns(sql, tables, notice);
   const putBack = await clearTheWay(sql, tables);
   // Also removes rows written by revisions, which the backup includes. COPY may then write rows frozen.
   if (tables.length > 0) await sql.unsafe(`truncate only ${tables.map(tableName).join(", only ")}`);
@@ -80,11 +84,8 @@ export async function makeTables(
 ): Promise<void> {
   const ids = new Set(wanted.map(({ id }) => id));
   await sql.unsafe(revisionTable);
-  const revisions = known.filter(({ id }) => ids.has(id));
-  const there = (id: string) => ids.has(id);
-  for (const { up } of inOrder(revisions.map((one) => ({ ...one, parents: one.parents.filter(there) })))) {
-    await sql.unsafe(inTransaction(up));
-  }
+  const revisions = withoutMissingParents(known.filter(({ id }) => ids.has(id)));
+  for (const { up } of inOrder(revisions)) await sql.unsafe(inTransaction(up));
 }
 
 /** Removes CONCURRENTLY: it cannot run in a transaction, and is pointless on tables that are not visible yet. */

@@ -11,7 +11,7 @@ import type { Runner } from "./inventory.ts";
 import { makeTables } from "./restore_portable.ts";
 
 /** A temporary database next to the live one, for trying a backup. */
-export interface Scratch {
+interface Scratch {
   url: string;
   drop(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { commandIn, engineEnvironment, type ServerAddress } from "./container.ts
 import { fileError } from "./file_error.ts";
 import type { Tool } from "./tools.ts";
 
-export interface ToolRun {
+interface ToolRun {
   tool: Tool;
   args: readonly string[];
   /** A file of ours that it reads. */
@@ -26,7 +26,7 @@ export interface ToolRun {
 }
 
 /** A running tool. Its output must be read to the end before `done` settles. */
-export interface RunningTool {
+interface RunningTool {
   output: ReadableStream<Uint8Array>;
   /** @throws Unavailable with the tool's error */
   done: Promise<void>;

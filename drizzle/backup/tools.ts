@@ -28,7 +28,7 @@ function packagedDirectories(major: number): string[] {
 }
 
 /** A tool of the server's major version, or the versions found instead. */
-export type FoundTool = { tool: Tool } | { others: string[] };
+type FoundTool = { tool: Tool } | { others: string[] };
 
 /**
  * Finds the tool with the server's major version: an older one refuses the server, and the server's own tools cannot

@@ -41,9 +41,9 @@ test("an existing directory of that name, and a missing directory, are refused b
   const never = () => Promise.reject(new Error("was begun"));
   const path = join(directory.path, "taken");
   await mkdir(path);
-  expect(writeWhole(path, never)).rejects.toThrow(`${path} is a directory`);
+  await expect(writeWhole(path, never)).rejects.toThrow(`${path} is a directory`);
   const lost = join(directory.path, "missing", "backup");
-  expect(writeWhole(lost, never)).rejects.toThrow(`There is no backup in ${join(directory.path, "missing")}`);
+  await expect(writeWhole(lost, never)).rejects.toThrow(`There is no missing in ${directory.path}`);
 });
 
 test("files of a killed dump are removed after a day without writes, and newer ones are kept", async () => {

@@ -21,7 +21,8 @@ export async function writeWhole<T>(path: string, write: (unfinished: string) =>
     await removeDead(path);
     await (await open(unfinished, "wx", 0o600)).close();
   } catch (error) {
-    throw fileError(error, path);
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw fileError(error, isMissing ? directory : path);
   }
   try {
     const result = await write(unfinished);

@@ -1,11 +1,11 @@
 import type { Sql } from "./sql.ts";
 
-// NOTIFY as a hint: sent after the commit of what it tells of, because within the transaction it takes a lock of the
-// whole cluster until the end of the commit. With 10 and 32 writers (lock an incident, insert an event), PostgreSQL 18
+// NOTIFY as a hint: sent after the commit that it announces, because within the transaction it would lock the whole
+// cluster until the end of the commit. With 10 and 32 writers (lock an incident, insert an event), PostgreSQL 18
 // did 1,156 and 1,416 transactions a second without it, 533 and 620 with pg_notify in a trigger, and 1,021 and 1,314
 // with hints that are sent like this.
 
-/** Hints wait this long for others after one was sent. */
+/** After sending, further hints are collected for this long. */
 const gatherMilliseconds = 15;
 /** Without a flush to disk, which a hint does not need. */
 export const hintStatement =
@@ -15,7 +15,7 @@ const longestHint = 7900;
 
 /**
  * Sends hints on channels: pairs of a subject and the highest number that it has reached, as `7 102 9 104`. Hints that
- * come together are sent together. A lost one is not repeated: listeners also look for themselves.
+ * come together are sent together. A lost one is not repeated: listeners also poll.
  */
 export class Announcer {
   /** By channel: the highest number of each subject. */
@@ -55,7 +55,7 @@ export class Announcer {
     try {
       await this.client.unsafe(hintStatement, [channel, hint]);
     } catch {
-      // The connection is lost or the program ends: whoever listens looks for itself.
+      // The connection is lost or the program ends. Listeners also poll.
     }
   }
 }

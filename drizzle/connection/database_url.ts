@@ -36,7 +36,7 @@ export function databaseUrlFault(text: string): string | undefined {
   if (wanted !== undefined && notForWriting.includes(wanted))
     return `asks for target_session_attrs=${wanted}: svc writes, so it has to be read-write`;
   if (wanted !== undefined && !possible.target_session_attrs!.includes(wanted))
-    return faultOfOne(`postgres://host?target_session_attrs=${wanted}`);
+    return unsupported("target_session_attrs");
   for (const address of addresses) {
     if (/\/\/([^/?#]*@)?(:|\/|\?|$)/.test(address)) return "contains an empty host";
     const fault = faultOfOne(address);
@@ -56,8 +56,7 @@ function faultOfOne(text: string): string | undefined {
   const { searchParams } = url;
   for (const [name, values] of Object.entries(possible)) {
     const value = searchParams.get(name);
-    if (value === null || values.includes(value)) continue;
-    return `asks for a ${name} that svc does not support: use one of ${values.join(", ")}`;
+    if (value !== null && !values.includes(value)) return unsupported(name);
   }
   for (const name of ["sslrootcert", "sslcert", "sslkey"]) {
     const file = searchParams.get(name);
@@ -68,6 +67,10 @@ function faultOfOne(text: string): string | undefined {
     return "sets search_path: remove it, because svc keeps its tables in the schema public";
   }
   return undefined;
+}
+
+function unsupported(name: string): string {
+  return `asks for a ${name} that svc does not support: use one of ${possible[name]!.join(", ")}`;
 }
 
 function unreadable(path: string): string | undefined {

@@ -1,3 +1,4 @@
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Scope } from "./transactions.ts";
 
 type Work = (scope: Scope) => unknown;
@@ -46,18 +47,11 @@ async function leave(connection: Connection, scope: Scope, work: Work): Promise<
     // The failure is reported before the end of the connection.
     await new Promise((resolve) => setImmediate(resolve));
     // The error may also come from another connection used by the work. Then ours survives, and is rolled back.
-    if (!connection.lost && isFatal(error)) await atMost(closingMilliseconds, connection.closed);
+    if (!connection.lost && isFatal(error)) await withTimeLimit(closingMilliseconds, connection.closed);
   }
   if (connection.lost) return new Promise(() => {});
   if ("error" in outcome) throw outcome.error;
   return outcome.value;
-}
-
-async function atMost(milliseconds: number, ended: Promise<void>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
-  await Promise.race([ended, late]);
-  clearTimeout(timer);
 }
 
 function guard(connection: Connection, scope: Scope): void {

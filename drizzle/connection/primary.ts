@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
 import type postgres from "postgres";
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Sql } from "./sql.ts";
 
 /** One server of a cluster. */
@@ -80,12 +81,9 @@ export class Primary {
   /** Opens a socket to the primary for postgres.js. Failures are socket errors, never rejections. */
   async open(): Promise<Socket> {
     const socket = new Socket();
-    this.#connect(socket, await this.#outcome());
+    const outcome = await this.find().catch((error: unknown) => error as Error);
+    this.#connect(socket, outcome);
     return socket;
-  }
-
-  #outcome(): Promise<Place | Error> {
-    return this.find().catch((error: unknown) => error as Error);
   }
 
   #connect(socket: Socket, outcome: Place | Error): void {
@@ -151,7 +149,9 @@ async function askState(address: string, openSql: OpenSql): Promise<State> {
     connection: { application_name: "svc primary" },
   });
   try {
-    return await atMost(patienceSeconds, ask(sql));
+    const rows = await withTimeLimit(patienceSeconds * 1000, sql.unsafe<State[]>(question));
+    if (!rows) throw Object.assign(new Error("does not answer"), { code: "CONNECT_TIMEOUT" });
+    return rows[0]!;
   } catch (error) {
     if ((error as { code?: unknown }).code !== "3D000") throw error;
     // The caller handles a missing database: `svc database init` creates it.
@@ -161,22 +161,6 @@ async function askState(address: string, openSql: OpenSql): Promise<State> {
     return await askState(maintenance.href, openSql);
   } finally {
     await sql.end({ timeout: 0 });
-  }
-}
-
-async function ask(sql: Sql): Promise<State> {
-  const [state] = await sql.unsafe<State[]>(question);
-  return state!;
-}
-
-async function atMost<T>(seconds: number, work: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const error = Object.assign(new Error("does not answer"), { code: "CONNECT_TIMEOUT" });
-  const timer = setTimeout(() => reject(error), seconds * 1000);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

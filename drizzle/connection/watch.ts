@@ -1,4 +1,5 @@
 import type { Sql } from "./sql.ts";
+import { changeTransactions, type Scope } from "./transactions.ts";
 
 /** Observes a connection pool. */
 export interface PoolWatch {
@@ -9,8 +10,6 @@ export interface PoolWatch {
 }
 
 type End = (error?: unknown) => void;
-type Scope = Pick<Sql, "unsafe"> & { savepoint?: Begin };
-type Begin = (...args: unknown[]) => Promise<unknown>;
 type Ask = (text: string, ...rest: unknown[]) => PromiseLike<unknown>;
 
 /** Watches a client's methods that drizzle uses: `unsafe`, `begin` and `savepoint`. */
@@ -20,28 +19,17 @@ export function watchSql(client: Sql, { wanted, statement }: PoolWatch): void {
     const watched: Ask = (text, ...rest) => follow(ask(text, ...rest), begin(text));
     scope.unsafe = watched as unknown as Sql["unsafe"];
   };
-  /** The transaction has its connection. The callback is the last argument, after a name or options. */
-  const inTransaction =
-    (begin: Begin): Begin =>
-    (...args) => {
-      const work = args.pop() as (scope: Scope) => unknown;
-      return begin(...args, (scope: Scope) => {
-        watchAsk(scope, (text) => [statement?.(text)]);
-        const { savepoint } = scope;
-        if (savepoint) scope.savepoint = inTransaction(savepoint);
-        return work(scope);
-      });
-    };
+  // Statements in a transaction use its connection, so they request none.
+  if (statement) changeTransactions(client, (scope) => watchAsk(scope, (text) => [statement(text)]));
   /** Set while postgres.js runs BEGIN through the same `unsafe`: the transaction is already counted. */
   let beginning = false;
   watchAsk(client, (text) => [beginning ? undefined : wanted?.(), statement?.(text)]);
-  const begin = client.begin as Begin;
-  const watched = statement ? inTransaction(begin) : begin;
+  const begin = client.begin as (...args: unknown[]) => Promise<unknown>;
   client.begin = (async (...args: unknown[]) => {
     const done = wanted?.();
     try {
       beginning = true;
-      const ended = watched(...args);
+      const ended = begin(...args);
       beginning = false;
       return await ended;
     } finally {

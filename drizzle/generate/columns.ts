@@ -92,7 +92,8 @@ function ofEnum(
     const kept = removed.reduce((list, value) => `array_remove(${list}, ${literal(value)})`, `${text}[]`);
     return {
       using: `${kept}::${valueType(now)}`,
-      ...{ loss, lost: `${text}[] && ARRAY[${values}]` },
+      loss,
+      lost: `${text}[] && ARRAY[${values}]`,
       look: `loses the elements ${values}: write what replaces them here`,
     };
   }
@@ -103,7 +104,8 @@ function ofEnum(
   const cases = removed.map((value) => ` WHEN ${literal(value)} THEN ${fate(value)}`).join("");
   return {
     using: `(CASE ${text}${cases} ELSE ${text} END)::${valueType(now)}`,
-    ...{ loss, lost: `${text} IN (${values})` },
+    loss,
+    lost: `${text} IN (${values})`,
     look: `gets ${[...new Set(removed.map(fate))].join(", ")} instead of ${values}: change the CASE if that is wrong`,
   };
 }

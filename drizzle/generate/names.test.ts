@@ -83,6 +83,16 @@ describe.each(names)("a schema in which everything is named %j", (name) => {
   });
 });
 
+test("a column with a hyphen in its name is found in a check", async () => {
+  const table = (name: string, column: pg.PgColumnBuilderBase = pg.integer(name)) =>
+    pg.pgTable("t", { own: column }, ({ own }) => [pg.check("t_check", raw`${own} <> 1`)]);
+  const renames = [{ table: "t", from: "a-b", to: "c-d", kind: "column" as const }];
+  const { up } = await trip([table("a-b")], [table("c-d")], { renames });
+  expect(up).not.toContain("CHECK");
+  const retyped = await trip([table("a-b")], [table("a-b", pg.bigint("a-b", { mode: "number" }))]);
+  expect(retyped.up).toContain('DROP CONSTRAINT "t_check"');
+});
+
 describe("the names that svc reserves", () => {
   const t = (name: string) => pg.pgTable(name, { id: pg.integer() });
   test.each([

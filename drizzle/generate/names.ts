@@ -1,12 +1,11 @@
-import { shownName } from "../sql_text.ts";
+import { quoted as quote, shownName } from "../sql_text.ts";
+
+export { quote };
 
 /** PostgreSQL's limit on a name, in bytes of UTF-8. */
 const nameLimit = 63;
 
-export function quote(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
+/** For a file, which is run with standard_conforming_strings: a backslash is an ordinary character. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
@@ -45,8 +44,7 @@ export function renameIn(sql: string, from: string, to: string): string {
 }
 
 function wordPattern(name: string, flags: string): RegExp {
-  const escaped = name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
-  return new RegExp(`(?<![\\p{L}\\p{N}_$])${escaped}(?![\\p{L}\\p{N}_$])`, flags);
+  return new RegExp(`(?<![\\p{L}\\p{N}_$])${RegExp.escape(name)}(?![\\p{L}\\p{N}_$])`, flags);
 }
 
 /**

@@ -32,13 +32,18 @@ export function snapshotOf(module: Record<string, unknown>, previousId = originI
   byName(whole("indexes"), indexes, tableKey);
   const schemas = things.filter((thing) => is(thing, pg.PgSchema)).map(({ schemaName }) => schemaName);
   return {
-    ...{ id: crypto.randomUUID(), prevId: previousId, version: "7", dialect: "postgresql" },
+    id: crypto.randomUUID(),
+    prevId: previousId,
+    version: "7",
+    dialect: "postgresql",
     tables: byName(whole("tables"), read, tableKey),
     enums: byName(whole("enums"), things.filter(pg.isPgEnum).map(readEnum), tableKey),
     schemas: Object.fromEntries(schemas.filter((name) => name !== "public").map((name) => [name, name])),
     sequences: byName(whole("sequences"), things.filter(pg.isPgSequence).map(readSequence), tableKey),
     views: byName(whole("views"), things.flatMap(readView), tableKey),
-    ...{ roles: {}, policies: {}, _meta: { schemas: {}, tables: {}, columns: {} } },
+    roles: {},
+    policies: {},
+    _meta: { schemas: {}, tables: {}, columns: {} },
   };
 }
 
@@ -124,7 +129,11 @@ function readColumn(column: pg.PgColumn, table: string, schema: string | undefin
   const isEnum = is(element, pg.PgEnumColumn) || is(element, pg.PgEnumObjectColumn);
   const typeSchema = isEnum ? (element as pg.PgEnumColumn<never>).enum.schema || "public" : undefined;
   return {
-    ...{ name, type, typeSchema, primaryKey: column.primary, notNull: column.notNull },
+    name,
+    type,
+    typeSchema,
+    primaryKey: column.primary,
+    notNull: column.notNull,
     generated: generated && { as: generatedText(generated.as), type: "stored" },
     identity: identity && {
       type: identity.type,
@@ -192,23 +201,23 @@ function sequenceOptions(options: pg.PgSequenceOptions = {}, type = "bigint") {
   return {
     increment,
     startWith: String(options.startWith ?? (isDown ? maxValue : minValue)),
-    ...{ minValue, maxValue, cache: String(options.cache ?? "1"), cycle: options.cycle ?? false },
+    minValue,
+    maxValue,
+    cache: String(options.cache ?? "1"),
+    cycle: options.cycle ?? false,
   };
 }
 
 function readIndex({ config }: pg.Index, table: string) {
   const columns = config.columns.map((column) => {
     if (is(column, SQL))
-      return {
-        expression: textOf(column, "indexes"),
-        asc: true,
-        isExpression: true,
-        nulls: "last",
-      };
+      return { expression: textOf(column, "indexes"), asc: true, isExpression: true, nulls: "last" };
     const { name, indexConfig } = column as pg.IndexedColumn;
     const { order, nulls, opClass } = indexConfig;
     return {
-      ...{ expression: name!, isExpression: false, asc: order === "asc" },
+      expression: name!,
+      isExpression: false,
+      asc: order === "asc",
       nulls: nulls ?? (order === "desc" ? "first" : "last"),
       opclass: opClass,
     };
@@ -231,9 +240,13 @@ function readForeignKey(key: pg.ForeignKey) {
   const [own, target] = [pg.getTableConfig(key.table), pg.getTableConfig(foreignTable)];
   return {
     name: key.getName(),
-    ...{ tableFrom: own.name, tableTo: target.name, schemaTo: target.schema },
-    ...{ columnsFrom: namesOf(columns), columnsTo: namesOf(foreignColumns) },
-    ...{ onDelete: key.onDelete, onUpdate: key.onUpdate },
+    tableFrom: own.name,
+    tableTo: target.name,
+    schemaTo: target.schema,
+    columnsFrom: namesOf(columns),
+    columnsTo: namesOf(foreignColumns),
+    onDelete: key.onDelete,
+    onUpdate: key.onUpdate,
   };
 }
 
@@ -269,9 +282,16 @@ function readView(thing: unknown) {
   >;
   return [
     {
-      ...{ name, schema, isExisting, materialized, columns: {} },
+      name,
+      schema,
+      isExisting,
+      materialized,
+      columns: {},
       definition: isExisting ? undefined : textOfAny(query),
-      ...{ with: options, withNoData, tablespace, using },
+      with: options,
+      withNoData,
+      tablespace,
+      using,
     },
   ];
 }

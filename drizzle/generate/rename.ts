@@ -30,15 +30,15 @@ export function parseRename(text: string): Rename {
   const isWhole = more.length === 0 && [...source, ...target].every((name) => name !== "");
   const [from = "", to = ""] = [source.at(-1), target.at(-1)];
   if (isWhole && target.length === 1 && source.length === 1) {
-    return { table: writtenName(source), from, to, kind: "table" };
+    return { table: formatName(source), from, to, kind: "table" };
   }
   if (isWhole && target.length === 2 && source.length >= 1 && source.length <= 2) {
     const schema = target[0]!;
     const isMove = schema !== (source.length === 2 ? source[0] : "public");
-    return { table: writtenName(source), from, to, kind: "table", ...(isMove ? { schema } : {}) };
+    return { table: formatName(source), from, to, kind: "table", ...(isMove ? { schema } : {}) };
   }
   if (isWhole && target.length === 1 && (source.length === 2 || source.length === 3)) {
-    return { table: writtenName(source.slice(0, -1)), from, to, kind: "column" };
+    return { table: formatName(source.slice(0, -1)), from, to, kind: "column" };
   }
   throw new InvalidInput(
     "rename",
@@ -58,7 +58,7 @@ function sidesOf(text: string): string[][] {
 }
 
 /** Formats a name in the syntax of `parseRename`. */
-export function writtenName(parts: readonly string[]): string {
+export function formatName(parts: readonly string[]): string {
   return parts.map((part) => (/[.:]|^\s*"|^\s|\s$/.test(part) ? quote(part) : part)).join(".");
 }
 
@@ -76,8 +76,8 @@ function targetOf({ table, to, schema }: Rename): Place {
   return { schema: schema ?? placeOf(table).schema, name: to };
 }
 
-function written({ schema, name }: Place): string {
-  return writtenName(schema === "public" ? [name] : [schema, name]);
+function formatPlace({ schema, name }: Place): string {
+  return formatName(schema === "public" ? [name] : [schema, name]);
 }
 
 /** The reverse renames, last first. */
@@ -85,11 +85,14 @@ export function reverseRenames(renames: readonly Rename[]): Rename[] {
   const tables = renames.filter(({ kind }) => kind === "table");
   const now = (table: string) => {
     const renamed = tables.find((rename) => keyOf(rename.table) === keyOf(table));
-    return renamed ? written(targetOf(renamed)) : table;
+    return renamed ? formatPlace(targetOf(renamed)) : table;
   };
   return renames
     .map(({ table, from, to, kind, schema }) => ({
-      ...{ table: now(table), from: to, to: from, kind },
+      table: now(table),
+      from: to,
+      to: from,
+      kind,
       ...(schema === undefined ? {} : { schema: placeOf(table).schema }),
     }))
     .toReversed();
@@ -114,7 +117,7 @@ export function impliedMoves(before: Schema, after: Schema, renames: readonly Re
     const [twin, ...others] = made.filter(isTwin);
     if (!twin || others.length > 0 || gone.filter(isTwin).length > 1) return [];
     const { name } = table;
-    const place = written({ schema: table.schema || "public", name });
+    const place = formatPlace({ schema: table.schema || "public", name });
     return [{ table: place, from: name, to: name, kind: "table", schema: twin.schema || "public" }];
   });
 }

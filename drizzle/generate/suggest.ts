@@ -1,6 +1,6 @@
 import { nearest } from "../../platform/nearest.ts";
 import type { Changes } from "./compare.ts";
-import { writtenName } from "./rename.ts";
+import { formatName } from "./rename.ts";
 import type { Column, Table } from "./snapshot.ts";
 import { parseType } from "./types.ts";
 
@@ -11,14 +11,14 @@ import { parseType } from "./types.ts";
 export function suggestRenames({ tables, goneTables, madeTables }: Changes): string[] {
   const ofTables = pairs(goneTables, madeTables, isLikeTable).map(
     ([gone, made]) =>
-      `${place(gone)}:${gone.schema === made.schema ? writtenName([made.name]) : place(made, true)}`,
+      `${place(gone)}:${gone.schema === made.schema ? formatName([made.name]) : place(made, true)}`,
   );
   const ofColumns = tables.flatMap(({ before, after, gone, made }) =>
     pairs(
       gone.map((name) => before.columns[name]!),
       made.map((name) => after.columns[name]!),
       isLikeColumn,
-    ).map(([old, now]) => `${place(before)}.${writtenName([old.name])}:${writtenName([now.name])}`),
+    ).map(([old, now]) => `${place(before)}.${formatName([old.name])}:${formatName([now.name])}`),
   );
   return [...ofTables, ...ofColumns];
 }
@@ -54,5 +54,5 @@ function isLikeTable(a: Table, b: Table): boolean {
 }
 
 function place({ schema, name }: Table, always = false): string {
-  return writtenName(schema || always ? [schema || "public", name] : [name]);
+  return formatName(schema || always ? [schema || "public", name] : [name]);
 }

@@ -1,4 +1,4 @@
-import { splitStatements, wordsOf } from "./statements.ts";
+import { afterNoise, nameAt, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * Whether the previous release still works after this SQL: everything it reads and writes still exists, and nothing new
@@ -14,33 +14,18 @@ export function isAdditive(sql: string): boolean {
   return statements.every((words) => isHarmless(words, created));
 }
 
-/** Reads the name that starts at a word, with its schema unless that is `public`, and returns the position after it. */
-export function nameAt(words: readonly string[], at: number): { name: string; end: number } {
-  const parts = [words[at] ?? ""];
-  let end = at + 1;
-  while (words[end] === ".") {
-    parts.push(words[end + 1] ?? "");
-    end += 2;
-  }
-  const name = parts.map((part) => (part.startsWith('"') ? part : `"${part.toLowerCase()}"`)).join(".");
-  return { name: name.replace(/^"public"\./, ""), end };
-}
-
 function isHarmless(words: readonly string[], created: ReadonlySet<string>): boolean {
   const [first, second] = words;
   if (first === "COMMENT") return true;
   if (first === "CREATE" && words.includes("INDEX")) {
-    const table = nameAt(words, words.indexOf("ON") + (words[words.indexOf("ON") + 1] === "ONLY" ? 2 : 1));
+    const table = nameAt(words, afterNoise(words, words.indexOf("ON") + 1));
     // A unique index may reject what the previous release writes, unless that release does not know the table.
     return created.has(table.name) || second !== "UNIQUE";
   }
   if (first === "CREATE") return ["TABLE", "SEQUENCE", "TYPE", "SCHEMA", "VIEW"].includes(second ?? "");
   if (first === "ALTER" && second === "TYPE") return words.includes("ADD") && words.includes("VALUE");
   if (first !== "ALTER" || second !== "TABLE") return false;
-  let at = 2;
-  if (words[at] === "IF") at += 2;
-  if (words[at] === "ONLY") at += 1;
-  const { name, end } = nameAt(words, at);
+  const { name, end } = nameAt(words, afterNoise(words, 2));
   // The previous release does not know a table created here.
   return created.has(name) || addsOptionalColumns(words.slice(end));
 }

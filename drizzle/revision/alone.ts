@@ -59,8 +59,11 @@ export async function runAlone(
         const position = Number((error as { position?: string }).position);
         const offset = position > 0 ? [...statement.text].slice(0, position - 1).join("").length : undefined;
         throw explainFailure(error, {
-          ...{ what, text, statement, next: isUndone ? undone : doubt },
-          ...(offset === undefined ? {} : { offset: statement.offset + offset }),
+          what,
+          text,
+          statement,
+          offset: offset === undefined ? undefined : statement.offset + offset,
+          next: isUndone ? undone : doubt,
         });
       }
     }

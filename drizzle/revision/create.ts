@@ -43,42 +43,38 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   const revisions = await readRevisionsFrom(directory);
   const parents = revisions.length > 0 ? [headToFollow(revisions, options.head)] : [];
   const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
-  const { changed, up, down, snapshot, suggestions } = await generate(
-    previous,
-    options.schema ?? (await sourceSchema()),
-    {
-      renames: renames.map(parseRename),
-    },
-  );
+  const schema = options.schema ?? (await sourceSchema());
+  const { changed, up, down, snapshot, suggestions } = await generate(previous, schema, {
+    renames: renames.map(parseRename),
+  });
   if (autogenerate && !changed) return undefined;
   const id = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
   const sql = autogenerate ? { up, down } : emptySql;
   const revision = { id, message, parents, ...sql, snapshot, createdAt: now, empty: !autogenerate };
   const { folder, manifest } = await writeRevision(directory, revision);
   const advice: string[] = [];
-  if (/^-- Look here:/m.test(up + down) && autogenerate)
-    advice.push('Read the lines that begin with "-- Look here:"');
   if (autogenerate) {
+    if (/^-- Look here:/m.test(up + down)) advice.push('Read the lines that begin with "-- Look here:"');
     for (const [name, text] of Object.entries({ up, down })) {
       const losses = describeLosses(text);
       if (losses.length > 0) advice.push(`${name}.sql loses ${losses.join(", ")}`);
     }
     for (const rename of suggestions) {
       advice.push(
-        `Dropped and added, or renamed? To keep the data: rm -r ${shown(folder)}, then run it again with --rename '${rename.replaceAll("'", "'\\''")}'`,
+        `Dropped and added, or renamed? To keep the data: rm -r ${relativePath(folder)}, then run it again with --rename '${rename.replaceAll("'", "'\\''")}'`,
       );
     }
-  }
-  if (!autogenerate) advice.push("Write up.sql and down.sql; both may hold several statements");
-  if (!autogenerate && changed) {
-    advice.push("drizzle/schema differs from the newest revision: the SQL must make the same change");
+  } else {
+    advice.push("Write up.sql and down.sql; both may hold several statements");
+    if (changed)
+      advice.push("drizzle/schema differs from the newest revision: the SQL must make the same change");
   }
   advice.push(
     manifest.compatible
       ? "The previous release should work with it (manifest.json says compatible)"
       : "The previous release may not work with it (manifest.json says not compatible)",
   );
-  return { id, folder: shown(folder), advice };
+  return { id, folder: relativePath(folder), advice };
 }
 
 function headToFollow(revisions: readonly Revision[], name: string | undefined): string {
@@ -135,7 +131,7 @@ export async function mergeHeads(options: {
   const nothing = "-- Nothing: it joins lines of revisions.";
   const revision = { id, message, parents: heads, up: nothing, down: nothing, snapshot, createdAt: now };
   const { folder } = await writeRevision(directory, revision);
-  return { id, folder: shown(folder), advice: [] };
+  return { id, folder: relativePath(folder), advice: [] };
 }
 
 /** The difference between the head's snapshot and drizzle/schema, as SQL; empty if there is none. */
@@ -174,7 +170,7 @@ function assertClone(): void {
   );
 }
 
-function shown(folder: string): string {
+function relativePath(folder: string): string {
   const path = relative(process.cwd(), folder);
   return path.startsWith("..") ? folder : path;
 }

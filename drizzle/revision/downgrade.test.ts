@@ -249,8 +249,8 @@ describe("an older release leaves the triggers of a newer one alone", () => {
 });
 
 test("settings made by one revision do not carry over to the next", async () => {
-  const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 1");
-  const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.05)");
+  const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 100");
+  const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.2)");
   await using db = await at(sets, next);
   expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
 });

@@ -30,7 +30,7 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
     const { applied, finished } = await readyRevisions(sql, known);
     const target = countedDown(options.target ?? "-1", "-", finished.length);
     const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
-    for (const row of plan) refuseNoWay(row, known);
+    for (const row of plan) assertReversible(row, known);
     if (!options.allowDataLoss) {
       const scripts = plan.map(({ down }) => down);
       await refuseLosses(sql, scripts, `svc database downgrade ${options.target ?? "-1"}`);
@@ -51,7 +51,7 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
 }
 
 /** @throws Conflict when there is no down SQL, or when it does not match the files */
-export function refuseNoWay(row: Applied, known: readonly Revision[]): void {
+export function assertReversible(row: Applied, known: readonly Revision[]): void {
   const { id, down, manifest } = row;
   if (isOverwritten(row, known)) {
     const isOurs = known.some((revision) => revision.id === id);

@@ -118,22 +118,14 @@ export function headsOf(revisions: readonly Node[]): string[] {
  * @throws SvcError `configuration` when a parent is missing or the graph has a cycle
  */
 export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
-  const known = new Map(revisions.map((revision) => [revision.id, revision]));
-  const waitsFor = new Map<string, number>();
-  const followers = new Map<string, T[]>();
-  for (const revision of revisions) {
-    for (const parent of revision.parents) {
-      if (!known.has(parent))
-        throw new SvcError(
-          "configuration",
-          `Revision ${revision.id} follows ${parent}, which does not exist`,
-        );
-      const list = followers.get(parent);
-      if (list) list.push(revision);
-      else followers.set(parent, [revision]);
-    }
-    waitsFor.set(revision.id, revision.parents.length);
+  const known = new Set(revisions.map(({ id }) => id));
+  for (const { id, parents } of revisions) {
+    const missing = parents.find((parent) => !known.has(parent));
+    if (missing !== undefined)
+      throw new SvcError("configuration", `Revision ${id} follows ${missing}, which does not exist`);
   }
+  const waitsFor = new Map(revisions.map(({ id, parents }) => [id, parents.length]));
+  const followers = followersOf(revisions);
   const order: T[] = [];
   const ready = revisions.filter(({ parents }) => parents.length === 0);
   const byId = (a: T, b: T) => (a.id < b.id ? -1 : 1);
@@ -157,25 +149,40 @@ export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
   return order;
 }
 
+/** The revisions that follow each one directly. */
+function followersOf<T extends Node>(revisions: readonly T[]): Map<string, T[]> {
+  const followers = new Map<string, T[]>();
+  for (const revision of revisions) {
+    for (const parent of revision.parents) {
+      const list = followers.get(parent);
+      if (list) list.push(revision);
+      else followers.set(parent, [revision]);
+    }
+  }
+  return followers;
+}
+
+/** The revisions without parents that are not among them, as after a stamp. */
+export function withoutMissingParents<T extends Node>(revisions: readonly T[]): T[] {
+  const there = new Set(revisions.map(({ id }) => id));
+  return revisions.map((one) => ({ ...one, parents: one.parents.filter((id) => there.has(id)) }));
+}
+
 /** A revision's ancestors and itself. */
 export function withAncestors(revisions: readonly Node[], id: string): Set<string> {
   const parents = new Map(revisions.map((revision) => [revision.id, revision.parents]));
-  return reach(id, (at) => parents.get(at) ?? []);
+  return reachableFrom(id, (at) => parents.get(at) ?? []);
 }
 
 /** A revision's descendants, without itself. */
 export function descendantsOf(revisions: readonly Node[], id: string): Set<string> {
-  const children = new Map<string, string[]>();
-  for (const revision of revisions) {
-    for (const parent of revision.parents)
-      children.set(parent, [...(children.get(parent) ?? []), revision.id]);
-  }
-  const found = reach(id, (at) => children.get(at) ?? []);
+  const followers = followersOf(revisions);
+  const found = reachableFrom(id, (at) => followers.get(at)?.map((follower) => follower.id) ?? []);
   found.delete(id);
   return found;
 }
 
-function reach(from: string, next: (id: string) => readonly string[]): Set<string> {
+function reachableFrom(from: string, next: (id: string) => readonly string[]): Set<string> {
   const found = new Set([from]);
   // A Set iterates in insertion order and includes elements added during the iteration.
   for (const id of found) for (const other of next(id)) found.add(other);

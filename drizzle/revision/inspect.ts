@@ -33,39 +33,38 @@ export interface HistoryEntry {
 export async function history(url?: string): Promise<HistoryEntry[]> {
   const known = inOrder(await readRevisions()).reverse();
   const applied = url === undefined ? undefined : await appliedOf(url);
-  const entries = known.map(({ id, parents, up, down, manifest }): HistoryEntry => {
-    const row = applied?.find((one) => one.id === id);
-    const { checksums } = manifest;
-    return {
-      id,
-      parents,
-      message: manifest.message,
-      ...(applied ? { appliedAt: row?.appliedAt ?? null, state: row?.state } : {}),
-      unknown: false,
-      createdAt: manifest.created_at,
-      compatible: manifest.compatible,
-      transactional: manifest.transactional,
-      irreversible: manifest.irreversible,
-      edited: checksums.up !== sha256Hex(up) || checksums.down !== sha256Hex(down),
-    };
+  const entries = known.map((revision) => {
+    const { up, down, manifest } = revision;
+    const row = applied?.find(({ id }) => id === revision.id);
+    const edited = manifest.checksums.up !== sha256Hex(up) || manifest.checksums.down !== sha256Hex(down);
+    const when = applied ? { appliedAt: row?.appliedAt ?? null, state: row?.state } : {};
+    return entryOf(revision, { ...when, unknown: false, edited });
   });
   const foreign = (applied ?? [])
     .filter(({ id }) => !known.some((revision) => revision.id === id))
-    .map(({ id, parents, manifest, appliedAt, state }): HistoryEntry => ({
-      id,
-      parents,
-      message: manifest.message ?? "",
-      appliedAt,
-      state,
-      unknown: true,
-      createdAt: manifest.created_at ?? "",
-      compatible: manifest.compatible === true,
-      transactional: manifest.transactional !== false,
-      irreversible: manifest.irreversible === true,
-      edited: false,
-    }))
-    .reverse();
-  return [...foreign, ...entries];
+    .map((row) => {
+      const { appliedAt, state } = row;
+      return entryOf(row, { appliedAt, state, unknown: true, edited: false });
+    });
+  return [...foreign.reverse(), ...entries];
+}
+
+function entryOf(
+  { id, parents, manifest }: Pick<Applied, "id" | "parents" | "manifest">,
+  { unknown, edited, ...when }: Pick<HistoryEntry, "appliedAt" | "state" | "unknown" | "edited">,
+): HistoryEntry {
+  return {
+    id,
+    parents,
+    message: manifest.message ?? "",
+    ...when,
+    unknown,
+    createdAt: manifest.created_at ?? "",
+    compatible: manifest.compatible === true,
+    transactional: manifest.transactional !== false,
+    irreversible: manifest.irreversible === true,
+    edited,
+  };
 }
 
 /**

@@ -3,12 +3,11 @@ import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
 import { triggers } from "../triggers/index.ts";
-import { nameAt } from "./additive.ts";
 import { type Loss, marksIn, readMarks } from "./marks.ts";
-import { type Statement, splitStatements, wordsOf } from "./statements.ts";
+import { afterNoise, nameAt, type Statement, splitStatements, wordsOf } from "./statements.ts";
 
 /** A statement, and what it might lose. */
-export interface Losing {
+interface Losing {
   statement: Statement;
   losses: Loss[];
 }
@@ -58,12 +57,6 @@ function namesFrom(words: readonly string[], from: number): string[] {
   }
 }
 
-function afterNoise(words: readonly string[], from: number): number {
-  let at = from;
-  if (words[at] === "IF") at += 2;
-  return words[at] === "ONLY" ? at + 1 : at;
-}
-
 /** `ALTER TABLE t ADD ..., DROP COLUMN IF EXISTS c CASCADE, DROP d` */
 function droppedColumns(words: readonly string[]): Loss[] {
   const { name: table, end } = nameAt(words, afterNoise(words, 2));
@@ -101,17 +94,17 @@ export function describeLosses(sql: string): string[] {
 function describe(loss: Loss): string {
   switch (loss.kind) {
     case "table":
-      return `the rows of ${shown(loss.table)}`;
+      return `the rows of ${displayName(loss.table)}`;
     case "column":
-      return `the values of ${shown(loss.table)}.${shown(loss.column)}${loss.where ? `: ${loss.words ?? loss.where}` : ""}`;
+      return `the values of ${displayName(loss.table)}.${displayName(loss.column)}${loss.where ? `: ${loss.words ?? loss.where}` : ""}`;
     case "sequence":
-      return `the position of ${shown(loss.sequence)}`;
+      return `the position of ${displayName(loss.sequence)}`;
     case "other":
       return loss.text;
   }
 }
 
-const shown = (written: string) => shownName(nameParts(written));
+const displayName = (written: string) => shownName(nameParts(written));
 
 /** SQLSTATE of a guard that found data; PostgreSQL uses no class with this prefix. */
 const lossCode = "SVC01";

@@ -6,12 +6,6 @@ import { ask } from "./session.ts";
 import { applyEach, upgrade } from "./upgrade.ts";
 import type { Snapshot } from "./write.ts";
 
-/** The newest common ancestor of both lines; undefined if they have none. */
-function commonAncestor(revisions: readonly Node[], left: string, right: string): string | undefined {
-  const [a, b] = [withAncestors(revisions, left), withAncestors(revisions, right)];
-  return inOrder([...revisions]).findLast(({ id }) => a.has(id) && b.has(id))?.id;
-}
-
 /**
  * The combined schema of several heads: everything that each of them changed since they diverged.
  * @throws Conflict naming what two of them changed in different ways
@@ -21,17 +15,16 @@ export async function mergeSnapshots(
   read: (id: string) => Promise<Snapshot>,
 ): Promise<Snapshot> {
   const [first, ...others] = headsOf(revisions);
-  const order = inOrder([...revisions]).map(({ id }) => id);
+  const order = inOrder(revisions);
   let merged = await read(first!);
-  const done = [first!];
+  let done = withAncestors(revisions, first!);
   for (const head of others) {
+    const own = withAncestors(revisions, head);
     // The newest ancestor shared with any line merged so far.
-    const common = done
-      .flatMap((other) => commonAncestor(revisions, other, head) ?? [])
-      .sort((a, b) => order.indexOf(b) - order.indexOf(a))[0];
-    const base = common === undefined ? {} : await read(common);
+    const common = order.findLast(({ id }) => done.has(id) && own.has(id));
+    const base = common ? await read(common.id) : {};
     merged = mergeValues(base, merged, await read(head), []) as Snapshot;
-    done.push(head);
+    done = done.union(own);
   }
   return { ...merged, id: crypto.randomUUID() };
 }

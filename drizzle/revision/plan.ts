@@ -8,6 +8,7 @@ import {
   type Node,
   type Revision,
   withAncestors,
+  withoutMissingParents,
 } from "./history.ts";
 import type { Applied } from "./store.ts";
 
@@ -79,7 +80,7 @@ export function oneHead(known: readonly Node[]): string {
  */
 export function planDowngrade(known: readonly Node[], applied: readonly Applied[], target = "-1"): Applied[] {
   const rows = withParents(known, applied);
-  const newestFirst = [...inOrder(rows)].reverse();
+  const newestFirst = inOrder(rows).reverse();
   if (target === "base") return newestFirst;
   if (/^-\d+$/.test(target)) return takeBack(rows, -Number(target));
   if (isHead(target) || /^\+\d+$/.test(target)) {
@@ -131,13 +132,13 @@ export function isOverwritten(row: Applied, known: readonly Revision[]): boolean
   return recorded !== undefined && recorded !== sha256Hex(row.down);
 }
 
-/** The rows with their parents, without parents that are not applied (after a stamp). */
+/** The rows with their parents, without parents that are not applied. */
 export function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
-  const there = new Set(applied.map(({ id }) => id));
-  return applied.map((row) => {
+  const rows = applied.map((row) => {
     const own = row.manifest.parents ?? known.find(({ id }) => id === row.id)?.parents ?? [];
-    return { ...row, parents: own.filter((id) => there.has(id)) };
+    return { ...row, parents: [...own] };
   });
+  return withoutMissingParents(rows);
 }
 
 /**
@@ -160,13 +161,22 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
   const unknown = applied.filter(({ id }) => !ours.has(id));
   if (unknown.length === 0) return;
   if (known.every(({ id }) => there.has(id)) && unknown.every(({ manifest }) => manifest.compatible)) return;
-  const first = known.find(({ parents }) => parents.length === 0)?.id;
-  if (first !== undefined && unknown.every(({ id }) => id < first)) {
+  if (precedeHistory(known, unknown)) {
     throw new Conflict(
-      `The database was created by a version before ${first}, which cannot be upgraded: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
+      `The database was created by a version before ${firstOf(known)}, which cannot be upgraded: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
     );
   }
   throw new Conflict(
     `The database has revision ${unknown.map(({ id }) => id).join(", ")}, which this release does not know: it is newer. Use the release that has it, or go back: svc database downgrade`,
   );
+}
+
+/** Whether all these revisions are older than the first one that this release knows. */
+export function precedeHistory(known: readonly Revision[], unknown: readonly { id: string }[]): boolean {
+  const first = firstOf(known);
+  return first !== undefined && unknown.length > 0 && unknown.every(({ id }) => id < first);
+}
+
+function firstOf(known: readonly Revision[]): string | undefined {
+  return known.find(({ parents }) => parents.length === 0)?.id;
 }

@@ -1,7 +1,7 @@
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
 import { literal } from "../sql_text.ts";
 import { changesSettings } from "./apply.ts";
-import { refuseNoWay } from "./downgrade.ts";
+import { assertReversible } from "./downgrade.ts";
 import { findRevision, headsOf, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
@@ -61,7 +61,7 @@ export async function downgradeScript(options: ScriptOptions): Promise<string> {
       throw otherWay(options.target, `${id} does not come before`, "upgrade");
   }
   const plan = planDowngrade(known, applied, target);
-  for (const row of plan) refuseNoWay(row, known);
+  for (const row of plan) assertReversible(row, known);
   const { allowDataLoss } = options;
   const steps = plan.map(({ id, down }) => {
     const begun = `update public.revision set state = 'reverting' where id = ${literal(id)}`;

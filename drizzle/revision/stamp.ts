@@ -25,7 +25,7 @@ export async function stamp({
   return withLock({ url, patience, purpose: "svc database stamp" }, async (sql) => {
     await createRevisionTable(sql);
     await sql.begin(async (transaction) => {
-      const applied = (await readApplied(transaction as never)) ?? [];
+      const applied = (await readApplied(transaction)) ?? [];
       const there = new Map(applied.map((row) => [row.id, row]));
       for (const row of applied) {
         const ours = known.some((revision) => revision.id === row.id);

@@ -62,6 +62,24 @@ export function wordsOf(statement: string): string[] {
     .map(({ kind, text }) => (kind === "word" ? text.toUpperCase() : text));
 }
 
+/** Reads the name that starts at a word, with its schema unless that is `public`, and returns the position after it. */
+export function nameAt(words: readonly string[], at: number): { name: string; end: number } {
+  const parts = [words[at] ?? ""];
+  let end = at + 1;
+  while (words[end] === ".") {
+    parts.push(words[end + 1] ?? "");
+    end += 2;
+  }
+  const name = parts.map((part) => (part.startsWith('"') ? part : `"${part.toLowerCase()}"`)).join(".");
+  return { name: name.replace(/^"public"\./, ""), end };
+}
+
+/** The position after `IF EXISTS` and `ONLY`, which may precede a name. */
+export function afterNoise(words: readonly string[], from: number): number {
+  const at = words[from] === "IF" ? from + 2 : from;
+  return words[at] === "ONLY" ? at + 1 : at;
+}
+
 function definesRoutine(words: readonly string[]): boolean {
   return (
     words[0] === "CREATE" && words.slice(1, 4).some((word) => word === "FUNCTION" || word === "PROCEDURE")

@@ -11,7 +11,7 @@ import { readMarks } from "./marks.ts";
 /** A schema as described by drizzle-kit: snapshot.json for a head, snapshot.json.gz for others. */
 export type Snapshot = Record<string, unknown>;
 
-export interface NewRevision {
+interface NewRevision {
   id: string;
   message: string;
   parents: string[];
@@ -36,12 +36,15 @@ export function revisionId(message: string, at: Date): string {
   return words === "" ? time : `${time}_${words}`;
 }
 
+/** Names with another meaning wherever a revision is named. */
+const reserved = ["head", "heads", "base", "current"];
+
 /** @throws InvalidInput for an id that is not a valid folder name on every system */
 export function checkRevisionId(id: string): string {
-  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$/.test(id) || ["head", "base"].includes(id)) {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$/.test(id) || reserved.includes(id)) {
     throw new InvalidInput(
       "rev-id",
-      `"${id}" cannot name a revision: letters, digits, "_", "." and "-", at most 80, neither head nor base`,
+      `"${id}" cannot name a revision: letters, digits, "_", "." and "-", at most 80, and not ${reserved.join(", ")}`,
     );
   }
   return id;

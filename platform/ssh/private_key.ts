@@ -16,21 +16,22 @@ export function newSshKeyPair(): SshKeyPair {
   return { seed: Buffer.from(d!, "base64url"), publicKey: Buffer.from(x!, "base64url") };
 }
 
+const blobOf = ({ publicKey }: SshKeyPair) => Buffer.concat([sshString(type), sshString(publicKey)]);
+
 /** Formats a line of a `.pub` file. */
-export function sshPublicLine({ publicKey }: SshKeyPair, comment: string): string {
-  return `${type} ${Buffer.concat([sshString(type), sshString(publicKey)]).toString("base64")} ${comment}`;
+export function sshPublicLine(pair: SshKeyPair, comment: string): string {
+  return `${type} ${blobOf(pair).toString("base64")} ${comment}`;
 }
 
 /** Formats a private key file without a passphrase (OpenSSH's PROTOCOL.key). */
-export function sshPrivateKeyFile({ seed, publicKey }: SshKeyPair, comment: string): string {
+export function sshPrivateKeyFile(pair: SshKeyPair, comment: string): string {
+  const blob = blobOf(pair);
   const check = randomBytes(4);
   const secret = Buffer.concat([
-    ...[check, check, sshString(type), sshString(publicKey)],
-    ...[sshString(Buffer.concat([seed, publicKey])), sshString(comment)],
+    ...[check, check, blob, sshString(Buffer.concat([pair.seed, pair.publicKey])), sshString(comment)],
   ]);
   const padding = (blockBytes - (secret.length % blockBytes)) % blockBytes;
   const padded = Buffer.concat([secret, Buffer.from(Array.from({ length: padding }, (_, i) => i + 1))]);
-  const blob = Buffer.concat([sshString(type), sshString(publicKey)]);
   const file = Buffer.concat([
     ...[Buffer.from("openssh-key-v1\0"), sshString("none"), sshString("none"), sshString("")],
     ...[sshUint32(1), sshString(blob), sshString(padded)],

@@ -46,7 +46,7 @@ interface Exporter<T, R> {
  * Wraps an exporter to log once when the collector starts rejecting data, and once when it accepts data again. Rejected
  * data is lost: nothing is buffered.
  */
-export function toldOnce<T, R extends { code: number; error?: Error }, E extends Exporter<T, R>>(
+export function logOutages<T, R extends { code: number; error?: Error }, E extends Exporter<T, R>>(
   exporter: E & Exporter<T, R>,
   log: Log,
   what: "metrics" | "traces",

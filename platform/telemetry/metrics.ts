@@ -5,12 +5,12 @@ import type { Resource } from "@opentelemetry/resources";
 import { MeterProvider, MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { version } from "../../package.json" with { type: "json" };
 import type { Log } from "../log.ts";
-import { collectorOf, toldOnce } from "./collector.ts";
+import { collectorOf, logOutages } from "./collector.ts";
 import type { MetricProvider } from "./providers.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
 /** Collects on request only. */
-class AskedReader extends MetricReader {
+class OnDemandReader extends MetricReader {
   protected async onShutdown(): Promise<void> {}
   protected async onForceFlush(): Promise<void> {}
 }
@@ -32,15 +32,15 @@ export function openMetrics({
   resource: Resource;
   providers: ReadonlySet<MetricProvider>;
 }): OpenMetrics {
-  const asked = providers.has("prometheus") ? new AskedReader() : undefined;
+  const onDemand = providers.has("prometheus") ? new OnDemandReader() : undefined;
   const pushed = providers.has("otlp") ? pushReader(config, log) : undefined;
   const provider = new MeterProvider({
     resource,
-    readers: [asked, pushed].filter((one) => one !== undefined),
+    readers: [onDemand, pushed].filter((one) => one !== undefined),
   });
   return {
     meter: provider.getMeter("svc", version),
-    scrape: asked && (() => scrape(asked)),
+    scrape: onDemand && (() => scrape(onDemand)),
     stop: () => provider.shutdown(),
   };
 }
@@ -55,7 +55,7 @@ function pushReader(config: TelemetryConfig, log: Log): MetricReader {
   const exportIntervalMillis = config.otelMetricExportInterval;
   const exporter = new OTLPMetricExporter(collectorOf(config, "metrics"));
   return new PeriodicExportingMetricReader({
-    exporter: toldOnce(exporter, log, "metrics"),
+    exporter: logOutages(exporter, log, "metrics"),
     exportIntervalMillis,
     exportTimeoutMillis: Math.min(config.otlpTimeout, exportIntervalMillis),
   });

@@ -1,8 +1,10 @@
+import type { Meter } from "@opentelemetry/api";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
+import { version } from "../../package.json" with { type: "json" };
+import { build } from "../build.ts";
 import type { Log } from "../log.ts";
-import { challengeCounter } from "./challenges.ts";
+import { withTimeLimit } from "../time_limit.ts";
 import { pairsOf } from "./collector.ts";
-import { observeProcess } from "./process.ts";
 import type { MetricProvider } from "./providers.ts";
 import type { Program, Telemetry } from "./telemetry.ts";
 import type { TelemetryConfig } from "./variables.ts";
@@ -45,14 +47,62 @@ export async function startTelemetry({
     meter: metrics?.meter,
     tracing: traces?.tracing,
     scrape: metrics?.scrape,
-    challenge: metrics ? challengeCounter(metrics.meter) : () => {},
     async stop() {
       stopWatching?.();
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, flushMilliseconds);
       // A failure to send was logged when it happened.
-      await Promise.race([Promise.allSettled([metrics?.stop(), traces?.stop()]), late]);
-      clearTimeout(timer);
+      await withTimeLimit(flushMilliseconds, Promise.allSettled([metrics?.stop(), traces?.stop()]));
     },
   };
+}
+
+const sampleMilliseconds = 250;
+
+/**
+ * Observes the process itself: memory, processor time, and how late its timers run.
+ * @returns a function that stops it
+ */
+function observeProcess(meter: Meter): () => void {
+  const started = performance.timeOrigin / 1000;
+  const gauge = (name: string, description: string, unit: string, value: () => number) =>
+    meter.createObservableGauge(name, { description, unit }).addCallback((seen) => seen.observe(value()));
+  meter
+    .createObservableGauge("svc_build_info", { description: "The release of svc, and its build" })
+    .addCallback((seen) => seen.observe(1, { version, build: build ?? "" }));
+  gauge("process_start_time_seconds", "Start time of the process, since 1970", "s", () => started);
+  gauge("process_resident_memory_bytes", "Resident memory of the process", "By", () =>
+    process.memoryUsage.rss(),
+  );
+  gauge(
+    "process_heap_bytes",
+    "Heap memory in use by the process",
+    "By",
+    () => process.memoryUsage().heapUsed,
+  );
+  meter
+    .createObservableCounter("process_cpu_seconds_total", {
+      description: "Processor time used by the process",
+      unit: "s",
+    })
+    .addCallback((seen) => {
+      const { user, system } = process.cpuUsage();
+      seen.observe((user + system) / 1_000_000);
+    });
+  return observeEventLoop(meter);
+}
+
+/** Measures how late a timer runs, which is how long everything else waits too. */
+function observeEventLoop(meter: Meter): () => void {
+  const delay = meter.createHistogram("svc_event_loop_delay_seconds", {
+    description: `Delay of a timer that is due every ${sampleMilliseconds} ms`,
+    unit: "s",
+    advice: { explicitBucketBoundaries: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] },
+  });
+  let due = performance.now() + sampleMilliseconds;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    delay.record(Math.max(0, now - due) / 1000);
+    due = now + sampleMilliseconds;
+  }, sampleMilliseconds);
+  timer.unref();
+  return () => clearInterval(timer);
 }

@@ -1,6 +1,5 @@
 import type { Attributes, Meter } from "@opentelemetry/api";
 import type { Log } from "../log.ts";
-import type { ChallengeOutcome } from "./challenges.ts";
 import { providersOf } from "./providers.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
@@ -20,8 +19,6 @@ export interface Telemetry {
   readonly tracing?: Tracing;
   /** All metrics in the text format of Prometheus; only if METRIC_PROVIDERS includes it. */
   readonly scrape?: () => Promise<string>;
-  /** Counts a challenge's outcome. */
-  challenge(outcome: ChallengeOutcome): void;
   /** Sends the rest, as far as the collector accepts it within a short time. Throws nothing. */
   stop(): Promise<void>;
 }

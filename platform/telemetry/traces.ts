@@ -23,7 +23,7 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { version } from "../../package.json" with { type: "json" };
 import type { Log } from "../log.ts";
-import { collectorOf, toldOnce } from "./collector.ts";
+import { collectorOf, logOutages } from "./collector.ts";
 import type { Tracing, Work, WorkSpan } from "./telemetry.ts";
 import { parseTraceParent } from "./trace_parent.ts";
 import type { TelemetryConfig } from "./variables.ts";
@@ -48,7 +48,7 @@ export function openTraces({
   resource: Resource;
 }): OpenTraces {
   const exporter = new OTLPTraceExporter(collectorOf(config, "traces"));
-  const processor = new BatchSpanProcessor(toldOnce(exporter, log, "traces"), {
+  const processor = new BatchSpanProcessor(logOutages(exporter, log, "traces"), {
     maxQueueSize: queuedSpans,
     maxExportBatchSize: sentAtOnce,
     scheduledDelayMillis: longestWaitMilliseconds,

@@ -72,16 +72,14 @@ test("refuses a revocation list signed by another key", async () => {
   await expect(OrganisationAuthorities.open(file)).rejects.toThrow(/cannot be read \(number 1\)$/);
 });
 
-test("reads a revocation list of 20,000 certificates within a second", async () => {
+test("reads a revocation list of 20,000 certificates", async () => {
   const serials = Array.from(
     { length: 20_000 },
     (_, at) => `5A${at.toString(16).toUpperCase().padStart(6, "0")}`,
   );
   const list = certificates.revocationList(one!, serials);
   writeFileSync(file, readFileSync(one!.certificate, "utf8") + list);
-  const began = performance.now();
   const { revoked } = (await OrganisationAuthorities.open(file)).current;
-  expect(performance.now() - began).toBeLessThan(1000);
   const [known] = revoked.values();
   expect([known!.size, known!.has("5a004e1f"), known!.has("5a004e20")]).toEqual([20_000, true, false]);
 });

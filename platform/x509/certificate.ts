@@ -209,14 +209,11 @@ export async function parseCertificateRequest(pem: string): Promise<Buffer> {
 
 /** Whether the name constraints of an authority permit this e-mail address. */
 export function permitsEmail(authority: string, email: string): boolean {
-  const { extensions } = new x509.X509Certificate(authority);
-  const constraints = extensions.find(({ type }) => type === nameConstraints);
-  const at = email.lastIndexOf("@");
-  const domain = email.slice(at + 1);
-  const only = constraintsFor(domain);
-  const none = constraintsFor(undefined);
-  const value = constraints && Buffer.from(constraints.value);
-  return value === undefined || value.equals(none) || value.equals(only);
+  const constraints = new x509.X509Certificate(authority).getExtension(nameConstraints);
+  if (!constraints) return true;
+  const value = Buffer.from(constraints.value);
+  const domain = email.slice(email.lastIndexOf("@") + 1);
+  return value.equals(constraintsFor(undefined)) || value.equals(constraintsFor(domain));
 }
 
 /** Creates a random serial number. Its first byte makes the number positive and its length constant. */
@@ -246,17 +243,17 @@ export const publicCryptoKey = (key: KeyObject) =>
 /** NameConstraints (RFC 5280, 4.2.1.10), which the library does not support. Excludes all host names and IP addresses. */
 function constraintsFor(domain: string | undefined): Buffer {
   const subtree = (tag: number, name: Uint8Array) => derElement(0x30, derElement(0x80 | tag, name));
-  const [email, host, uri, address] = [1, 2, 6, 7];
+  const [email, host, uri, address] = [1, 2, 6, 7] as const;
   const permitted = domain
     ? [
-        subtree(email!, Buffer.from(domain)),
-        ...[domain, `.${domain}`].map((one) => subtree(uri!, Buffer.from(one))),
+        subtree(email, Buffer.from(domain)),
+        ...[domain, `.${domain}`].map((one) => subtree(uri, Buffer.from(one))),
       ]
     : [];
   const excluded = [
-    subtree(host!, Buffer.of()),
-    subtree(address!, Buffer.alloc(8)),
-    subtree(address!, Buffer.alloc(32)),
+    subtree(host, Buffer.of()),
+    subtree(address, Buffer.alloc(8)),
+    subtree(address, Buffer.alloc(32)),
   ];
   return derElement(
     0x30,

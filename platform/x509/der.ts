@@ -28,6 +28,6 @@ export function readElements(bytes: Uint8Array): Element[] {
 /** The content of the single element in `bytes`. @throws RangeError */
 export function readElement(bytes: Uint8Array, tag: number): Uint8Array {
   const [only, ...more] = readElements(bytes);
-  if (!only || more.length > 0 || only.tag !== tag) throw new RangeError("another element was expected");
+  if (!only || more.length > 0 || only.tag !== tag) throw new RangeError("unexpected element");
   return only.content;
 }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { AwsClient } from "aws4fetch";
-import { definePlugin, type LeaseFacts, type PluginDeps } from "../../core/plugin.ts";
+import { definePlugin, type PluginDeps } from "../../core/plugin.ts";
 import { Refused, SvcError } from "../../platform/errors.ts";
 import { awsCredential } from "./credential.ts";
 import {
@@ -68,7 +68,7 @@ export default definePlugin({
       const asked = { user, seconds: sessionSeconds(seconds), signal };
       return awsCredential(target, await assume(deps, target, asked));
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
-import type { RoleFacts } from "../../core/plugin.ts";
+import type { CredentialProblem, RoleFacts } from "../../core/plugin.ts";
 import { Refused } from "../../platform/errors.ts";
 
 // Shared by all access roles for AWS, however svc gets their sessions. Weep and other AWS clients find these roles by the
@@ -58,7 +58,7 @@ export function settingProblems({
   region,
   sessionPolicy,
   endpoint,
-}: AwsTarget): { problem: string }[] {
+}: AwsTarget): CredentialProblem[] {
   const problems: string[] = [];
   const partition = roleArn.split(":")[1]!;
   if (partition !== "aws" && region === undefined && endpoint === undefined)

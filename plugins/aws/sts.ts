@@ -83,8 +83,8 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
   const fault = xml && faultOf(xml);
   if (fault) throw errorOf(fault, response.status, call);
   const { status } = response;
-  const said = response.ok ? "without a valid session" : `with status ${status} and no error of STS`;
-  throw new (status >= 500 || status === 429 ? Transient : Unavailable)(`${host} answered ${said}`);
+  const fact = response.ok ? "without a valid session" : `with status ${status} and no error of STS`;
+  throw new (status >= 500 || status === 429 ? Transient : Unavailable)(`${host} answered ${fact}`);
 }
 
 async function readText(response: Response, host: string): Promise<string> {

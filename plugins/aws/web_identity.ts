@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { databaseNow } from "../../core/access/request.ts";
+import { databaseNow } from "../../core/database_clock.ts";
 import { federationIssuer } from "../../core/federation/issuer.ts";
 import {
   audiencePattern,
@@ -10,8 +10,7 @@ import {
   subjectAbout,
   subjectPattern,
 } from "../../core/federation/token.ts";
-import type { BuiltinDeps, LeaseFacts } from "../../core/plugin.ts";
-import { defineBuiltin } from "../../core/plugin.ts";
+import { type BuiltinDeps, type CredentialProblem, defineBuiltin } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
 import { Refused, SvcError } from "../../platform/errors.ts";
 import { awsCredential } from "./credential.ts";
@@ -78,7 +77,7 @@ export default defineBuiltin({
       const asked = { leaseId, user, incident, seconds: sessionSeconds(seconds), at, signal };
       return awsCredential(target, await exchange(deps, role.slug, target, asked));
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });
 
@@ -118,8 +117,8 @@ async function exchange(
 async function issuerProblems(
   context: BuiltinDeps["context"],
   { endpoint }: AwsTarget,
-): Promise<{ problem: string; fix?: string }[]> {
-  const problems: { problem: string; fix?: string }[] = [];
+): Promise<CredentialProblem[]> {
+  const problems: CredentialProblem[] = [];
   const issuer = federationIssuer(context.config);
   // A stand-in for AWS may accept other issuers.
   if (endpoint === undefined && !issuer.startsWith("https:"))

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { and, eq } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
-import { channelSlug } from "../../core/outbox/reach.ts";
+import { channelSlug } from "../../core/outbox/conversations.ts";
 import { defineBuiltin, type Message } from "../../core/plugin.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";

@@ -13,37 +13,20 @@ export const fakeDocumentResolver = fakeOf("document-resolver", "resolve");
 
 export const fakeParticipant = fakeOf("participant", "resolve", "onCall");
 
-export const fakeDocument = fakeOf(
-  ...(["document", "create", "get", "update", "text", "tasks", "move", "remove"] as const),
-);
+export const fakeDocument = fakeOf("document", "create", "get", "update", "text", "tasks", "move", "remove");
 
-export const fakeConversation = fakeOf("conversation", "create", "send", "direct", "add", "archive");
+const common = ["create", "send", "direct", "add", "archive"] as const;
+
+export const fakeConversation = fakeOf("conversation", ...common);
 
 /** A conversation plugin with the optional method `reopen`. */
-export const fakeReopening = fakeOf(
-  ...(["conversation", "create", "send", "direct", "add", "archive", "reopen"] as const),
-);
+export const fakeReopening = fakeOf("conversation", ...common, "reopen");
 
 /** A conversation plugin with several optional methods. */
-export const fakeChat = fakeOf(
-  ...([
-    "conversation",
-    "create",
-    "send",
-    "direct",
-    "add",
-    "remove",
-    "restrict",
-    "archive",
-    "reopen",
-  ] as const),
-);
+export const fakeChat = fakeOf("conversation", ...common, "remove", "restrict", "reopen");
 
 /** A conversation plugin with those methods that also sends to each recipient separately. */
-export const fakeMailing = fakeOf(
-  ...(["conversation", "create", "recipients", "send", "direct", "add", "remove"] as const),
-  ...(["restrict", "archive", "reopen"] as const),
-);
+export const fakeMailing = fakeOf("conversation", ...common, "recipients", "remove", "restrict", "reopen");
 
 export const fakeParticipantGroup = fakeOf("participant_group", "create", "add", "remove", "members");
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { definePlugin, type LeaseFacts, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
+import { type CredentialProblem, definePlugin, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
 import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
 // A broker account without other permissions creates tokens for a service account with the cluster's TokenRequest API. A
@@ -82,7 +82,7 @@ export default definePlugin({
         ...(end < new Date(expiresAt) ? { expiresAt: end.toISOString() } : {}),
       };
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });
 
@@ -124,7 +124,9 @@ async function post(
   const options = {
     method: "POST",
     headers: {
-      ...{ authorization: `Bearer ${token}`, "content-type": "application/json", accept: "application/json" },
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      accept: "application/json",
     },
     body: JSON.stringify(body),
     redirect: "error",
@@ -136,10 +138,10 @@ async function post(
     response = await fetch(`${server.replace(/\/$/, "")}${path}`, options);
   } catch (cause) {
     const { code } = cause as { code?: string };
-    const said = /CERT|SELF_SIGNED|ISSUER|ALTNAME/.test(code ?? "")
+    const reason = /CERT|SELF_SIGNED|ISSUER|ALTNAME/.test(code ?? "")
       ? "has a certificate that certificateAuthority did not sign"
       : "cannot be reached";
-    throw new Unavailable(`${server} ${said}`, { cause });
+    throw new Unavailable(`${server} ${reason}`, { cause });
   }
   if (response.status === 200 || response.status === 201) {
     const answer: unknown = await response.json().catch(() => undefined);
@@ -160,14 +162,13 @@ async function check(
   fetch: PluginDeps["fetch"],
   target: Target,
   signal: AbortSignal,
-): Promise<{ problem: string; fix?: string }[]> {
+): Promise<CredentialProblem[]> {
   const { namespace, serviceAccount } = target;
-  const attributes = {
-    ...{ namespace, verb: "create", resource: "serviceaccounts", subresource: "token", name: serviceAccount },
-  };
+  const resource = { resource: "serviceaccounts", subresource: "token", name: serviceAccount };
   const body = {
-    ...{ apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview" },
-    spec: { resourceAttributes: attributes },
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes: { namespace, verb: "create", ...resource } },
   };
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   const { status } = await post(fetch, target, path, body, signal);

@@ -8,7 +8,7 @@ import {
   subjectAbout,
   subjectPattern,
 } from "../../core/federation/token.ts";
-import { defineBuiltin, type LeaseFacts } from "../../core/plugin.ts";
+import { defineBuiltin } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
 
 const roleSchema = Type.Object({
@@ -59,6 +59,6 @@ export default defineBuiltin({
         expiresAt: end,
       };
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });

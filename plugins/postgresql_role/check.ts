@@ -1,4 +1,4 @@
-import type { RoleFacts } from "../../core/plugin.ts";
+import type { CredentialProblem, RoleFacts } from "../../core/plugin.ts";
 import { connected, identifier, targetOf, versionOf } from "./target.ts";
 
 /** Members of these roles can read or write the server's files, or run programs on it. */
@@ -10,12 +10,12 @@ export async function check({
 }: {
   role: RoleFacts;
   signal: AbortSignal;
-}): Promise<{ problem: string; fix?: string }[]> {
+}): Promise<CredentialProblem[]> {
   const target = targetOf(role);
   const { user, parents } = target;
   const broker = identifier(user);
   return await connected(target, signal, async (sql) => {
-    const problems: { problem: string; fix?: string }[] = [];
+    const problems: CredentialProblem[] = [];
     const [me] = await sql<[{ super: boolean; create: boolean; inherit: boolean; readonly: string }]>`
       select rolsuper as super, rolcreaterole as create, rolinherit as inherit,
         current_setting('transaction_read_only') as readonly

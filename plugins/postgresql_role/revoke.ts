@@ -181,10 +181,6 @@ async function heirOf(sql: Sql, target: Target): Promise<string> {
   return heir;
 }
 
-/** Kinds of objects whose new owner needs further privileges, such as CREATE on their schema. */
-const bound = ["pg_proc", "pg_operator", "pg_collation", "pg_conversion", "pg_statistic_ext", "pg_ts_config"];
-bound.push("pg_ts_dict", "pg_opclass", "pg_opfamily", "pg_publication", "pg_foreign_server");
-
 /**
  * Reassigns the role's objects in this database to the heir, and drops its grants. Drops the objects that the heir cannot
  * own, which contain no data.
@@ -196,12 +192,15 @@ async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void
     await sql.unsafe(giveUp);
   } catch (error) {
     if (codeOf(error) !== "42501") throw error;
+    // The new owner of these objects needs further privileges, such as CREATE on their schema.
     const dropBound = `declare one record; object record; begin
         for one in select classid, objid from pg_shdepend
           where dbid = (select oid from pg_database where datname = current_database())
             and refclassid = 'pg_authid'::regclass and deptype = 'o'
             and refobjid = (select oid from pg_roles where rolname = ${literal(name)})
-            and classid::regclass::text in (${bound.map(literal).join(", ")})
+            and classid::regclass::text in ('pg_proc', 'pg_operator', 'pg_collation', 'pg_conversion',
+              'pg_statistic_ext', 'pg_ts_config', 'pg_ts_dict', 'pg_opclass', 'pg_opfamily', 'pg_publication',
+              'pg_foreign_server')
         loop
           select type, identity into object from pg_identify_object(one.classid, one.objid, 0);
           -- CASCADE may have dropped it already.

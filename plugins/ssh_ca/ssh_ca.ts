@@ -7,7 +7,7 @@ import {
   sshBlobOf,
 } from "../../core/authority/authority.ts";
 import { certificateHandle } from "../../core/authority/revoked.ts";
-import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
+import { type CredentialProblem, defineBuiltin, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 import { signSshCertificate, sshExtensions } from "../../platform/ssh/certificate.ts";
@@ -135,7 +135,7 @@ export default defineBuiltin({
         handle: certificateHandle(signer.id),
       };
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });
 
@@ -149,7 +149,7 @@ function keyOf(publicKey: string | undefined) {
   return parseSshPublicKey(publicKey);
 }
 
-function problemsOf({ principals, extensions, sourceAddress = [] }: Target): { problem: string }[] {
+function problemsOf({ principals, extensions, sourceAddress = [] }: Target): CredentialProblem[] {
   const unknown = extensions.filter((name) => !(sshExtensions as readonly string[]).includes(name));
   const noNetworks = sourceAddress.filter((network) => !isNetwork(network));
   return [

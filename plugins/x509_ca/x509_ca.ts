@@ -7,7 +7,7 @@ import {
   signingAuthority,
 } from "../../core/authority/authority.ts";
 import { certificateHandle } from "../../core/authority/revoked.ts";
-import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
+import { defineBuiltin, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 
@@ -89,7 +89,7 @@ export default defineBuiltin({
         handle: certificateHandle(signer.id, serial),
       };
     },
-    revoke: (_: LeaseFacts) => {},
+    revoke: () => {},
   }),
 });
 

@@ -11,7 +11,7 @@ export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const stampFile = "node_modules/.svc-installed";
 
 /** Installs the packages of package-lock.json if they are missing. Of two at once, one works and the other waits. */
-export async function ensureInstalled(directory = root) {
+export async function ensureInstalled(directory) {
   if (!whyInstall(directory)) return;
   mkdirSync(join(directory, ".svc"), { recursive: true });
   const say = (text) => process.stderr.write(`svc: ${text}\n`);
@@ -25,7 +25,6 @@ export async function ensureInstalled(directory = root) {
     writeFileSync(join(directory, stampFile), `${digest(directory)}\n`);
     say(`dependencies installed in ${Math.round((Date.now() - started) / 1000)} s`);
   });
-  linkProgram(directory);
 }
 
 /** The reason to install, or undefined. Compares contents, because git and rsync change file times. */

@@ -4,7 +4,7 @@ const heartbeat = 500;
 
 /**
  * Runs `work` while holding the lock file. The holder touches it continuously; a file that was not touched for `stale`
- * milliseconds of the waiter's clock belonged to a killed process, and is taken over.
+ * milliseconds of the waiter's clock belonged to a killed process, and is removed.
  */
 export async function withLock(path, say, work, stale = 5000) {
   let seen;
@@ -16,7 +16,7 @@ export async function withLock(path, say, work, stale = 5000) {
       seen = modified;
       since = performance.now();
     } else if (modified !== undefined && performance.now() - since > stale) {
-      takeAway(path, modified);
+      removeStale(path, modified);
       continue;
     }
     if (!told) say("another svc is installing the dependencies: waiting for it ...");
@@ -60,8 +60,8 @@ function touch(path) {
   }
 }
 
-/** A rename succeeds for one of several waiters; if that one met a newer lock than it judged, it puts it back. */
-function takeAway(path, modified) {
+/** A rename succeeds for one of several waiters. If it moved a newer lock than the stale one, it puts it back. */
+function removeStale(path, modified) {
   const aside = `${path}.${process.pid}`;
   try {
     renameSync(path, aside);

@@ -13,9 +13,16 @@ import type { Actor, Context } from "../../core/context.ts";
 import { assertKey } from "../../core/idempotency/once.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import {
+  problemSchema,
+  refusals,
+  refusalsOfChange,
+  refusalsOfOne,
+  refusalsOfPost,
+  refusalsOfPostWithin,
+} from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
@@ -51,9 +58,6 @@ import {
   roleViewOf,
 } from "./model.ts";
 
-const conflicts = { 409: problemSchema };
-const ofPost = { ...refusals, ...conflicts, 422: problemSchema };
-
 /** Access roles: what can be requested. */
 const roleRoutes = (deps: Deps) =>
   new Elysia({ name: "access roles", prefix: "/access/roles" })
@@ -76,19 +80,14 @@ const roleRoutes = (deps: Deps) =>
           deps,
           { actor, request, body: known },
           async (context) => {
-            const { plugins } = deps;
-            const role = roleViewOf(
-              await createRole({ ...context, plugins }, actor, roleFieldsOf(body)),
-              deps,
-            );
+            const role = roleViewOf(await createRole(context, actor, roleFieldsOf(body)), deps);
             return { headers: { location: `/access/roles/${role.slug}`, etag: etagOf(role) }, body: role };
           },
           async ({ slug }) => void (await getRole(deps, actor, slug)),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
-      { actor: true, body: newRole, response: { 201: accessRoleView, ...ofPost } },
+      { actor: true, body: newRole, response: { 201: accessRoleView, ...refusalsOfPost } },
     )
     .get(
       "/:role",
@@ -109,7 +108,7 @@ const roleRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: roleParams, body: changedRole },
-        response: { 200: accessRoleView, ...refusalsOfOne, ...conflicts },
+        response: { 200: accessRoleView, ...refusalsOfChange },
       },
     )
     .delete(
@@ -118,13 +117,13 @@ const roleRoutes = (deps: Deps) =>
         await removeRole(deps, actor, params.role);
         return status(204, undefined);
       },
-      { actor: true, params: roleParams, response: { 204: t.Void(), ...refusalsOfOne, ...conflicts } },
+      { actor: true, params: roleParams, response: { 204: t.Void(), ...refusalsOfChange } },
     )
     .get("/:role/reconcile", async ({ actor, params }) => reconcileRole(deps, actor, params.role), {
       actor: true,
       detail: { summary: "Compare the leases of an access role with the credentials at its target" },
       params: roleParams,
-      response: { 200: differencesView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+      response: { 200: differencesView, ...refusalsOfChange, 503: problemSchema },
     })
     .post(
       "/:role/reconcile",
@@ -133,14 +132,14 @@ const roleRoutes = (deps: Deps) =>
       {
         ...{ actor: true, params: roleParams, body: chosenDifferences },
         detail: { summary: "Revoke orphans and missing leases of an access role" },
-        response: { 200: revokingView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+        response: { 200: revokingView, ...refusalsOfChange, 503: problemSchema },
       },
     )
     .get("/:role/check", async ({ actor, params }) => checkRole(deps, actor, params.role), {
       actor: true,
       detail: { summary: "Check that an access role can issue credentials" },
       params: roleParams,
-      response: { 200: checkView, ...refusalsOfOne, ...conflicts },
+      response: { 200: checkView, ...refusalsOfChange },
     });
 
 /** Access requests and the decisions on them. */
@@ -180,16 +179,14 @@ const requestRoutes = (deps: Deps) => {
           deps,
           { actor, request, body },
           async (context) => {
-            const { plugins } = deps;
-            const asked = await requestAccess({ ...context, plugins }, actor, { ...wanted, breakGlass });
+            const asked = await requestAccess(context, actor, { ...wanted, breakGlass });
             return { headers: { location: `/access/requests/${asked.id}` }, body: requestViewOf(asked) };
           },
           async ({ id }) => void (await getRequest(deps, actor, id)),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
-      { actor: true, body: newRequest, response: { 201: requestView, ...ofPost, 404: problemSchema } },
+      { actor: true, body: newRequest, response: { 201: requestView, ...refusalsOfPostWithin } },
     )
     .get(
       "/:request_id",
@@ -205,7 +202,7 @@ const requestRoutes = (deps: Deps) => {
       {
         ...{ actor: true, params: requestParams, body: decision },
         detail: { summary: "Approve an access request" },
-        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+        response: { 200: requestView, ...refusalsOfPostWithin },
       },
     )
     .post(
@@ -217,7 +214,7 @@ const requestRoutes = (deps: Deps) => {
       {
         ...{ actor: true, params: requestParams, body: decision },
         detail: { summary: "Deny an access request" },
-        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+        response: { 200: requestView, ...refusalsOfPostWithin },
       },
     )
     .post(
@@ -227,7 +224,7 @@ const requestRoutes = (deps: Deps) => {
       {
         ...{ actor: true, params: requestParams, body: nothing },
         detail: { summary: "Cancel your access request" },
-        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+        response: { 200: requestView, ...refusalsOfPostWithin },
       },
     )
     .post(
@@ -237,7 +234,7 @@ const requestRoutes = (deps: Deps) => {
       {
         ...{ actor: true, params: requestParams, body: nothing },
         detail: { summary: "Review break-glass access" },
-        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+        response: { 200: requestView, ...refusalsOfPostWithin },
       },
     );
 };
@@ -270,7 +267,7 @@ const leaseRoutes = (deps: Deps) =>
       {
         ...{ actor: true, body: newLease },
         detail: { summary: "Issue a credential" },
-        response: { 201: issuedView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+        response: { 201: issuedView, ...refusalsOfChange, 503: problemSchema },
       },
     )
     .delete(
@@ -306,7 +303,7 @@ const leaseRoutes = (deps: Deps) =>
       {
         ...{ actor: true, params: leaseParams, body: renewal },
         detail: { summary: "Renew a lease" },
-        response: { 200: leaseView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+        response: { 200: leaseView, ...refusalsOfChange, 503: problemSchema },
       },
     );
 

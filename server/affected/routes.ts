@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { getAffected, mostAffected, setAffected } from "../../core/incident/affected/affected.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { refusalsOfOne } from "../http/error.ts";
 import { closed, id } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 
@@ -11,14 +11,12 @@ const affectedView = t.Object({ services: t.Array(named), applications: t.Array(
 const ids = t.Array(id, { maxItems: mostAffected });
 const changedAffected = t.Object({ service_ids: ids, application_ids: ids }, closed);
 
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
-
 /** The services and applications that an incident affects. */
 export const affectedRoutes = (deps: Deps) =>
   new Elysia({ name: "affected", prefix: "/incidents/:incident_id/affected" })
     .use(actorMacro(deps))
     .get("/", ({ actor, params }) => getAffected(deps, actor, Number(params.incident_id)), {
-      ...{ actor: true, params: incidentParams, response: { 200: affectedView, ...refusals } },
+      ...{ actor: true, params: incidentParams, response: { 200: affectedView, ...refusalsOfOne } },
       detail: { summary: "List the services and applications that an incident affects" },
     })
     .put(
@@ -30,7 +28,7 @@ export const affectedRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, body: changedAffected },
-        response: { 200: affectedView, ...refusals },
+        response: { 200: affectedView, ...refusalsOfOne },
         detail: { summary: "Replace the services and applications that an incident affects" },
       },
     );

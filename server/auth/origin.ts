@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import type { Config } from "../../core/config.ts";
 import { isLoopbackHost } from "../../platform/address.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
+import { isForm } from "../http/body.ts";
 
 /**
  * Refuses a form that another site sent. Our pages use `no-referrer`, with which browsers send `Origin: null`; then
@@ -24,8 +25,7 @@ export function requireOwnOrigin(config: Config, request: Request): void {
  * @throws InvalidInput
  */
 export function requireForm(request: Request): void {
-  const type = request.headers.get("content-type") ?? "";
-  if (!/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+  if (!isForm(request.headers.get("content-type") ?? ""))
     throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
 }
 

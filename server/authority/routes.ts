@@ -1,4 +1,4 @@
-import { Elysia, status, t } from "elysia";
+import { Elysia, t } from "elysia";
 import {
   getAuthorityKey,
   listAuthorityKeys,
@@ -10,8 +10,8 @@ import { x509RevocationLists } from "../../core/authority/x509_revocation_list.t
 import { NotFound } from "../../platform/errors.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { problemSchema, refusals, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { isUnchanged } from "../static/caching.ts";
 import {
@@ -59,13 +59,12 @@ const keyRoutes = (deps: Deps) =>
           },
           async ({ id }) => void (await getAuthorityKey(deps, actor, id)),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         ...{ actor: true, body: newKey },
         detail: { summary: "Create the next key of an authority" },
-        response: { 201: keyView, ...refusals, 409: problemSchema, 422: problemSchema },
+        response: { 201: keyView, ...refusalsOfPost },
       },
     )
     .get(
@@ -101,14 +100,7 @@ const sshRoutes = (deps: Deps) => {
       async ({ params: { authority }, request }) => {
         const list = await lists.get(authority);
         if (!list) throw noAuthority(authority);
-        // The ETag is weak, because the list also contains the time of its creation.
-        const etag = `W/"${list.digest}"`;
-        const headers = { etag, "cache-control": listCaching };
-        if (isUnchanged(request.headers, etag, new Date()))
-          return new Response(null, { status: 304, headers });
-        return new Response(new Uint8Array(list.bytes), {
-          headers: { ...headers, "content-type": "application/octet-stream" },
-        });
+        return answerList(request, list.digest, list.bytes, "application/octet-stream");
       },
       {
         params: authorityParams,
@@ -141,7 +133,7 @@ const x509Routes = (deps: Deps) => {
       async ({ params: { authority }, request }) => {
         const list = await lists.get(authority);
         if (!list) throw noAuthority(authority);
-        return answerList(request, Buffer.from(list.pem), `W/"${list.digest}"`, pemType);
+        return answerList(request, list.digest, Buffer.from(list.pem), pemType);
       },
       {
         params: authorityParams,
@@ -155,7 +147,7 @@ const x509Routes = (deps: Deps) => {
         const list = await lists.get(authority);
         const ofKey = list?.lists.get(Number(authority_key_id));
         if (!list || !ofKey) throw noAuthority(authority);
-        return answerList(request, ofKey, `W/"${list.digest}"`, "application/pkix-crl");
+        return answerList(request, list.digest, ofKey, "application/pkix-crl");
       },
       {
         params: authorityKeyParams,
@@ -167,9 +159,11 @@ const x509Routes = (deps: Deps) => {
 
 const pemType = "application/x-pem-file";
 
-function answerList(request: Request, bytes: Uint8Array, etag: string, type: string): Response {
+function answerList(request: Request, digest: string, bytes: Uint8Array, type: string): Response {
+  // Weak, because a list also contains the time of its creation.
+  const etag = `W/"${digest}"`;
   const headers = { etag, "cache-control": listCaching };
-  if (isUnchanged(request.headers, etag, new Date())) return new Response(null, { status: 304, headers });
+  if (isUnchanged(request.headers, etag)) return new Response(null, { status: 304, headers });
   return new Response(new Uint8Array(bytes), { headers: { ...headers, "content-type": type } });
 }
 
@@ -186,16 +180,8 @@ class RecentAnswers<T> {
     if (this.#answers.size >= mostLists) this.#answers.clear();
     this.#answers.set(name, { at: performance.now(), answer });
     const forget = () => this.#answers.get(name)?.answer === answer && this.#answers.delete(name);
-    return answer.then(
-      (value) => {
-        if (value === undefined) forget();
-        return value;
-      },
-      (error: unknown) => {
-        forget();
-        throw error;
-      },
-    );
+    answer.then((value) => value === undefined && forget(), forget);
+    return answer;
   }
 }
 

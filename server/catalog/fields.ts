@@ -10,7 +10,7 @@ export const description = t.String({ maxLength: descriptionLength });
 export const email = t.String({
   minLength: 1,
   maxLength: nameLength,
-  description: "In any spelling: kept is the canonical one",
+  description: "In any spelling; the canonical one is stored",
 });
 export const ids = t.Array(id, { maxItems: 200 });
 

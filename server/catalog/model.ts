@@ -53,7 +53,7 @@ export function schemasOf(
       },
       closed,
     ),
-    created: t.Object(
+    newRecord: t.Object(
       Object.fromEntries(
         Object.entries(written).map(([field, schema]) => [
           field,
@@ -62,6 +62,6 @@ export function schemasOf(
       ),
       closed,
     ),
-    changed: t.Object({ ...written, version, ...readOnly(all, { ...written, version }) }, closed),
+    changedRecord: t.Object({ ...written, version, ...readOnly(all, { ...written, version }) }, closed),
   };
 }

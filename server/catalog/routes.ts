@@ -8,9 +8,9 @@ import type { CatalogTable, Columns, Item, Resource } from "../../core/catalog/r
 import { updateRecord } from "../../core/catalog/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 
@@ -27,7 +27,7 @@ export function catalogRoutes<
   Path extends string,
 >(deps: Deps, resource: Resource<T, C, Fields>, model: Model<Path, Item<C>, Fields, Written, Shown>) {
   const { path, parameter, fieldsOf } = model;
-  const { view, page, query, created, changed } = schemasOf(resource, model);
+  const { view, page, query, newRecord, changedRecord } = schemasOf(resource, model);
   const params = t.Object({ [parameter]: idText }, closed);
   const one = `/:${parameter}` as const;
   const idOf = (of: Record<string, string>) => Number(of[parameter]);
@@ -66,13 +66,12 @@ export function catalogRoutes<
           // The creator of a record may read it.
           () => {},
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         actor: true,
-        body: created,
-        response: { 201: view, ...refusals, 409: problemSchema, 422: problemSchema },
+        body: newRecord,
+        response: { 201: view, ...refusalsOfPost },
       },
     )
     .get(
@@ -96,7 +95,7 @@ export function catalogRoutes<
         set.headers.etag = etagOf(record);
         return viewOf(record);
       },
-      { actor: true, params, body: changed, response: { 200: view, ...refusalsOfOne, 409: problemSchema } },
+      { actor: true, params, body: changedRecord, response: { 200: view, ...refusalsOfChange } },
     )
     .delete(
       one,
@@ -105,6 +104,6 @@ export function catalogRoutes<
         await removeRecord(deps, actor, resource, { id: idOf(params), address });
         return status(204, undefined);
       },
-      { actor: true, params, response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema } },
+      { actor: true, params, response: { 204: t.Void(), ...refusalsOfChange } },
     );
 }

@@ -30,7 +30,6 @@ const shownRotation = t.Object(
   closed,
 );
 
-/** What people are on call for. */
 const recordRoutes = (deps: Deps) =>
   catalogRoutes(deps, services(deps.registry), {
     path: "services",

@@ -68,9 +68,9 @@ export function browserRoutes(deps: Deps) {
   async function stillTheSame(request: Request, session: SignedInSession): Promise<boolean> {
     if (sso.kind === "redirect") return true;
     const { user, groups } = await sso.identify(request);
-    const same =
-      groups.length === session.groups.length && groups.every((group) => session.groups.includes(group));
-    return user === session.userName && same;
+    return (
+      user === session.userName && new Set(groups).symmetricDifference(new Set(session.groups)).size === 0
+    );
   }
 
   async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {

@@ -10,7 +10,7 @@ export function unknownPage(): Response {
     status: 404,
     tone: "bad",
     body: html`<p>
-        It may be over, already used, opened in another browser, or asked for from another computer.
+        It may have expired, been used already, been opened in another browser, or come from another computer.
       </p>
       <p>Start again in your terminal: <code>svc login</code></p>`,
   });
@@ -39,7 +39,7 @@ interface PageFacts {
 export function approvePage({ challenge, sessionId, now }: PageFacts): Response {
   return page({
     title: "Sign in a terminal?",
-    body: html`<p>A terminal asks to be signed in as <strong>${challenge.userName}</strong>.</p>
+    body: html`<p>A terminal asks to sign in as <strong>${challenge.userName}</strong>.</p>
       ${challenge.codeChallenge ? codeBox(challenge.userCode) : legacyWarning} ${facts(challenge, now)}
       <form method="post" action="/approve/${challenge.id}">
         <input type="hidden" name="csrf" value="${csrfToken(sessionId, challenge.id)}" />
@@ -68,11 +68,11 @@ function facts(challenge: Challenge, now: Date): Html {
   return html`<dl>
     <dt>User</dt>
     <dd>${challenge.userName}</dd>
-    <dt>Asked from</dt>
+    <dt>Requested from</dt>
     <dd>${challenge.requestAddress}</dd>
     <dt>Client</dt>
     <dd>${challenge.client}</dd>
-    <dt>Asked</dt>
+    <dt>Requested</dt>
     <dd>${seconds === 1 ? "1 second" : `${seconds} seconds`} ago</dd>
   </dl>`;
 }
@@ -84,7 +84,7 @@ export function otherUserPage({ challenge, sessionId, signedInAs }: PageFacts): 
     status: 403,
     tone: "bad",
     body: html`<p>
-        The terminal asks for <strong>${challenge.userName}</strong>, but this browser is signed in as
+        The terminal requested <strong>${challenge.userName}</strong>, but this browser is signed in as
         <strong>${signedInAs}</strong>. Nothing was approved.
       </p>
       <form method="post" action="/approve/${challenge.id}/switch">
@@ -101,7 +101,7 @@ export function signInAgainPage({ id, userName }: Challenge): Response {
   return page({
     title: "One moment",
     headers: { refresh: `0; url=${next}` },
-    body: html`<p><a href="${next}">Go on to sign in as ${userName}</a></p>`,
+    body: html`<p><a href="${next}">Continue to sign in as ${userName}</a></p>`,
   });
 }
 

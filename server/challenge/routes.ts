@@ -3,6 +3,7 @@ import { Elysia, status, t } from "elysia";
 import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
 import { createChallenge } from "../../core/auth/challenge/create.ts";
 import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
+import { countChallenge } from "../../core/auth/challenge/outcomes.ts";
 import {
   type PollContext,
   type PollOutcome,
@@ -29,7 +30,7 @@ const longestWaitSeconds = 30;
 const pendingBody = '{"status":"pending"}';
 /** A prepared Headers object is copied faster than a plain object is read. */
 const pendingInit = {
-  headers: new Headers({ ...Object.fromEntries(usualHeaders), "content-type": "application/json" }),
+  headers: new Headers({ ...usualHeaders, "content-type": "application/json" }),
 };
 /** Polls of one challenge in a burst; after that, one per half interval. */
 const pollBurst = 5;
@@ -58,7 +59,7 @@ export function challengeRoutes(deps: Deps) {
   async function generate(userName: string, request: Request, address: string) {
     const retryAfter = generations.take(addressScope(address), nameToCount(userName), clock.now());
     if (retryAfter > 0) {
-      telemetry?.challenge("refused");
+      countChallenge(telemetry, "refused");
       throw new TooManyRequests(retryAfter);
     }
     const query = new URL(request.url).searchParams;

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { problemSchema, refusalsOfChange } from "../http/error.ts";
 import { etagOfText } from "../http/etag.ts";
 import { closed, nullable } from "../http/schema.ts";
 import { documentParams } from "./model.ts";
@@ -14,17 +14,15 @@ const text = t.String({
 const version = nullable(
   t.String({
     maxLength: 200,
-    description: "The plugin's word for this state of the text; null before the first, and where it has none",
+    description:
+      "The plugin's version of the text; null before the first one, or if the plugin has no versions",
   }),
 );
 const content = t.Object({ text, version }, closed);
 /** A plugin's text may be longer than our limit for writes. */
 const shownContent = t.Object({ text: t.String(), version }, closed);
 
-const refusals = {
-  ...{ 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema },
-  ...{ 409: problemSchema, 503: problemSchema },
-};
+const refusals = { ...refusalsOfChange, 503: problemSchema };
 
 /** The text of a document, from the plugin that stores it. */
 export const contentRoutes = (deps: Deps) =>

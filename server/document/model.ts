@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import type { Document, DocumentFields } from "../../core/incident/document/document.ts";
-import { descriptionLength, nameLength, urlLength } from "../../platform/text.ts";
-import { reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
+import { nameLength, urlLength } from "../../platform/text.ts";
+import { description, name, reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
 import {
   closed,
   id,
@@ -14,8 +14,6 @@ import {
   version,
 } from "../http/schema.ts";
 
-const name = t.String({ minLength: 1, maxLength: nameLength });
-const description = t.String({ maxLength: descriptionLength });
 const weblink = nullable(t.String({ maxLength: urlLength, description: "An http or https URL" }));
 const resourceType = t.String({
   minLength: 1,

@@ -7,9 +7,9 @@ import { updateDocument } from "../../core/incident/document/update.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
   changedDocument,
@@ -57,13 +57,12 @@ export const documentRoutes = (deps: Deps) =>
           },
           ({ incident_id }) => (incident_id === null ? undefined : seeIncident(deps, actor, incident_id)),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         actor: true,
         body: newDocument,
-        response: { 201: documentView, ...refusals, 409: problemSchema, 422: problemSchema },
+        response: { 201: documentView, ...refusalsOfPost },
       },
     )
     .get(
@@ -88,7 +87,7 @@ export const documentRoutes = (deps: Deps) =>
         actor: true,
         params: documentParams,
         body: changedDocument,
-        response: { 200: documentView, ...refusalsOfOne, 409: problemSchema },
+        response: { 200: documentView, ...refusalsOfChange },
       },
     )
     .delete(
@@ -101,6 +100,6 @@ export const documentRoutes = (deps: Deps) =>
       {
         actor: true,
         params: documentParams,
-        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+        response: { 204: t.Void(), ...refusalsOfChange },
       },
     );

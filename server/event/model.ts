@@ -11,7 +11,7 @@ export const eventView = t.Object(
     source: t.String({ description: "`core`, a scheduled task, the slug of a plugin" }),
     kind: t.String({ description: "What happened, for programs: `incident.stable`, `note`, ..." }),
     description: t.String({ description: "What happened, for people" }),
-    data: t.Record(t.String(), t.Unknown(), { description: "Ids of what it tells of" }),
+    data: t.Record(t.String(), t.Unknown(), { description: "Ids of the records that it is about" }),
   },
   closed,
 );
@@ -29,7 +29,7 @@ export const eventQuery = t.Object(
           "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
       }),
     ),
-    after: t.Optional({ ...idText, description: "Only what was added after the event with this id" }),
+    after: t.Optional({ ...idText, description: "Only events added after the one with this id" }),
     kind: t.Optional(t.String({ maxLength: nameLength })),
   },
   closed,

@@ -5,14 +5,11 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
-const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
 /** The timeline of an incident that the actor may read: users can add notes, but nobody can remove anything. */
 export const eventRoutes = (deps: Deps) =>
@@ -29,7 +26,7 @@ export const eventRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, query: eventQuery },
-        response: { 200: eventPage, ...refusals },
+        response: { 200: eventPage, ...refusalsWithin },
       },
     )
     .post(
@@ -42,12 +39,7 @@ export const eventRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const { plugins } = deps;
-            const note = await noteOnTimeline({ ...context, plugins }, actor, {
-              incidentId,
-              description,
-              at,
-            });
+            const note = await noteOnTimeline(context, actor, { incidentId, description, at });
             return { headers: {}, body: viewOf(note) };
           },
           () => seeIncident(deps, actor, incidentId),
@@ -56,6 +48,6 @@ export const eventRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, body: newEvent },
-        response: { 201: eventView, ...refusalsOfPost },
+        response: { 201: eventView, ...refusalsOfPostWithin },
       },
     );

@@ -9,7 +9,7 @@ export const retried = t.Optional(
       step: t.Optional(
         t.String({
           maxLength: nameLength,
-          description: "Also one that is done; without it, all that failed",
+          description: "May be a finished step. Default: all failed steps",
         }),
       ),
     },

@@ -5,7 +5,7 @@ import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { detailOf, incidentParams } from "../incident/model.ts";
 import { retried, stepsView } from "./model.ts";
@@ -38,10 +38,6 @@ export const flowRoutes = (deps: Deps) =>
       detail: { summary: "Retry the follow-up steps of an incident" },
       params: incidentParams,
       body: retried,
-      response: {
-        200: stepsView,
-        ...{ 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema },
-        ...{ 409: problemSchema, 422: problemSchema },
-      },
+      response: { 200: stepsView, ...refusalsOfPostWithin },
     },
   );

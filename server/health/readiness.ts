@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { type DatabaseState, isDiskFull, isReadOnly, type KeyState, keyState } from "../../core/readiness.ts";
 import { isOutOfSpace, reasonOf } from "../../drizzle/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../drizzle/revision/status.ts";
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Deps } from "../deps.ts";
 import { shared } from "./shared.ts";
 
@@ -19,7 +20,7 @@ export const watchDisk = (check: ReadinessCheck) =>
     if (isOutOfSpace(error)) check.doubtDisk();
   });
 
-const patienceSeconds = 3;
+const patienceMilliseconds = 3000;
 /** The check needs no sign-in, so it must not keep the database busy. */
 const goodMilliseconds = 100;
 /** The check writes a megabyte, and PostgreSQL logs each such file with `log_temp_files = 0`. */
@@ -61,13 +62,10 @@ export class ReadinessCheck {
 
   async #check(): Promise<Readiness> {
     let reason: unknown;
-    const { promise: late, resolve } = Promise.withResolvers<Readiness>();
-    const timer = setTimeout(resolve, patienceSeconds * 1000, unreachable);
     const asked = this.#ask((error) => {
       reason = error;
     });
-    const answer = await Promise.race([asked, late]);
-    clearTimeout(timer);
+    const answer = (await withTimeLimit(patienceMilliseconds, asked)) ?? unreachable;
     this.#log(answer, reason);
     return answer;
   }

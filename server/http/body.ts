@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
-const methods = new Set(["__proto__", "toString", "valuesOf"]);
+const methods = new Set(["__proto__", "toString"]);
 
 /** Stands for a body that is not JSON. It is not an object, so no schema accepts it. */
 export const noJson = "no JSON";
@@ -12,7 +12,8 @@ export function isJson(contentType: string): boolean {
   return /^application\/json[\t ]*(;|$)/i.test(contentType);
 }
 
-const isForm = (contentType: string) => /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
+export const isForm = (contentType: string) =>
+  /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
 
 /** JSON is UTF-8 (RFC 8259, 8.1). `Request.text` would replace invalid bytes with U+FFFD, and we would store that. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });

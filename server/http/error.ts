@@ -52,7 +52,12 @@ export const problemSchema = t.Object({
 
 /** Refusals of a collection's routes, and of a record's. */
 export const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+export const refusalsOfPost = { ...refusals, 409: problemSchema, 422: problemSchema };
 export const refusalsOfOne = { ...refusals, 404: problemSchema };
+export const refusalsOfChange = { ...refusalsOfOne, 409: problemSchema };
+/** Those of a list within a record, and of a POST within or to a record. */
+export const refusalsWithin = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
+export const refusalsOfPostWithin = { ...refusalsOfChange, 422: problemSchema };
 
 /** What may be disclosed about an error: status, code and our own sentence, never a message from a lower layer. */
 export interface Fault {
@@ -119,7 +124,7 @@ const databaseStuck: Record<string, string> = {
 };
 
 /** PostgreSQL ended this transaction because of a conflict; nothing was done. */
-const inTheWay = /^(40001|40P01)$/;
+const transactionConflict = /^(40001|40P01)$/;
 
 function fromDatabase(error: unknown): SvcError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -131,7 +136,7 @@ function fromDatabase(error: unknown): SvcError | undefined {
       return new Unavailable(`${stuck}. Tell the people who run this service, and try again later`, {
         cause: error,
       });
-    if (inTheWay.test(code))
+    if (transactionConflict.test(code))
       return new Unavailable("Another request changed the same data: try again in a moment", {
         cause: error,
       });

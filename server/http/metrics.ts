@@ -108,7 +108,7 @@ function methodOf({ method }: Request): string {
 
 /** Records which route a request matched. Without metrics it installs no hook and costs nothing. */
 export const observeRoutes = (requests: ObservedRequests | undefined) => {
-  const app = new Elysia({ name: "tell routes" });
+  const app = new Elysia({ name: "observe routes" });
   return requests
     ? app
         .onTransform({ as: "global" }, ({ request, route }) => requests.matched(request, route))

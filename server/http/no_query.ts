@@ -13,20 +13,20 @@ import type { Routes } from "./methods.ts";
  * Public routes accept anything, since others append parameters of their own.
  */
 export function refuseUnknownQuery(routes: Routes) {
-  const asking = new Map(
+  /** Whether a route has parameters, for those that ask for a token. */
+  const hasQuery = new Map(
     routes
       .filter(asksForToken)
-      .map(({ method, path, hooks }) => [`${method} ${path}`, { knows: hooks.query !== undefined }]),
+      .map(({ method, path, hooks }) => [`${method} ${path}`, hooks.query !== undefined]),
   );
   const check = ({ request, route }: { request: Request; route: string }): void => {
     const { url, method } = request;
     if (!url.includes("?")) return;
-    const asked = asking.get(`${method === "HEAD" ? "GET" : method} ${route}`);
-    if (asked && !asked.knows) {
-      const [first] = new URL(url).searchParams.keys();
-      throw unknownName("query", first);
-    }
-    if (asked) refuseRepeated(new URL(url).searchParams);
+    const known = hasQuery.get(`${method === "HEAD" ? "GET" : method} ${route}`);
+    if (known === undefined) return;
+    const { searchParams } = new URL(url);
+    if (!known) throw unknownName("query", [...searchParams.keys()][0]);
+    refuseRepeated(searchParams);
   };
   return new Elysia({ name: "unknown query" }).onBeforeHandle({ as: "global" }, check);
 }

@@ -4,7 +4,7 @@ import type { Deps, Listener } from "../deps.ts";
 import { tlsClientOf } from "./tls_client.ts";
 
 /** The headers of every answer that sets no others: it is data, not cached, and for the requesting site only. */
-export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({
+export const usualHeaders: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
@@ -12,12 +12,12 @@ export const usualHeaders: readonly (readonly [string, string])[] = Object.entri
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
-});
+};
+
+const usualEntries = Object.entries(usualHeaders);
 
 /** One year of HTTPS only (RFC 6797). */
 const onlyByTls = "max-age=31536000";
-
-const usual: Readonly<Record<string, string>> = Object.fromEntries(usualHeaders);
 
 /** Adds security headers to answers. */
 export class SecurityHeaders {
@@ -27,20 +27,23 @@ export class SecurityHeaders {
   ) {}
 
   /** An Elysia hook that adds the headers to each answer. */
-  readonly hook = () =>
-    new Elysia({ name: "security headers" }).onRequest(({ request, set }) => {
+  hook() {
+    return new Elysia({ name: "security headers" }).onRequest(({ request, set }) => {
       set.headers = this.of(request);
     });
+  }
 
   /** The initial headers of an answer; its route may override them. */
   of(request: Request): Record<string, string> {
-    return this.#byTls(request) ? { ...usual, "strict-transport-security": onlyByTls } : { ...usual };
+    return this.#byTls(request)
+      ? { ...usualHeaders, "strict-transport-security": onlyByTls }
+      : { ...usualHeaders };
   }
 
   /** Adds the headers to a finished answer, which costs several times as much. */
   add(answer: Response, request: Request): Response {
     const { headers } = answer;
-    for (const [name, value] of usualHeaders) if (!headers.has(name)) headers.set(name, value);
+    for (const [name, value] of usualEntries) if (!headers.has(name)) headers.set(name, value);
     if (this.#byTls(request)) headers.set("strict-transport-security", onlyByTls);
     return answer;
   }

@@ -37,7 +37,7 @@ const view = {
   resolution: nullable(t.String()),
   ...{ reported_at: instant, stable_at: nullable(instant), closed_at: nullable(instant) },
   commander: t.Union([personView, t.Null()], {
-    description: "Who commands now; null until a step finds them",
+    description: "The current commander; null until a step finds one",
   }),
   cost: Type.Integer({ minimum: 0 }),
   ...{ version, created_at: instant, updated_at: instant },
@@ -111,8 +111,8 @@ export const incidentQuery = t.Object(
     ),
     visibility: t.Optional(visibility),
     ...{ incident_type_id: t.Optional(idText), incident_priority_id: t.Optional(idText) },
-    commander: t.Optional(t.String({ description: "Who commands now, by e-mail" })),
-    participant: t.Optional(t.String({ description: "Who takes part now, by e-mail" })),
+    commander: t.Optional(t.String({ description: "The current commander's e-mail address" })),
+    participant: t.Optional(t.String({ description: "A current participant's e-mail address" })),
     reported_after: t.Optional(t.String({ description: "Reported at this instant or later" })),
     reported_before: t.Optional(t.String({ description: "Reported before this instant" })),
   },
@@ -122,13 +122,16 @@ export const incidentQuery = t.Object(
 export const newIncident = t.Object(
   {
     ...{ title, description: t.Optional(description), incident_type_id: id, incident_priority_id: id },
-    visibility: t.Optional(oneOf(visibilities, { description: "The type's unless given" })),
+    visibility: t.Optional(oneOf(visibilities, { description: "Default: that of the incident type" })),
     commander: t.Optional({
       ...userName,
-      description: "Who commands, by e-mail; without it, the person on call or the reporter",
+      description: "The commander's e-mail address. Default: the person on call, or the reporter",
     }),
     participants: t.Optional(
-      t.Array(userName, { maxItems: 50, description: "Who takes part from the start, by e-mail" }),
+      t.Array(userName, {
+        maxItems: 50,
+        description: "The e-mail addresses of those who take part from the start",
+      }),
     ),
   },
   closed,

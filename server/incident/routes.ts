@@ -8,9 +8,9 @@ import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import {
   changedIncident,
   detailOf,
@@ -51,22 +51,20 @@ export const incidentRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const { plugins } = deps;
-            const incident = viewOf(await reportIncident({ ...context, plugins }, actor, wanted));
+            const incident = viewOf(await reportIncident(context, actor, wanted));
             const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
             return { headers, body: incident };
           },
           ({ id }) => seeIncident(deps, actor, id),
         );
         await runFlowWithin(deps, made.body.id, flowMilliseconds);
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         actor: true,
         detail: { summary: "Report an incident" },
         body: newIncident,
-        response: { 201: incidentView, ...refusals, 409: problemSchema, 422: problemSchema },
+        response: { 201: incidentView, ...refusalsOfPost },
       },
     )
     .get(
@@ -93,7 +91,7 @@ export const incidentRoutes = (deps: Deps) =>
         actor: true,
         params: incidentParams,
         body: changedIncident,
-        response: { 200: incidentView, ...refusalsOfOne, 409: problemSchema },
+        response: { 200: incidentView, ...refusalsOfChange },
       },
     )
     .delete(
@@ -106,6 +104,6 @@ export const incidentRoutes = (deps: Deps) =>
       {
         actor: true,
         params: incidentParams,
-        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+        response: { 204: t.Void(), ...refusalsOfChange },
       },
     );

@@ -6,13 +6,11 @@ import { removeLink } from "../../core/incident/link/remove.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { linkPage, linkParams, linkQuery, linkView, newLink, viewOf } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
 
 /** Other incidents that an incident is related to, or that duplicate it. Only those that the actor may read. */
 export const linkRoutes = (deps: Deps) =>
@@ -25,7 +23,12 @@ export const linkRoutes = (deps: Deps) =>
         const page = await listLinks(deps, actor, { ...listQueryOf(query), incidentId });
         return { ...page, items: page.items.map(viewOf) };
       },
-      { actor: true, params: incidentParams, query: linkQuery, response: { 200: linkPage, ...refusals } },
+      {
+        actor: true,
+        params: incidentParams,
+        query: linkQuery,
+        response: { 200: linkPage, ...refusalsOfOne },
+      },
     )
     .post(
       "/",
@@ -49,7 +52,7 @@ export const linkRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, body: newLink },
-        response: { 201: linkView, ...refusals, 409: problemSchema, 422: problemSchema },
+        response: { 201: linkView, ...refusalsOfPostWithin },
       },
     )
     .delete(
@@ -59,5 +62,5 @@ export const linkRoutes = (deps: Deps) =>
         await removeLink(deps, actor, ids);
         return status(204, undefined);
       },
-      { actor: true, params: linkParams, response: { 204: t.Void(), ...refusals } },
+      { actor: true, params: linkParams, response: { 204: t.Void(), ...refusalsOfOne } },
     );

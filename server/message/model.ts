@@ -27,7 +27,7 @@ export const newMessage = t.Object(
   {
     text: t.String({ minLength: 1, maxLength: descriptionLength }),
     recipient_id: t.Optional(
-      nullable({ ...id, description: "The individual who alone is to read it; they take part" }),
+      nullable({ ...id, description: "The individual who alone gets the message; must be a participant" }),
     ),
   },
   closed,

@@ -4,14 +4,11 @@ import { say } from "../../core/incident/message/say.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
-const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
 /** Messages in the built-in channel of an incident that the actor may read. */
 export const messageRoutes = (deps: Deps) =>
@@ -26,33 +23,25 @@ export const messageRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, query: messageQuery },
-        response: { 200: messagePage, ...refusals },
+        response: { 200: messagePage, ...refusalsWithin },
       },
     )
     .post(
       "/",
       async ({ actor, params, body, request }) => {
         const { text, recipient_id } = body;
-        const wanted = {
-          incidentId: Number(params.incident_id),
-          text,
-          recipientId: recipient_id ?? undefined,
-        };
+        const incidentId = Number(params.incident_id);
+        const wanted = { incidentId, text, recipientId: recipient_id ?? undefined };
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            return {
-              headers: {},
-              body: viewOf(await say({ ...context, plugins: deps.plugins }, actor, wanted)),
-            };
-          },
-          () => seeIncident(deps, actor, wanted.incidentId),
+          async (context) => ({ headers: {}, body: viewOf(await say(context, actor, wanted)) }),
+          () => seeIncident(deps, actor, incidentId),
         );
         return status(201, made.body);
       },
       {
         ...{ actor: true, params: incidentParams, body: newMessage },
-        response: { 201: messageView, ...refusalsOfPost },
+        response: { 201: messageView, ...refusalsOfPostWithin },
       },
     );

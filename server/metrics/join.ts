@@ -1,13 +1,10 @@
-/** A worker's metrics; undefined when it did not answer in time. */
-type Told = string | undefined;
-
 /**
- * Joins the metrics of all workers: each metric once, and each series with its worker's number. Workers without an
- * answer are reported as down.
+ * Joins the metrics of all workers: each metric once, and each series with its worker's number. A worker that did not
+ * answer in time (undefined) is reported as down.
  */
-export function joinMetrics(told: readonly Told[]): string {
+export function joinMetrics(texts: readonly (string | undefined)[]): string {
   const families = new Map<string, { head: string; samples: string[] }>();
-  for (const [worker, text] of told.entries()) {
+  for (const [worker, text] of texts.entries()) {
     for (const { name, head, samples } of familiesOf(text ?? "")) {
       const family = families.get(name) ?? { head, samples: [] };
       family.samples.push(...samples.map((sample) => labelled(sample, worker)));
@@ -16,7 +13,7 @@ export function joinMetrics(told: readonly Told[]): string {
   }
   const up = {
     head: "# HELP svc_worker_up Whether a worker answered in time when it was asked for its metrics\n# TYPE svc_worker_up gauge",
-    samples: told.map((text, worker) => labelled(`svc_worker_up ${text === undefined ? 0 : 1}`, worker)),
+    samples: texts.map((text, worker) => labelled(`svc_worker_up ${text === undefined ? 0 : 1}`, worker)),
   };
   return [up, ...families.values()].map(({ head, samples }) => `${[head, ...samples].join("\n")}\n`).join("");
 }

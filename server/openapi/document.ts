@@ -19,23 +19,23 @@ export const pages: readonly (string | RegExp)[] = [
 
 /** The resources, in the order in which a reader meets them. */
 const tags: Readonly<Record<string, string>> = {
-  Incidents: "Incidents, from report to closure, with all that belongs to them",
-  Tasks: "What has to be done in an incident",
+  Incidents: "Incidents from report to closure, and everything that belongs to them",
+  Tasks: "The work to be done in incidents",
   Documents: "Documents of incidents, runbooks and templates",
   Search: "Full text over everything that you may read",
   Individuals: "People, whether they sign in or not",
   Teams: "Groups of people who are contacted together",
-  Services: "What people are on call for",
-  "Incident types": "What kinds of incident there are, and who commands them",
+  Services: "Services, and who is on call for them",
+  "Incident types": "Kinds of incidents, and who commands them",
   "Incident priorities": "How urgent an incident is, and how often it is reported on",
   Terms: "Words to look for in documents and descriptions",
-  Definitions: "What terms mean",
+  Definitions: "The meanings of terms",
   Applications: "Software that incidents affect",
   Access: "Roles that can be requested, requests for them, and leases: credentials that were issued",
-  Api: "AWS roles for Weep and other clients of ConsoleMe, with errors as these know them",
+  Api: "AWS roles for Weep and other clients of ConsoleMe, with the errors that they expect",
   Plugins: "Installed and enabled plugins",
   Healthcheck: "Whether this process can serve requests",
-  Whoami: "Who an access token belongs to",
+  Whoami: "The user of an access token",
   Tokens: "Access tokens",
   Certificates: "Client certificates, which authenticate over mutual TLS",
   "Well-known": "Public keys that verify our tokens",
@@ -90,7 +90,7 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
     components: {
       schemas: { Problem: problemSchema as unknown as Schema, ...hoisted.schemas },
       securitySchemes: {
-        token: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Of `svc token`" },
+        token: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "From `svc token`" },
       },
     },
   };
@@ -116,11 +116,11 @@ function challengePaths({ responses }: Operation): Record<string, PathItem> {
       responses: { ...responses, "200": { description: "", content: { "application/json": { schema } } } },
     },
   });
-  const user = { name: "userName", description: "Who wants to sign in" };
+  const user = { name: "userName", description: "The user who wants to sign in" };
   const challenge = { name: "challengeToken", description: "The end of `polling_url`" };
   return {
-    "/noauth/v1/challenge_generator/{userName}": path("Ask for a challenge", user, generated),
-    "/noauth/v1/challenge_poller/{challengeToken}": path("Ask how a challenge stands", challenge, {
+    "/noauth/v1/challenge_generator/{userName}": path("Create a challenge", user, generated),
+    "/noauth/v1/challenge_poller/{challengeToken}": path("Get the state of a challenge", challenge, {
       anyOf: [pending, success],
     }),
   };

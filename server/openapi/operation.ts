@@ -56,9 +56,7 @@ export function describeOperation(method: string, path: string, operation: Opera
     ...(requestBody ? { requestBody: { ...requestBody, required: !mayBeLeftOut(requestBody) } } : {}),
     responses: {
       ...Object.fromEntries(described),
-      ...(refused
-        ? { default: { ...describeAnswer("401", refused), description: "Any other refusal" } }
-        : {}),
+      ...(refused ? { default: { ...describeAnswer("401", refused), description: "Any other error" } } : {}),
     },
   };
 }
@@ -128,12 +126,12 @@ const meanings: Record<string, string> = {
   200: "Done",
   201: "Created",
   204: "Done",
-  400: "Invalid request; `field` names the fault's place",
+  400: "Invalid request; `field` names the invalid field",
   401: "No token, or one that is no longer valid",
   403: "You may not do this",
   404: "Not found, or you may not read it",
   409: "Conflict: the record has changed since, is in another state, or is still in use",
-  410: "It has ended",
+  410: "It has expired",
   422: "This Idempotency-Key was used for another request",
   429: "Too many requests: wait for Retry-After seconds",
   503: "A system that this needs does not respond",

@@ -27,7 +27,7 @@ export const participantView = t.Object(
     left_at: nullable(instant),
     roles: t.Array(t.Object({ id, role, assumed_at: instant, renounced_at: nullable(instant) }, closed), {
       maxItems: shownRoles,
-      description: "Those that they have, then the last that they had; the timeline tells of all",
+      description: "The current roles, then the latest former ones; the timeline has all of them",
     }),
   },
   closed,
@@ -71,7 +71,7 @@ export const newRole = t.Object(
     role,
     replaces: t.Optional({
       ...id,
-      description: "The participant who commands as far as you know: if it is another one, this is refused",
+      description: "The current commander as far as you know: refused if it is another participant",
     }),
   },
   closed,

@@ -13,8 +13,8 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import type { PluginContext } from "../../core/plugin/context.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
@@ -28,9 +28,6 @@ import {
   participantView,
   viewOf,
 } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
-const refusalsOfPost = { ...refusals, 409: problemSchema, 422: problemSchema };
 
 /** How long an answer waits for conversations and groups; the rest continues without it. */
 const flowMilliseconds = 300;
@@ -52,7 +49,7 @@ export const participantRoutes = (deps: Deps) => {
       deps,
       { ...post, body: post.body ?? {} },
       async (context) => {
-        const participant = viewOf(await work({ ...context, plugins: deps.plugins }));
+        const participant = viewOf(await work(context));
         const location = `/incidents/${incidentId}/participants/${participant.id}`;
         return { headers: { location }, body: participant };
       },
@@ -73,7 +70,7 @@ export const participantRoutes = (deps: Deps) => {
       },
       {
         ...{ actor: true, params: incidentParams, query: participantQuery },
-        response: { 200: participantPage, ...refusals },
+        response: { 200: participantPage, ...refusalsOfOne },
       },
     )
     .post(
@@ -86,18 +83,17 @@ export const participantRoutes = (deps: Deps) => {
           inviteParticipant(context, actor, wanted),
         );
         await runFlowWithin(deps, incidentId, flowMilliseconds);
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         ...{ actor: true, params: incidentParams, body: newParticipant },
-        response: { 201: participantView, ...refusalsOfPost },
+        response: { 201: participantView, ...refusalsOfPostWithin },
       },
     )
     .get(
       "/:participant_id",
       async ({ actor, params }) => viewOf(await getParticipant(deps, actor, idsOf(params))),
-      { actor: true, params: participantParams, response: { 200: participantView, ...refusals } },
+      { actor: true, params: participantParams, response: { 200: participantView, ...refusalsOfOne } },
     )
     .delete(
       "/:participant_id",
@@ -108,7 +104,7 @@ export const participantRoutes = (deps: Deps) => {
       },
       {
         ...{ actor: true, params: participantParams },
-        response: { 204: t.Void(), ...refusals, 409: problemSchema },
+        response: { 204: t.Void(), ...refusalsOfChange },
       },
     )
     .post(
@@ -118,12 +114,11 @@ export const participantRoutes = (deps: Deps) => {
         const made = await change({ actor, request, body, incidentId }, (context) =>
           assumeRole(context, actor, { incidentId, participantId, ...body }),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         ...{ actor: true, params: participantParams, body: newRole },
-        response: { 201: participantView, ...refusalsOfPost },
+        response: { 201: participantView, ...refusalsOfPostWithin },
       },
     )
     .post(
@@ -137,7 +132,7 @@ export const participantRoutes = (deps: Deps) => {
       },
       {
         ...{ actor: true, params: participantParams, body: endedRole },
-        response: { 200: participantView, ...refusalsOfPost },
+        response: { 200: participantView, ...refusalsOfPostWithin },
       },
     )
     .post(
@@ -157,7 +152,7 @@ export const participantRoutes = (deps: Deps) => {
       },
       {
         ...{ actor: true, params: participantParams, body: nothing },
-        response: { 200: participantView, ...refusalsOfPost },
+        response: { 200: participantView, ...refusalsOfPostWithin },
       },
     );
 };

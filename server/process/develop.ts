@@ -74,15 +74,15 @@ class Development {
 
   async #replace(): Promise<void> {
     if (this.#stopping) return;
-    const words: string[] = [];
+    const output: string[] = [];
     const next = new Worker({
       args: this.options.args,
       takesOver: true,
       // Errors are shown to the developer, so they may contain all details.
       environment: { SVC_DEBUG: "1" },
       onLine: (line) => {
-        words.push(line);
-        if (words.length > keptLines) words.shift();
+        output.push(line);
+        if (output.length > keptLines) output.shift();
         process.stderr.write(line.startsWith("{") ? this.#pretty(line) : `${line}\n`);
       },
     });
@@ -102,18 +102,18 @@ class Development {
       this.#page = undefined;
       const { host, port } = this.options;
       this.say(`serving on http://${hostInUrl(host)}:${port} (${Math.round(performance.now() - began)} ms)`);
-      void next.ended.then((how) => this.#worker === next && this.#failed(how, words));
+      void next.ended.then((how) => this.#worker === next && this.#failed(how, output));
     } else if (!this.#stopping) {
       const how = await next.ended;
-      this.#failed(late ?? how, words);
+      this.#failed(late ?? how, output);
     }
     await old?.stop(graceMilliseconds);
   }
 
-  #failed(how: string, words: readonly string[]): void {
+  #failed(how: string, output: readonly string[]): void {
     if (this.#stopping) return;
     this.say(`the server ${how}; waiting for a change`);
     this.#page?.stop(true);
-    this.#page = errorPage(this.options, how, words);
+    this.#page = errorPage(this.options, how, output);
   }
 }

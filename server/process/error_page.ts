@@ -2,9 +2,9 @@
 export function errorPage(
   { host, port }: { host: string; port: number },
   how: string,
-  words: readonly string[],
+  output: readonly string[],
 ): Bun.Server<unknown> {
-  const text = Bun.escapeHTML(Bun.stripANSI(words.join("\n")));
+  const text = Bun.escapeHTML(Bun.stripANSI(output.join("\n")));
   const page = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -24,10 +24,11 @@ export function errorPage(
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
   };
-  // The previous or next process shares the port for a moment.
-  const place = { hostname: host, port, reusePort: true };
   return Bun.serve({
-    ...place,
+    hostname: host,
+    port,
+    // The previous or next process shares it for a moment.
+    reusePort: true,
     development: false,
     fetch: () => new Response(page, { status: 500, headers }),
   });

@@ -17,11 +17,6 @@ type Answer = Response | Promise<Response>;
 /** How much of a chunked body Bun reads if the application ignores it. */
 const drainedBytes = 1024 * 1024;
 
-/** Refuses equal lengths, too: a proxy may use the other one (RFC 9112, 6.3). */
-function twoLengths(): Response {
-  return new Response(null, { status: 400, headers: { connection: "close" } });
-}
-
 /**
  * Handles a chunked request. Bun takes what follows the last chunk (a trailer, or the rest of a malformed body) for
  * another request and answers it with 400, which a proxy would hand to another client. So the body is read first,
@@ -59,7 +54,6 @@ export class Gate {
   #closing = false;
   #lastRequest = 0;
   readonly #root: string;
-  readonly #headers: readonly (readonly [string, string])[];
   /** The original request of one whose path was rewritten: the server knows only the original. */
   readonly #originals = new WeakMap<Request, Request>();
   readonly #passes: boolean;
@@ -70,9 +64,8 @@ export class Gate {
     private readonly enough: () => void,
   ) {
     this.#root = options.rootPath?.replace(/\/+$/, "") ?? "";
-    this.#headers = options.headers;
-    const { limitConcurrency, limitMaxRequests } = options;
-    this.#passes = !this.#root && !this.#headers.length && !limitConcurrency && !limitMaxRequests;
+    const { headers, limitConcurrency, limitMaxRequests } = options;
+    this.#passes = !this.#root && !headers.length && !limitConcurrency && !limitMaxRequests;
   }
 
   /** Sets the server as soon as there is one. `addressOf` maps a connection through the relay to its client. */
@@ -103,7 +96,9 @@ export class Gate {
 
   handle(request: Request, application: (request: Request) => Answer): Answer {
     const { headers } = request;
-    if (headers.get("content-length")?.includes(",")) return this.#refuse(request, twoLengths());
+    // Two lengths, even if they are equal: a proxy may use the other one (RFC 9112, 6.3).
+    if (headers.get("content-length")?.includes(","))
+      return this.#refuse(request, new Response(null, { status: 400, headers: { connection: "close" } }));
     const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
     if (this.#passes && !this.#closing) return next(request);
     this.#lastRequest = performance.now();
@@ -168,10 +163,11 @@ export class Gate {
   }
 
   #finish(response: Response): Response {
-    if (this.#headers.length === 0 && !this.#closing) return response;
+    const { headers } = this.options;
+    if (headers.length === 0 && !this.#closing) return response;
     // Replaces the application's values, and keeps repeated headers.
-    for (const [name] of this.#headers) response.headers.delete(name);
-    for (const [name, value] of this.#headers) response.headers.append(name, value);
+    for (const [name] of headers) response.headers.delete(name);
+    for (const [name, value] of headers) response.headers.append(name, value);
     if (this.#closing) response.headers.set("connection", "close");
     return response;
   }

@@ -1,11 +1,13 @@
 import type { X509Certificate } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { createServer, type TLSSocket, type Server as TlsServer } from "node:tls";
-import type { Server, SocketAddress } from "bun";
+import type { Server } from "bun";
 import { hostInUrl } from "../../platform/address.ts";
 import { SvcError } from "../../platform/errors.ts";
 import { setTlsClient, type TlsClient } from "../http/tls_client.ts";
 import type { StartOptions } from "./options.ts";
+import { addressOfSocket } from "./relay.ts";
+import type { Service } from "./service.ts";
 import { ignoreNewConnections, listeningSockets, shareNewConnections, takeNewConnections } from "./socket.ts";
 import { mtlsFilesOf, tlsOf } from "./tls.ts";
 
@@ -19,7 +21,7 @@ import { mtlsFilesOf, tlsOf } from "./tls.ts";
 const handshakeMilliseconds = 10_000;
 /** Handshakes in progress; further connections are closed, oldest first. */
 const mostHandshakes = 1000;
-/** Longer chains are not kept: no request needs them, see core/auth/certificate. */
+/** Longer chains are cut off: platform/x509/chain.ts accepts no longer ones. */
 const mostCertificates = 10;
 /** How long a client may take to read an answer after our server has closed the connection. */
 const lingerMilliseconds = 30_000;
@@ -49,9 +51,6 @@ export interface MtlsListener {
   stop(now: boolean): Promise<void>;
 }
 
-/** Failed handshakes, for the operator's log. */
-export type HandshakeFailed = (reason: string, address: string | undefined) => void;
-
 type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize"> & {
   websocket?: object;
 };
@@ -64,7 +63,7 @@ export async function listenMtls(
   options: StartOptions & { mtlsPort: number },
   settings: InnerSettings,
   fetch: (request: Request, server: Server<unknown>) => Response | Promise<Response>,
-  failed: HandshakeFailed,
+  failed: NonNullable<Service["handshakeFailed"]>,
 ): Promise<MtlsListener> {
   /** Keyed by the local port of the forwarded connection. */
   const clients = new Map<number, TlsClient>();
@@ -237,8 +236,4 @@ function chainOf(client: TLSSocket): Uint8Array[] {
     next = next.issuerCertificate;
   }
   return chain;
-}
-
-function addressOfSocket({ remoteAddress = "", remotePort, remoteFamily }: Socket): SocketAddress {
-  return { address: remoteAddress, family: remoteFamily === "IPv6" ? "IPv6" : "IPv4", port: remotePort ?? 0 };
 }

@@ -32,7 +32,7 @@ export async function relay(fd: number, first: number): Promise<Relay> {
     const inner = connect({ host: "127.0.0.1", port }, () => {
       const { localPort } = inner;
       if (localPort !== undefined) {
-        clients.set(localPort, addressOfSocket(client));
+        clients.set(localPort, client.remoteAddress ? addressOfSocket(client) : localAddress);
         inner.once("close", () => clients.delete(localPort));
       }
       client.pipe(inner).pipe(client);
@@ -65,7 +65,6 @@ export async function relay(fd: number, first: number): Promise<Relay> {
   };
 }
 
-function addressOfSocket({ remoteAddress, remotePort, remoteFamily }: Socket): SocketAddress {
-  if (!remoteAddress) return localAddress;
+export function addressOfSocket({ remoteAddress = "", remotePort, remoteFamily }: Socket): SocketAddress {
   return { address: remoteAddress, family: remoteFamily === "IPv6" ? "IPv6" : "IPv4", port: remotePort ?? 0 };
 }

@@ -1,5 +1,5 @@
 import { chmodSync } from "node:fs";
-import type { Server, SocketAddress } from "bun";
+import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
 import { websocket } from "elysia/ws";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
@@ -68,7 +68,7 @@ export async function serve(
   const previous = new Set<Server<unknown>>();
   const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
   const attach = () =>
-    gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : onThisMachine));
+    gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : () => localAddress));
   attach();
   let mtls: MtlsListener | undefined;
   if (options.mtlsPort !== undefined) {
@@ -86,9 +86,10 @@ export async function serve(
     }
     gate.alsoServes(mtls.server);
   }
+  const hasCertificate = options.sslCertfile !== undefined && options.uds === undefined;
   const renewCertificate = async () => {
     await mtls?.renewCertificate();
-    if (options.sslCertfile === undefined || options.uds !== undefined) return;
+    if (!hasCertificate) return;
     const [before, old, listening] = [server, sockets, listeningSockets()];
     server = listen(app, gate, options);
     previous.add(before);
@@ -112,10 +113,7 @@ export async function serve(
   return {
     address: placeOf({ ...options, port: server.port ?? options.port }),
     mtlsAddress: mtls?.address,
-    ...(options.supervised ||
-    (mtls === undefined && (options.sslCertfile === undefined || options.uds !== undefined))
-      ? {}
-      : { renewCertificate }),
+    renewCertificate: !options.supervised && (mtls || hasCertificate) ? renewCertificate : undefined,
     takeNewConnections() {
       if (!inner) takeNewConnections(sockets);
       mtls?.takeNewConnections();
@@ -165,7 +163,7 @@ export async function serve(
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-/** How a second Bun.serve hands requests to the application. */
+/** How a server of Bun hands requests to the application. */
 function handler(app: FetchApp | AnyElysia, gate: Gate) {
   // Elysia's handler goes through the gate, see `wrap`.
   if (isElysia(app)) return (request: Request) => app.fetch(request);
@@ -173,8 +171,11 @@ function handler(app: FetchApp | AnyElysia, gate: Gate) {
     gate.handle(request, (inner) => app.fetch(inner, server));
 }
 
-function innerSettings(app: FetchApp | AnyElysia, { timeoutKeepAlive }: StartOptions) {
-  const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
+const idleTimeoutOf = ({ timeoutKeepAlive }: StartOptions) =>
+  Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
+
+function innerSettings(app: FetchApp | AnyElysia, options: StartOptions) {
+  const idleTimeout = idleTimeoutOf(options);
   if (!isElysia(app)) return { idleTimeout };
   const { maxRequestBodySize } = app.config.serve ?? {};
   return {
@@ -185,7 +186,7 @@ function innerSettings(app: FetchApp | AnyElysia, { timeoutKeepAlive }: StartOpt
 }
 
 function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): Server<unknown> {
-  const { host, port, uds, fd, supervised, timeoutKeepAlive } = options;
+  const { host, port, uds, fd, supervised } = options;
   const place =
     uds !== undefined
       ? { unix: uds }
@@ -193,14 +194,14 @@ function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): S
         ? { hostname: "127.0.0.1", port: 0, reusePort: false }
         : // Elysia's own default is true: two servers would then share a port silently.
           { hostname: host, port, reusePort: supervised || options.sslCertfile !== undefined };
-  const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
-  const settings = { ...place, idleTimeout, tls: tlsOf(options), development: false };
+  const settings = {
+    ...place,
+    ...{ idleTimeout: idleTimeoutOf(options), tls: tlsOf(options), development: false },
+  };
   try {
     if (!isElysia(app)) {
-      const fetch = (request: Request, server: Server<unknown>) =>
-        gate.handle(request, (inner) => app.fetch(inner, server));
       const error = () => new Response(null, { status: 500 });
-      return Bun.serve({ ...settings, fetch, error } as Bun.Serve.Options<unknown>);
+      return Bun.serve({ ...settings, fetch: handler(app, gate), error } as Bun.Serve.Options<unknown>);
     }
     if (settings.tls !== undefined) readHttpsUrls(app);
     const listeners = process.listeners("beforeExit");
@@ -227,10 +228,6 @@ function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcErr
         ? "requires more privileges: choose another one with --port"
         : "is not available";
   return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
-}
-
-function onThisMachine(): SocketAddress {
-  return localAddress;
 }
 
 function parseHeader(text: string): [string, string] {

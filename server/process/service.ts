@@ -26,7 +26,7 @@ export interface Service {
    * @throws ConfigurationError if that is unusable
    */
   reload?: () => Promise<boolean>;
-  /** Called for TLS handshakes on the mTLS port that failed. */
+  /** Called for TLS handshakes on the mTLS port that failed, for the operator's log. */
   handshakeFailed?: (reason: string, address: string | undefined) => void;
   verbosity?: Verbosity;
   /** Called when the server does not end TLS itself: warns if a TLS proxy would hide client addresses. */

@@ -15,7 +15,7 @@ import { type Serving, serve } from "./serve.ts";
 import type { Service } from "./service.ts";
 import { onceMore } from "./supervise.ts";
 import { onOrder, sendToSupervisor, stopOrdered } from "./supervised.ts";
-import { certificateWarning } from "./tls.ts";
+import { certificateWarnings } from "./tls.ts";
 
 /**
  * Serves the application until SIGINT or SIGTERM, or until the supervisor stops it. Options override the environment.
@@ -72,8 +72,9 @@ export async function startServer(options: StartOptions, environment: Environmen
   if (options.takesOver) serving.takeNewConnections();
   onOrder((order) => {
     if (order === "leave") serving.leave();
-    else if (order === "taken over") options.takesOver && serving.shareNewConnections();
-    else if (typeof order === "object") void sendMetrics(service, order.question);
+    else if (order === "taken over") {
+      if (options.takesOver) serving.shareNewConnections();
+    } else if (typeof order === "object") void sendMetrics(service, order.question);
     else if (verbosity) verbosity.verbose = order === "log verbosely";
   });
   sendToSupervisor("ready");
@@ -99,8 +100,7 @@ async function renewCertificate(serving: Serving, options: StartOptions, log: Lo
   }
   await serving.renewCertificate();
   log.info("certificate reloaded");
-  const warning = certificateWarning(options, systemClock.now());
-  if (warning !== undefined) log.warn(warning);
+  for (const warning of certificateWarnings(options, systemClock.now())) log.warn(warning);
 }
 
 /** Where the supervisor of these servers serves their metrics. */

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { certificateWarning, mtlsFilesOf, tlsOf } from "./tls.ts";
+import { certificateWarnings, mtlsFilesOf, tlsOf } from "./tls.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-tls-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -87,9 +87,17 @@ test("names the option of the mTLS port", () => {
 
 test("warns of a certificate that clients would refuse now", () => {
   const days = (count: number) => new Date(Date.now() + count * 86_400_000);
-  const warning = (count: number) => certificateWarning(files("one.key", "one.pem"), days(count));
-  expect(warning(0.5)).toBeUndefined();
-  expect(warning(3)).toMatch(/one\.pem has expired at \S+Z: clients will refuse it$/);
-  expect(warning(-1)).toMatch(/one\.pem is valid from \S+Z on: until then clients will refuse it$/);
-  expect(certificateWarning({}, days(0))).toBeUndefined();
+  const warnings = (count: number) => certificateWarnings(files("one.key", "one.pem"), days(count));
+  const expired = String.raw`\.pem has expired at \S+Z: clients will refuse it$`;
+  expect(warnings(0.5)).toEqual([]);
+  expect(warnings(3)).toEqual([expect.stringMatching(new RegExp(expired))]);
+  expect(warnings(-1)).toEqual([
+    expect.stringMatching(/one\.pem is valid from \S+Z on: until then clients will refuse it$/),
+  ]);
+  expect(certificateWarnings({}, days(0))).toEqual([]);
+  const own = { mtlsKeyfile: at("two.key"), mtlsCertfile: at("two.pem") };
+  expect(certificateWarnings({ ...files("one.key", "one.pem"), ...own }, days(3))).toEqual([
+    expect.stringMatching(new RegExp(`^--ssl-certfile: .*one${expired}`)),
+    expect.stringMatching(new RegExp(`^--mtls-certfile: .*two${expired}`)),
+  ]);
 });

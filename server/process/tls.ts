@@ -30,10 +30,18 @@ export function tlsOf(files: TlsFiles): Bun.TLSOptions | undefined {
 }
 
 /**
- * Warns if clients would refuse the certificate at this time.
+ * Warns of the certificates of both ports that clients would refuse at this time.
  * @throws ConfigurationError like `tlsOf`
  */
-export function certificateWarning(files: TlsFiles, now: Date): string | undefined {
+export function certificateWarnings(
+  options: Parameters<typeof mtlsFilesOf>[0] & TlsFiles,
+  now: Date,
+): string[] {
+  const ofPorts = options.mtlsCertfile === undefined ? [options] : [options, mtlsFilesOf(options)];
+  return ofPorts.flatMap((files) => warningOf(files, now) ?? []);
+}
+
+function warningOf(files: TlsFiles, now: Date): string | undefined {
   const { validFromDate, validToDate } = usable(files)?.certificate ?? {};
   const refused = "clients will refuse it";
   const option = `${files.prefix ?? "--ssl"}-certfile`;

@@ -1,4 +1,5 @@
 import { ownCommand } from "../../platform/own_command.ts";
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Message, Order } from "./supervised.ts";
 
 export interface WorkerOptions {
@@ -27,7 +28,7 @@ export class Worker {
   readonly ended: Promise<string>;
   #wantsReplacement = () => {};
   /** Pending metrics requests, by question number. */
-  readonly #asked = new Map<number, (answer: string | undefined) => void>();
+  readonly #asked = new Map<number, (answer: string) => void>();
   #questions = 0;
 
   constructor(options: WorkerOptions) {
@@ -72,16 +73,14 @@ export class Worker {
 
   /** All its metrics in Prometheus text format; undefined on timeout. */
   async metrics(milliseconds: number): Promise<string | undefined> {
-    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    const { promise, resolve } = Promise.withResolvers<string>();
     this.#questions += 1;
     const question = this.#questions;
     this.#asked.set(question, resolve);
-    const timer = setTimeout(resolve, milliseconds, undefined);
     try {
       this.order({ question });
-      return await Promise.race([promise, this.ended.then(() => undefined)]);
+      return await withTimeLimit(milliseconds, Promise.race([promise, this.ended.then(() => undefined)]));
     } finally {
-      clearTimeout(timer);
       this.#asked.delete(question);
     }
   }

@@ -1,18 +1,15 @@
-import { Elysia, status } from "elysia";
+import { Elysia } from "elysia";
 import { getReport } from "../../core/incident/report/get.ts";
 import { listReports } from "../../core/incident/report/list.ts";
 import { writeReport } from "../../core/incident/report/write.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
-const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
 /** Status reports of an incident that the actor may read. They are never changed. */
 export const reportRoutes = (deps: Deps) =>
@@ -27,7 +24,7 @@ export const reportRoutes = (deps: Deps) =>
       },
       {
         ...{ actor: true, params: incidentParams, query: reportQuery },
-        response: { 200: reportPage, ...refusals },
+        response: { 200: reportPage, ...refusalsWithin },
       },
     )
     .post(
@@ -38,18 +35,16 @@ export const reportRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const { plugins } = deps;
-            const report = viewOf(await writeReport({ ...context, plugins }, actor, { incidentId, ...body }));
+            const report = viewOf(await writeReport(context, actor, { incidentId, ...body }));
             return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
           },
           () => seeIncident(deps, actor, incidentId),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         ...{ actor: true, params: incidentParams, body: newReport },
-        response: { 201: reportView, ...refusalsOfPost },
+        response: { 201: reportView, ...refusalsOfPostWithin },
       },
     )
     .get(
@@ -58,5 +53,5 @@ export const reportRoutes = (deps: Deps) =>
         const ids = { incidentId: Number(params.incident_id), reportId: Number(params.report_id) };
         return viewOf(await getReport(deps, actor, ids));
       },
-      { actor: true, params: reportParams, response: { 200: reportView, ...refusals } },
+      { actor: true, params: reportParams, response: { 200: reportView, ...refusalsWithin } },
     );

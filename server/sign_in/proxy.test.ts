@@ -113,28 +113,31 @@ describe("behind an identity-aware proxy", () => {
     await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not identify you");
   });
 
-  test("groups removed by the proxy are not in the token", async () => {
-    await using set = await startProxied();
-    const { proxied, sign } = set;
-    const challenge = await newChallenge(proxied);
-    const browser = new TestBrowser();
-    const admin = { "x-assertion": await sign() };
-    const first = await browser.request(challenge.challengeUrl, { headers: admin });
-    const url = new URL(first.headers.get("location")!, proxied.url).href;
-    await browser.request(url, { headers: admin });
-    const member = { "x-assertion": await sign({ groups: [] }) };
-    const text = await (await browser.request(url, { headers: admin })).text();
-    expect((await browser.submit(url, text, { decision: "approve" }, member)).status).toBe(403);
-    await browser.request(url, { headers: member });
-    const again = await (await browser.request(url, { headers: member })).text();
-    expect((await browser.submit(url, again, { decision: "approve" }, member)).status).toBe(303);
-    const { body } = await poll(proxied, challenge);
-    const headers = { authorization: `Bearer ${body.encoded_jwt}` };
-    expect(await (await proxied.fetch("/whoami", { headers })).json()).toMatchObject({
-      groups: [],
-      admin: false,
-    });
-  });
+  test.each([[[]], [["ops"]], [["ops", "ops"]]])(
+    "groups removed by the proxy (now %p) are not in the token",
+    async (groups: string[]) => {
+      await using set = await startProxied();
+      const { proxied, sign } = set;
+      const challenge = await newChallenge(proxied);
+      const browser = new TestBrowser();
+      const admin = { "x-assertion": await sign({ groups: ["admin", "ops"] }) };
+      const first = await browser.request(challenge.challengeUrl, { headers: admin });
+      const url = new URL(first.headers.get("location")!, proxied.url).href;
+      await browser.request(url, { headers: admin });
+      const member = { "x-assertion": await sign({ groups }) };
+      const text = await (await browser.request(url, { headers: admin })).text();
+      expect((await browser.submit(url, text, { decision: "approve" }, member)).status).toBe(403);
+      await browser.request(url, { headers: member });
+      const again = await (await browser.request(url, { headers: member })).text();
+      expect((await browser.submit(url, again, { decision: "approve" }, member)).status).toBe(303);
+      const { body } = await poll(proxied, challenge);
+      const headers = { authorization: `Bearer ${body.encoded_jwt}` };
+      expect(await (await proxied.fetch("/whoami", { headers })).json()).toMatchObject({
+        groups,
+        admin: false,
+      });
+    },
+  );
 
   test("a plain http key URL on another host is refused at startup", async () => {
     const proxyJwksUrl = "http://keys.example.com/";

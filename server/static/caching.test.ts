@@ -43,6 +43,12 @@ test.each([
   [{}, false],
 ])("%p: %p", (headers, answer) => expect(unchanged(headers as Record<string, string>)).toBe(answer));
 
+test("without the time of the last change, only a tag counts", () => {
+  const known = (headers: Record<string, string>) => isUnchanged(new Headers(headers), '"a-1"');
+  expect(known({ "if-modified-since": "Thu, 01 Jan 2099 00:00:00 GMT" })).toBe(false);
+  expect(known({ "if-none-match": '"a-1"' })).toBe(true);
+});
+
 const unwanted = (headers: Record<string, string>, etag = '"a-1"') =>
   isUnwanted(new Headers(headers), etag, modified);
 

@@ -20,12 +20,12 @@ export function isNamedByContent(path: string): boolean {
 
 /**
  * Whether the client already has this version (RFC 9110, 13.2.2): If-None-Match takes precedence over
- * If-Modified-Since.
+ * If-Modified-Since, which is ignored if the time of the last change is unknown.
  */
-export function isUnchanged(headers: Headers, etag: string, modified: Date): boolean {
+export function isUnchanged(headers: Headers, etag: string, modified?: Date): boolean {
   const tags = headers.get("if-none-match");
   if (tags !== null) return names(tags, opaque(etag), opaque);
-  return secondOf(modified) <= timeOf(headers.get("if-modified-since"));
+  return modified !== undefined && secondOf(modified) <= timeOf(headers.get("if-modified-since"));
 }
 
 /** Whether the client's precondition fails (RFC 9110, 13.2.2): If-Match takes precedence over If-Unmodified-Since. */

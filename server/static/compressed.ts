@@ -8,16 +8,16 @@ const compressible =
 const leastBytes = 1024;
 /** Larger files should be compressed once by the build. */
 const mostBytes = 2 * 1024 * 1024;
-const keptBytes = 32 * 1024 * 1024;
+const cacheBytes = 32 * 1024 * 1024;
 
 const compress = promisify(gzip);
 
 /** Compresses files that the build did not: with gzip, each once, within a memory limit. */
 export class Compressed {
   /** By path and version; the least recently used comes first. */
-  readonly #kept = new Map<string, Uint8Array<ArrayBuffer>>();
+  readonly #cached = new Map<string, Uint8Array<ArrayBuffer>>();
   /** A hundred browsers that request the same file concurrently share one compression. */
-  readonly #begun = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+  readonly #pending = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   #bytes = 0;
 
   static worthwhile({ size }: StaticFile, type: string): boolean {
@@ -25,22 +25,22 @@ export class Compressed {
   }
 
   /** @param most the number of bytes to cache */
-  constructor(private readonly most = keptBytes) {}
+  constructor(private readonly most = cacheBytes) {}
 
   async get(file: StaticFile): Promise<Uint8Array<ArrayBuffer>> {
     const key = `${file.changed} ${file.size} ${file.path}`;
-    const kept = this.#kept.get(key);
-    if (kept) {
-      this.#kept.delete(key);
-      this.#kept.set(key, kept);
-      return kept;
+    const cached = this.#cached.get(key);
+    if (cached) {
+      this.#cached.delete(key);
+      this.#cached.set(key, cached);
+      return cached;
     }
-    let begun = this.#begun.get(key);
-    if (!begun) {
-      begun = this.#make(key, file.path).finally(() => this.#begun.delete(key));
-      this.#begun.set(key, begun);
+    let pending = this.#pending.get(key);
+    if (!pending) {
+      pending = this.#make(key, file.path).finally(() => this.#pending.delete(key));
+      this.#pending.set(key, pending);
     }
-    return await begun;
+    return await pending;
   }
 
   get bytes(): number {
@@ -49,11 +49,11 @@ export class Compressed {
 
   async #make(key: string, path: string): Promise<Uint8Array<ArrayBuffer>> {
     const content = await compress(await Bun.file(path).bytes());
-    this.#kept.set(key, content);
+    this.#cached.set(key, content);
     this.#bytes += content.length;
-    for (const [oldest, { length }] of this.#kept) {
+    for (const [oldest, { length }] of this.#cached) {
       if (this.#bytes <= this.most) break;
-      this.#kept.delete(oldest);
+      this.#cached.delete(oldest);
       this.#bytes -= length;
     }
     return content;

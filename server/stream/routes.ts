@@ -4,13 +4,11 @@ import { noSuchIncident } from "../../core/incident/visibility/see.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../http/error.ts";
+import { problemSchema, refusalsWithin } from "../http/error.ts";
 import { incidentParams } from "../incident/model.ts";
 import { boardAnswer, isCursor, lastEventId, streamAnswer, streamQuery } from "./model.ts";
 import { streamHeaders } from "./sse.ts";
 import type { IncidentStreams } from "./streams.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
 
 /** Changes as they happen, as server-sent events. */
 export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
@@ -45,7 +43,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
       },
       {
         ...{ actor: true, params: incidentParams, query: streamQuery },
-        response: refusals,
+        response: refusalsWithin,
         detail: {
           ...{ summary: "Follow the timeline of an incident", parameters: [lastEventId] },
           responses: streamAnswer,

@@ -8,16 +8,11 @@ const encoder = new TextEncoder();
 /** A comment, sent when nothing else was, so that proxies do not cut the connection. */
 export const heartbeat = encoder.encode(":\n\n");
 
-/** The first bytes: the id to resume after, and how long to wait before reconnecting. */
-export function opening(retryMilliseconds: number, cursor?: number): Uint8Array {
+/** Tells the client how long to wait before it reconnects, and the id to resume after. */
+export function retryAfter(milliseconds: number, cursor?: number): Uint8Array {
   // Without data, this is not an event, but it sets the client's last event id.
   const position = cursor === undefined ? "" : `id: ${cursor}\n`;
-  return encoder.encode(`retry: ${retryMilliseconds}\n${position}\n`);
-}
-
-/** The last bytes of a server that stops. */
-export function farewell(retryMilliseconds: number): Uint8Array {
-  return encoder.encode(`retry: ${retryMilliseconds}\n\n`);
+  return encoder.encode(`retry: ${milliseconds}\n${position}\n`);
 }
 
 /** JSON without the characters that some clients wrongly treat as the end of a line. */

@@ -1,11 +1,36 @@
+import type { Meter } from "@opentelemetry/api";
 import type { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
 import type { Actor, Context } from "../../core/context.ts";
 import { endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
 import { Board } from "./board.ts";
 import { Channel } from "./channel.ts";
-import { Connection } from "./connection.ts";
-import { type StreamKind, StreamMetrics } from "./metrics.ts";
-import { farewell, heartbeat, opening } from "./sse.ts";
+import { Connection, type EndReason } from "./connection.ts";
+import { heartbeat, retryAfter } from "./sse.ts";
+
+/** A stream of one incident, or of all. */
+type StreamKind = "incident" | "all";
+
+/** The number of open streams, and of ended ones by reason. */
+export class StreamMetrics {
+  readonly #open;
+  readonly #ended;
+
+  constructor(meter: Meter) {
+    this.#open = meter.createUpDownCounter("svc_streams", { description: "Open streams of events" });
+    this.#ended = meter.createCounter("svc_streams_ended_total", {
+      description: "Streams of events that have ended, and why",
+    });
+  }
+
+  begun(of: StreamKind): void {
+    this.#open.add(1, { of });
+  }
+
+  ended(of: StreamKind, reason: EndReason): void {
+    this.#open.add(-1, { of });
+    this.#ended.add(1, { of, reason });
+  }
+}
 
 const heartbeatMilliseconds = 15_000;
 /** How often everything is read again, in case a hint was lost or access ended without one. */
@@ -26,7 +51,6 @@ export class IncidentStreams {
   #rechecking = false;
   #rechecked = performance.now();
   #closed = false;
-
   readonly #metrics: StreamMetrics | undefined;
 
   constructor(private readonly context: Pick<Context, "db" | "log" | "clock" | "telemetry">) {
@@ -43,7 +67,7 @@ export class IncidentStreams {
       channel.remove(connection);
       if (channel.isEmpty && this.#channels.get(incidentId) === channel) this.#channels.delete(incidentId);
     });
-    connection.send(opening(retryMilliseconds, cursor));
+    connection.send(retryAfter(retryMilliseconds, cursor));
     channel.add(connection, cursor);
     if (this.#closed) this.#sendAway(connection);
     return connection.body;
@@ -53,7 +77,7 @@ export class IncidentStreams {
   async openBoard(actor: Actor): Promise<ReadableStream<Uint8Array>> {
     await this.#board.prepare();
     const connection = this.#open(actor, "all", () => this.#board.remove(connection));
-    connection.send(opening(retryMilliseconds));
+    connection.send(retryAfter(retryMilliseconds));
     this.#board.add(connection);
     if (this.#closed) this.#sendAway(connection);
     return connection.body;
@@ -107,10 +131,8 @@ export class IncidentStreams {
 
   #sendAway(connection: Connection): void {
     const spread = Math.min(this.#connections.size * spreadMilliseconds, longestSpreadMilliseconds);
-    connection.close(
-      "stopping",
-      farewell(Math.round(retryMilliseconds * (0.5 + Math.random() / 2) + Math.random() * spread)),
-    );
+    const wait = retryMilliseconds * (0.5 + Math.random() / 2) + Math.random() * spread;
+    connection.close("stopping", retryAfter(Math.round(wait)));
   }
 
   #stopTicking(): void {

@@ -14,6 +14,7 @@ import {
   readOnly,
   version,
 } from "../http/schema.ts";
+import { personView } from "../participant/model.ts";
 
 const description = t.String({ minLength: 1, maxLength: descriptionLength });
 const status = oneOf(taskStatuses);
@@ -23,16 +24,14 @@ const assignees = t.Array(email, { maxItems: mostAssignees });
 const resolveBy = t.String({ maxLength: 40, description: "An instant: 2026-11-20T12:00:00Z" });
 const reminders = t.Boolean({ description: "Whether people are reminded of it" });
 
-const person = t.Object({ id, name: t.String(), email: t.String() }, closed);
-
 const view = {
   id,
   incident_id: id,
   description: t.String(),
   status,
-  creator: nullable(person),
-  owner: nullable(person),
-  assignees: t.Array(person),
+  creator: nullable(personView),
+  owner: nullable(personView),
+  assignees: t.Array(personView),
   resolve_by: instant,
   resolved_at: nullable(instant),
   document_id: nullable(id),
@@ -80,9 +79,9 @@ export const newTask = t.Object(
 );
 
 /** A person by address, or as a task shows them. */
-const emailOrPerson = t.Union([email, person]);
+const emailOrPerson = t.Union([email, personView]);
 const written = {
-  ...{ description, status, owner: t.Union([email, person, t.Null()]) },
+  ...{ description, status, owner: t.Union([email, personView, t.Null()]) },
   assignees: t.Array(emailOrPerson, { maxItems: mostAssignees }),
   ...{ resolve_by: resolveBy, reminders, version },
 };

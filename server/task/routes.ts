@@ -8,9 +8,9 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { withIdempotencyKey } from "../http/idempotency.ts";
+import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
   changedTask,
@@ -62,13 +62,12 @@ export const taskRoutes = (deps: Deps) =>
           },
           ({ incident_id }) => seeIncident(deps, actor, incident_id),
         );
-        Object.assign(set.headers, made.headers);
-        return status(201, made.body);
+        return created(set, made);
       },
       {
         actor: true,
         body: newTask,
-        response: { 201: taskView, ...refusals, 409: problemSchema, 422: problemSchema },
+        response: { 201: taskView, ...refusalsOfPost },
         detail: { summary: "Add a task to an incident" },
       },
     )
@@ -100,7 +99,7 @@ export const taskRoutes = (deps: Deps) =>
         actor: true,
         params: taskParams,
         body: changedTask,
-        response: { 200: taskView, ...refusalsOfOne, 409: problemSchema },
+        response: { 200: taskView, ...refusalsOfChange },
         detail: { summary: "Change a task" },
       },
     )
@@ -114,7 +113,7 @@ export const taskRoutes = (deps: Deps) =>
       {
         actor: true,
         params: taskParams,
-        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+        response: { 204: t.Void(), ...refusalsOfChange },
         detail: { summary: "Delete a task" },
       },
     );

@@ -7,8 +7,7 @@ import { sha256 } from "../../platform/secret.ts";
 
 // The example is the files in data/: three months of an imaginary company's incidents.
 //
-// <table>.jsonl   The rows of a table, one per line. Columns that are null or have their default are omitted, and so is
-// an
+// <table>.jsonl   The rows of a table, one per line. Columns that are null or have their default are omitted, as is an
 //                 updatedAt that equals createdAt. A string in an id column is a name: of a type, a priority, a team, a
 //                 service or a term, or a person's e-mail address up to the @.
 // documents/*.md  The texts that document_content.jsonl refers to.

@@ -9,20 +9,17 @@ const remembered = 1000;
 export class Attempts {
   #wrong = new Map<string, { count: number; since: number }>();
 
-  constructor(
-    private readonly isUser: (name: string) => boolean,
-    private readonly now: () => number = () => performance.now(),
-  ) {}
+  constructor(private readonly isUser: (name: string) => boolean) {}
 
   /** Seconds until `name` may try again; 0: now. */
   wait(name: string): number {
     const entry = this.#current(name);
     if (!entry || entry.count < allowed) return 0;
-    return Math.ceil((entry.since + windowMilliseconds - this.now()) / 1000);
+    return Math.ceil((entry.since + windowMilliseconds - performance.now()) / 1000);
   }
 
   wrong(name: string): void {
-    const entry = this.#current(name) ?? { count: 0, since: this.now() };
+    const entry = this.#current(name) ?? { count: 0, since: performance.now() };
     entry.count++;
     this.#wrong.set(name, entry);
     if (this.#wrong.size <= remembered) return;
@@ -37,7 +34,7 @@ export class Attempts {
 
   #current(name: string) {
     const entry = this.#wrong.get(name);
-    if (!entry || this.now() - entry.since < windowMilliseconds) return entry;
+    if (!entry || performance.now() - entry.since < windowMilliseconds) return entry;
     this.#wrong.delete(name);
     return undefined;
   }

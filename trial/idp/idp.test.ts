@@ -207,7 +207,7 @@ describe("refusals", () => {
 
   test("listening beyond loopback with the default password", async () => {
     const options = { port: 0, publicUrl, clientSecret, log: () => {} };
-    expect(startIdp({ ...options, host: "0.0.0.0" })).rejects.toThrow("SVC_TRIAL_PASSWORD");
+    await expect(startIdp({ ...options, host: "0.0.0.0" })).rejects.toThrow("SVC_TRIAL_PASSWORD");
     const open = await startIdp({ ...options, host: "0.0.0.0", password: "another one" });
     await open.stop();
   });

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from "node:http";
+import { hostInUrl, isLoopbackHost } from "../../platform/address.ts";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
-import { isLoopback } from "./loopback.ts";
 import { createProvider } from "./provider.ts";
 import { addSignIn } from "./sign_in.ts";
 import { defaultPassword } from "./users.ts";
@@ -26,7 +26,7 @@ export interface IdpOptions {
  */
 export async function startIdp(options: IdpOptions): Promise<{ issuer: string; stop(): Promise<void> }> {
   const { host, publicUrl, clientSecret, password = defaultPassword, log } = options;
-  if (!isLoopback(host) && password === defaultPassword) {
+  if (!isLoopbackHost(host) && password === defaultPassword) {
     throw new ConfigurationError([
       `The trial sign-in provider does not listen on ${host} with the default password: set SVC_TRIAL_PASSWORD, or omit --host`,
     ]);
@@ -45,7 +45,7 @@ export async function startIdp(options: IdpOptions): Promise<{ issuer: string; s
     handle(request, response);
   });
   const port = await listen(server, host, options.port);
-  const issuer = options.issuer ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const issuer = options.issuer ?? `http://${hostInUrl(host)}:${port}`;
   const provider = await createProvider({ issuer, publicUrl, clientSecret });
   provider.proxy = true;
   addSignIn(provider, { issuer, publicUrl, password, log });

@@ -52,9 +52,9 @@ const newest = async () => {
 
 test("admins apply and check roles from files, and users list the roles they may request", async () => {
   const { host, port, database, user, password, sslMode, parents } = target.settings;
+  const settings = { host, port, database, user, password, sslMode, parents };
   const file = async (slug: string, more: string) => {
     const path = join(home, `${slug}.yaml`);
-    const settings = { host, port, database, user, password, sslMode, parents };
     const lines = Object.entries(settings).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
     await writeFile(
       path,
@@ -69,6 +69,16 @@ test("admins apply and check roles from files, and users list the roles they may
   );
   expect(await svc(alice, "apply", "-f", shop)).toMatchObject({ code: 1, stdout: "" });
   for (const path of [shop, till]) expect(await svc(root, "apply", "-f", path)).toMatchObject({ code: 0 });
+  const roles = [
+    { slug: "first", plugin: "postgresql-role", settings },
+    { slug: "second", plugin: "no-such-plugin" },
+  ];
+  await writeFile(join(home, "roles.json"), JSON.stringify(roles));
+  expect(await svc(root, "apply", "-f", join(home, "roles.json"))).toMatchObject({
+    code: 1,
+    stdout: "first created\n",
+  });
+  expect(await svc(root, "delete", "first")).toMatchObject({ code: 0 });
   expect(await svc(root, "check", "shop")).toMatchObject({ code: 0 });
   await target.sql.unsafe(`alter role ${target.broker} nocreaterole`);
   const checked = await svc(root, "check", "shop");
@@ -105,8 +115,11 @@ test("run passes the credential in the environment, revokes it afterwards, and r
   const killed = await svc(alice, "run", "shop", "--", "sh", "-c", "kill -9 $$");
   expect(killed.code).toBe(137);
   expect((await newest()).state).toBe("Revoking");
-  const absent = await svc(alice, "run", "shop", "--", "no-such-program");
-  expect(absent).toMatchObject({ code: 1, stderr: "svc: Command not found: no-such-program\n" });
+  for (const program of ["no-such-program", "./no-such-program"])
+    expect(await svc(alice, "run", "shop", "--", program)).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: `svc: Command not found: ${program}\n`,
+    });
   expect(await svc(alice, "run", "shop")).toMatchObject({ code: 2 });
 });
 

@@ -1,3 +1,4 @@
+import { AccessClient } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
@@ -17,13 +18,12 @@ export default defineCommand({
     "For admins. Omitted fields get their defaults. An omitted secret of an existing role keeps its value. docs/credentials.md has an example for each plugin.",
   ],
   async run({ file, server, json }, io) {
-    const { AccessClient } = await import("../../client/access.ts");
     const text = await (file === "-" ? Bun.stdin.text() : Bun.file(file).text()).catch((error: Error) => {
       throw new UsageError(`cannot read ${file}: ${(error as { code?: string }).code ?? error.message}`);
     });
     const roles = rolesIn(text, file);
-    const results = await AccessClient.within(io, server, async (client) => {
-      const done: { role: string; did: "created" | "updated" }[] = [];
+    const done: { role: string; did: "created" | "updated" }[] = [];
+    await AccessClient.within(io, server, async (client) => {
       for (const role of roles) {
         const slug = String(role.slug);
         const known = await client.role(slug).catch((error: { code?: string }) => {
@@ -33,12 +33,13 @@ export default defineCommand({
         const fields = { ...defaults, ...role };
         if (known === undefined) await client.call("POST", "/access/roles/", fields);
         else await client.call("PUT", `/access/roles/${slug}`, { ...fields, version: known.version });
-        done.push({ role: slug, did: known === undefined ? "created" : "updated" });
+        const did = known === undefined ? "created" : "updated";
+        done.push({ role: slug, did });
+        // At once, because a later role may be refused.
+        if (!json) io.stdout.write(`${slug} ${did}\n`);
       }
-      return done;
     });
-    if (json) io.stdout.write(`${jsonText({ items: results })}\n`);
-    else for (const { role, did } of results) io.stdout.write(`${role} ${did}\n`);
+    if (json) io.stdout.write(`${jsonText({ items: done })}\n`);
   },
 });
 

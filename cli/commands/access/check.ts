@@ -1,7 +1,8 @@
+import { AccessClient, type Role, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that access roles can issue credentials, and show what to fix",
@@ -15,11 +16,6 @@ export default defineCommand({
   examples: ["svc access check", "svc access check orders-db"],
   notes: ["For admins. The exit code is 1 if there are problems."],
   async run({ role, server, json }, io) {
-    const [{ AccessClient }, { printable }] = await Promise.all([
-      import("../../client/access.ts"),
-      import("../../text.ts"),
-    ]);
-    type Role = import("../../client/access.ts").Role;
     type Problem = { problem: string; fix?: string };
     const checked = await AccessClient.within(io, server, async (client) => {
       const roles =
@@ -29,7 +25,7 @@ export default defineCommand({
         if (disabled && role === undefined) continue;
         const path = `/access/roles/${slug}/check`;
         const { problems } = await client.call<{ problems: Problem[] }>("GET", path, undefined, {
-          timeout: 45,
+          timeout: targetSeconds,
         });
         answers.push({ role: slug, problems });
       }

@@ -1,3 +1,4 @@
+import { AccessClient } from "../../access/access.ts";
 import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
@@ -12,7 +13,6 @@ export default defineCommand({
     "For admins. A role that was used cannot be deleted, because its requests and leases stay on record. Disable it instead, with disabled: true in svc access apply.",
   ],
   async run({ role, server }, io) {
-    const { AccessClient } = await import("../../client/access.ts");
     await AccessClient.within(io, server, async (client) => {
       const { slug } = await client.role(role);
       await client.call("DELETE", `/access/roles/${slug}`);

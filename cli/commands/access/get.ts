@@ -1,4 +1,7 @@
-import { wantedArgs } from "../../client/access.ts";
+import { AccessClient, wantedArgs } from "../../access/access.ts";
+import { accountOf, cachedCredential } from "../../access/cache.ts";
+import { cachedFormats, formatCredential } from "../../access/format.ts";
+import { getSshAccess, getX509Access } from "../../access/key.ts";
 import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
@@ -29,18 +32,9 @@ export default defineCommand({
     "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits.",
   ],
   async run({ role, format, server, ...wanted }, io) {
-    if (format === "ssh" || format === "x509") {
-      const { getSshAccess, getX509Access } = await import("../../client/access_key.ts");
-      return (format === "ssh" ? getSshAccess : getX509Access)(io, { role, server, wanted });
-    }
-    const [{ cachedFormats, formatCredential }, { accountOf, cachedCredential }] = await Promise.all([
-      import("../../client/access_format.ts"),
-      import("../../client/access_cache.ts"),
-    ]);
-    const obtain = async () => {
-      const { AccessClient } = await import("../../client/access.ts");
-      return await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
-    };
+    if (format === "ssh") return getSshAccess(io, { role, server, wanted });
+    if (format === "x509") return getX509Access(io, { role, server, wanted });
+    const obtain = () => AccessClient.within(io, server, (client) => client.obtain(role, wanted));
     const margin = cachedFormats[format];
     const account = margin && accountOf(io, server);
     const { incident, duration } = wanted;

@@ -1,7 +1,9 @@
+import { AccessClient, type Lease } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
-import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
-import { jsonText } from "../../text.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
   summary: "List your leases, or everyone's for admins",
@@ -22,12 +24,6 @@ export default defineCommand({
     "Revoking: the access has ended, but the target has not confirmed the revocation. svc retries until it does. Last Error shows why the last attempt failed.",
   ],
   async run({ all, user, role, incident, server, json }, io) {
-    const [{ AccessClient }, { table }, { printable }] = await Promise.all([
-      import("../../client/access.ts"),
-      import("../../table.ts"),
-      import("../../text.ts"),
-    ]);
-    type Lease = import("../../client/access.ts").Lease;
     const filters = { user, role, incident };
     const states = all ? [undefined] : ["Issuing", "Active", "Revoking"];
     const leases = await AccessClient.within(io, server, async (client) => {
@@ -40,14 +36,14 @@ export default defineCommand({
       io.stdout.write(`${jsonText({ items: leases })}\n`);
       return;
     }
-    const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));
-    const rows = leases.map((one) => [
-      ...[String(one.id), one.role, printable(one.user), one.incident ?? "", one.state],
-      ...[when(one.expires_at), (one.end_reason ?? "").replaceAll("_", " ")],
-      ...(one.error === null
-        ? ["", ""]
-        : [`${one.attempts}, next ${when(one.next_attempt_at)}`, printable(one.error)]),
-    ]);
+    const rows = leases.map((one) => {
+      const next = one.next_attempt_at === null ? "" : localTime(one.next_attempt_at);
+      return [
+        ...[String(one.id), one.role, printable(one.user), one.incident ?? "", one.state],
+        ...[localTime(one.expires_at), (one.end_reason ?? "").replaceAll("_", " ")],
+        ...(one.error === null ? ["", ""] : [`${one.attempts}, next ${next}`, printable(one.error)]),
+      ];
+    });
     const header = [
       "Id",
       "Role",

@@ -1,15 +1,14 @@
+import { AccessClient, durationText, type Role } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
-import { jsonText } from "../../text.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the access roles that you may request",
   args: clientArgs,
   examples: ["svc access list", "svc access list --json"],
   async run({ server, json }, io) {
-    const { AccessClient, durationText } = await import("../../client/access.ts");
-    const [{ table }, { printable }] = await Promise.all([import("../../table.ts"), import("../../text.ts")]);
-    type Role = import("../../client/access.ts").Role;
     const roles = await AccessClient.within(io, server, (client) => client.list<Role>("/access/roles/"));
     if (json) {
       io.stdout.write(`${jsonText({ items: roles })}\n`);

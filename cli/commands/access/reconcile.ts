@@ -1,7 +1,9 @@
+import { AccessClient, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Compare the leases of an access role with its target, after restoring a backup",
@@ -15,21 +17,16 @@ export default defineCommand({
     "For admins. Orphan: the credential exists at the target but has no unfinished lease. Missing: the lease is Active but its credential does not exist. Without --revoke, the exit code is 1 if there are differences. Only credentials that this installation issued are compared.",
   ],
   async run({ role, revoke, server, json }, io) {
-    const [{ AccessClient }, { table }, { printable }] = await Promise.all([
-      import("../../client/access.ts"),
-      import("../../table.ts"),
-      import("../../text.ts"),
-    ]);
     type Differences = { orphans: string[]; missing: string[] };
     const { differences, revoking } = await AccessClient.within(io, server, async (client) => {
       const { slug } = await client.role(role);
       const path = `/access/roles/${slug}/reconcile`;
-      const differences = await client.call<Differences>("GET", path, undefined, { timeout: 45 });
+      const differences = await client.call<Differences>("GET", path, undefined, { timeout: targetSeconds });
       const names = [...differences.orphans, ...differences.missing];
       if (!revoke || names.length === 0) return { differences, revoking: [] };
       return {
         differences,
-        ...(await client.call<{ revoking: string[] }>("POST", path, { names }, { timeout: 45 })),
+        ...(await client.call<{ revoking: string[] }>("POST", path, { names }, { timeout: targetSeconds })),
       };
     });
     const { orphans, missing } = differences;

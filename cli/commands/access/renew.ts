@@ -1,8 +1,8 @@
-import { wantedArgs } from "../../client/access.ts";
+import { AccessClient, type Lease, parseId, targetSeconds, wantedArgs } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
-import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { jsonText } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
   summary: "Extend access",
@@ -14,14 +14,12 @@ export default defineCommand({
   examples: ["svc access renew 7", "svc access renew 7 --duration 30m"],
   notes: ["The duration starts now. It is limited by the role's maximum and by the approved duration."],
   async run({ id, duration, server, json }, io) {
-    const { AccessClient, parseId } = await import("../../client/access.ts");
-    type Lease = import("../../client/access.ts").Lease;
     const path = `/access/leases/${parseId(id)}/renew`;
     const body = duration === undefined ? undefined : { duration };
     const lease = await AccessClient.within(io, server, (client) =>
-      client.call<Lease>("POST", path, body, { timeout: 45 }),
+      client.call<Lease>("POST", path, body, { timeout: targetSeconds }),
     );
-    const until = localTime(new Date(lease.expires_at));
-    io.stdout.write(json ? `${jsonText(lease)}\n` : `Renewed ${lease.role} until ${until}\n`);
+    const text = `Renewed ${lease.role} until ${localTime(lease.expires_at)}`;
+    io.stdout.write(`${json ? jsonText(lease) : text}\n`);
   },
 });

@@ -1,15 +1,16 @@
-import { wantedArgs } from "../../client/access.ts";
+import { AccessClient, wantedArgs } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
-import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { jsonText } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
   summary: "Request access that needs approval",
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
-    ...{ ...wantedArgs, ...clientArgs },
+    ...wantedArgs,
+    ...clientArgs,
     noWait: { type: "boolean", description: "Do not wait for the decision" },
   },
   examples: [
@@ -21,7 +22,6 @@ export default defineCommand({
   ],
   async run({ role, reason, server, json, noWait, ...wanted }, io) {
     if (reason === undefined) throw new UsageError("--reason is required");
-    const { AccessClient } = await import("../../client/access.ts");
     await AccessClient.within(io, server, async (client) => {
       const asked = await client.ask(role, { ...wanted, reason });
       if (!json && asked.state === "Pending") io.stderr.write(`Request ${asked.id} is pending.\n`);
@@ -29,7 +29,7 @@ export default defineCommand({
       if (json) io.stdout.write(`${jsonText(now)}\n`);
       else if (now.state === "Approved")
         io.stdout.write(
-          `Approved until ${localTime(new Date(now.expires_at))}: svc access run ${now.role} -- COMMAND\n`,
+          `Approved until ${localTime(now.expires_at)}: svc access run ${now.role} -- COMMAND\n`,
         );
       else io.stdout.write(`${now.id}\n`);
     });

@@ -1,6 +1,8 @@
+import { AccessClient, type AccessRequest, durationText } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
-import { jsonText } from "../../text.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "List your access requests and those you can decide on",
@@ -18,9 +20,6 @@ export default defineCommand({
     "svc access requests --state all --json",
   ],
   async run({ state, unreviewed, server, json }, io) {
-    const { AccessClient, durationText } = await import("../../client/access.ts");
-    const [{ table }, { printable }] = await Promise.all([import("../../table.ts"), import("../../text.ts")]);
-    type AccessRequest = import("../../client/access.ts").AccessRequest;
     const chosen = state ?? (unreviewed ? "all" : "Pending");
     const query = {
       state: chosen === "all" ? undefined : chosen,

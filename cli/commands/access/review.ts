@@ -1,4 +1,4 @@
-import { decideWith, idArgument } from "../../client/access_decision.ts";
+import { decideWith, idArgument } from "../../access/decision.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 

@@ -1,8 +1,11 @@
+import { AccessClient, parseId } from "../../access/access.ts";
+import { forgetCredentials } from "../../access/cache.ts";
+import { queryText } from "../../client/api_client.ts";
 import { clientArgs } from "../../client/args.ts";
-import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { jsonText } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
   summary: "End access before it expires",
@@ -31,16 +34,10 @@ export default defineCommand({
     "Database roles end immediately. Certificates end when servers have fetched the revocation list. Cloud and Kubernetes credentials end when they expire.",
   ],
   async run({ id, user, role, incident, server, json }, io) {
-    const filters = Object.entries({ user, role, incident }).filter(
-      (one): one is [string, string] => one[1] !== undefined,
-    );
-    if ((id === undefined) === (filters.length === 0))
+    const filter = queryText({ user, role, incident });
+    if ((id === undefined) === (filter === ""))
       throw new UsageError("specify the id of one lease, or --user, --role or --incident");
-    const [{ AccessClient, parseId }, { forgetCredentials }] = await Promise.all([
-      import("../../client/access.ts"),
-      import("../../client/access_cache.ts"),
-    ]);
-    const path = id === undefined ? `?${new URLSearchParams(filters)}` : parseId(id);
+    const path = id === undefined ? filter : parseId(id);
     type Answer = { ended?: number; accepted_until?: string | null; role?: string; expires_at?: string };
     const { answer, acceptedUntil } = await AccessClient.within(io, server, async (client) => {
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
@@ -52,9 +49,8 @@ export default defineCommand({
       return { answer, acceptedUntil: role?.revocable === "expiry" ? answer.expires_at : undefined };
     });
     if (acceptedUntil) {
-      const until = localTime(new Date(acceptedUntil));
       const what = id === undefined ? "some of the credentials" : "the credential";
-      io.stderr.write(`svc: ${what} may still be accepted until ${until}\n`);
+      io.stderr.write(`svc: ${what} may still be accepted until ${localTime(acceptedUntil)}\n`);
     }
     if (json) io.stdout.write(`${jsonText(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);

@@ -1,4 +1,5 @@
-import { wantedArgs } from "../../client/access.ts";
+import { wantedArgs } from "../../access/access.ts";
+import { runWithAccess } from "../../access/run.ts";
 import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
@@ -22,8 +23,5 @@ export default defineCommand({
     "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command exits.",
     "The exit code is the exit code of the command.",
   ],
-  async run({ role, server, ...wanted }, io, command) {
-    const { runWithAccess } = await import("../../client/access_run.ts");
-    await runWithAccess(io, { role, command, server, wanted });
-  },
+  run: ({ role, server, ...wanted }, io, command) => runWithAccess(io, { role, command, server, wanted }),
 });

@@ -1,36 +1,40 @@
 import { clientArgs } from "../../client/args.ts";
-import { localTime } from "../../client/when.ts";
+import type { Certificate } from "../../client/certificates.ts";
 import { defineCommand } from "../../command.ts";
-import { jsonText } from "../../text.ts";
+import { widthOf } from "../../incident/text.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
-  summary: "List your client certificates; admins see those of everybody",
+  summary: "List your client certificates, or everyone's for admins",
   args: {
-    all: { type: "boolean", short: "a", description: "Also those that have expired or been revoked" },
-    user: { type: "string", metavar: "USER", description: "Only those of this user" },
+    all: {
+      type: "boolean",
+      short: "a",
+      description: "Include certificates that have expired or been revoked",
+    },
+    user: { type: "string", metavar: "USER", description: "Only certificates of this user" },
     ...clientArgs,
   },
   examples: ["svc certificates list", "svc certificates list --all --user dana@example.com"],
   async run({ all, user, server, json }, io) {
-    const [{ listCertificates }, { widthOf }, { table }, { printable }] = await Promise.all([
-      import("../../client/certificates.ts"),
-      import("../../client/incident_text.ts"),
-      import("../../table.ts"),
-      import("../../text.ts"),
-    ]);
-    const certificates = await listCertificates(io, server, { user, valid: all ? undefined : "true" });
+    const { ApiClient } = await import("../../client/api_client.ts");
+    const query = { user, valid: all ? undefined : "true" };
+    const certificates = await ApiClient.within(io, server, (client) =>
+      client.list<Certificate>("/certificates/", query),
+    );
     if (json) {
       io.stdout.write(`${jsonText({ items: certificates })}\n`);
       return;
     }
-    const when = (text: string) => localTime(new Date(text));
-    const stateOf = (one: (typeof certificates)[number]) => {
+    const stateOf = (one: Certificate) => {
       if (one.revoked_at !== null) return "Revoked";
       return new Date(one.expires_at) > io.clock.now() ? "Valid" : "Expired";
     };
     const rows = certificates.map((one) => [
-      ...[one.serial, printable(one.user), stateOf(one), when(one.created_at), when(one.expires_at)],
-      when(one.sign_in_expires_at),
+      ...[one.serial, printable(one.user), stateOf(one)],
+      ...[one.created_at, one.expires_at, one.sign_in_expires_at].map(localTime),
     ]);
     const columns = [
       // Never cut: `svc certificates revoke` takes all of it.

@@ -10,17 +10,17 @@ export default defineCommand({
       ...{ type: "positional", required: false, multiple: true, metavar: "SERIAL" },
       description: "The serial numbers that svc certificates list shows",
     },
-    user: { type: "string", metavar: "USER", description: "All valid ones of this user" },
+    user: { type: "string", metavar: "USER", description: "All valid certificates of this user" },
     ...clientArgs,
   },
   examples: ["svc certificates revoke 4f2a91c07be3d815", "svc certificates revoke --user dana@example.com"],
   notes: [
-    "Ends all certificates of the same sign-in, and the access that was obtained with them. Only admins revoke those of others.",
+    "Ends all certificates of the same sign-in, and the access that was obtained with them. Only admins can revoke other users' certificates.",
     "svc logout revokes the certificate of this machine.",
   ],
   async run({ serials = [], user, server, json }, io) {
     if ((serials.length === 0) === (user === undefined))
-      throw new UsageError("name certificates, or a user by --user");
+      throw new UsageError("specify serial numbers, or --user");
     const { revokeCertificates } = await import("../../client/certificates.ts");
     const revoked = await revokeCertificates(io, server, { serials, user });
     if (json) io.stdout.write(`${jsonText({ revoked })}\n`);

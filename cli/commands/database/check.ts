@@ -1,5 +1,7 @@
+import { Conflict } from "../../../platform/errors.ts";
+import { isClone } from "../../../platform/own_command.ts";
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { databaseUrl } from "../../database/url.ts";
 import { jsonText } from "../../text.ts";
 
 export default defineCommand({
@@ -16,11 +18,7 @@ export default defineCommand({
     "For CI: exits with 1 if drizzle/schema has changes without a revision, if there are several heads, or if a revision cannot run. With --drift, also if the database was changed by hand; outside a clone, it checks only that.",
   ],
   async run({ drift, json }, io) {
-    const [{ checkRevisions, findDrift }, { isClone }, { Conflict }] = await Promise.all([
-      import("../../../drizzle/revision/check.ts"),
-      import("../../../platform/own_command.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
+    const { checkRevisions, findDrift } = await import("../../../drizzle/revision/check.ts");
     // An image has no drizzle/schema to compare with.
     const tables = !drift || isClone();
     const findings = await checkRevisions({ tables });

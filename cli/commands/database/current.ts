@@ -1,5 +1,6 @@
+import { Conflict } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { databaseUrl } from "../../database/url.ts";
 import { jsonText } from "../../text.ts";
 
 export default defineCommand({
@@ -18,10 +19,7 @@ export default defineCommand({
   ],
   async run({ verbose, checkHeads, json }, io) {
     const url = await databaseUrl(io);
-    const [{ history, inspectDatabase }, { Conflict }] = await Promise.all([
-      import("../../../drizzle/revision/inspect.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
+    const { history, inspectDatabase } = await import("../../../drizzle/revision/inspect.ts");
     const { state, current, head, interrupted } = await inspectDatabase(url);
     const check = () => {
       const isAtHeads = Bun.deepEquals(current.toSorted(), head.toSorted()) && interrupted.length === 0;
@@ -32,7 +30,7 @@ export default defineCommand({
       return check();
     }
     if (verbose) {
-      const { describeRevision } = await import("../../revisions.ts");
+      const { describeRevision } = await import("../../database/revisions.ts");
       const shown = new Set([...current, ...interrupted.map(({ id }) => id)]);
       const entries = (await history(url)).filter(({ id }) => shown.has(id));
       io.stdout.write(entries.map(describeRevision).join("\n") || "base\n");

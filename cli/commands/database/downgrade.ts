@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
@@ -38,7 +38,7 @@ export default defineCommand({
     const url = await databaseUrl(io);
     const [{ downgrade }, { follow }] = await Promise.all([
       import("../../../drizzle/revision/downgrade.ts"),
-      import("../../revisions.ts"),
+      import("../../database/revisions.ts"),
     ]);
     const { reverted, head } = await follow(io, "Reverting", "Reverted", (progress) =>
       downgrade({ url, target, allowDataLoss, patience, ...progress }),

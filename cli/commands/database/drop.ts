@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
-import { databaseUrl } from "../../database_url.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Drop all data",

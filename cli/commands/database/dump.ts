@@ -1,6 +1,8 @@
-import { backupFile, backupText, progressLine, release, stoppable } from "../../backup.ts";
+import { resolve } from "node:path";
+import { version as release } from "../../../package.json" with { type: "json" };
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { backupFile, backupText, progressLine, stoppable } from "../../database/backup.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Back up the database to svc-backup.dump",
@@ -20,21 +22,13 @@ export default defineCommand({
   ],
   async run({ format }, io) {
     const url = await databaseUrl(io);
-    const [{ dump }, { resolve }] = await Promise.all([
-      import("../../../drizzle/backup/dump.ts"),
-      import("node:path"),
-    ]);
+    const { dump } = await import("../../../drizzle/backup/dump.ts");
     const { progress, clear } = progressLine(io);
     const path = resolve(backupFile);
     const { clock, env } = io;
-    try {
-      const backup = await stoppable(io, (signal) =>
-        dump({ url, path, format: format as "auto", release, clock, env, signal, progress }),
-      );
-      clear();
-      io.stdout.write(`Wrote ${backupText(backup)}\n`);
-    } finally {
-      clear();
-    }
+    const backup = await stoppable(io, (signal) =>
+      dump({ url, path, format, release, clock, env, signal, progress }),
+    ).finally(clear);
+    io.stdout.write(`Wrote ${backupText(backup)}\n`);
   },
 });

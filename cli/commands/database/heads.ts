@@ -10,10 +10,7 @@ export default defineCommand({
   examples: ["svc database heads", "svc database heads --verbose"],
   notes: ["Lists the heads of this release. For the revision of the database, see `svc database current`."],
   async run({ verbose, json }, io) {
-    const [{ readRevisions }, { headsOf, inOrder }] = await Promise.all([
-      import("../../../drizzle/revision/history.ts"),
-      import("../../../drizzle/revision/history.ts"),
-    ]);
+    const { headsOf, inOrder, readRevisions } = await import("../../../drizzle/revision/history.ts");
     const revisions = inOrder(await readRevisions());
     const heads = new Set(headsOf(revisions));
     const rows = revisions.filter(({ id }) => heads.has(id));
@@ -25,7 +22,7 @@ export default defineCommand({
     if (verbose) {
       const [{ history }, { describeRevision }] = await Promise.all([
         import("../../../drizzle/revision/inspect.ts"),
-        import("../../revisions.ts"),
+        import("../../database/revisions.ts"),
       ]);
       const entries = (await history()).filter(({ id }) => heads.has(id));
       io.stdout.write(entries.map(describeRevision).join("\n"));

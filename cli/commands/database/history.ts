@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrlIfSet } from "../../database_url.ts";
+import { databaseUrlIfSet } from "../../database/url.ts";
 import { jsonText, minusSign } from "../../text.ts";
 
 export default defineCommand({
@@ -33,7 +33,7 @@ export default defineCommand({
       await Promise.all([
         import("../../../drizzle/revision/inspect.ts"),
         import("../../table.ts"),
-        import("../../revisions.ts"),
+        import("../../database/revisions.ts"),
       ]);
     const all = await history(await databaseUrlIfSet(io));
     const entries = range === undefined ? all : entriesIn(all, range.replace(minusSign, "-"));

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Create the database, its schema and the default data",
@@ -13,7 +13,7 @@ export default defineCommand({
     const url = await databaseUrl(io);
     const [{ init }, { createdLines, follow }] = await Promise.all([
       import("../../../core/populate/init.ts"),
-      import("../../revisions.ts"),
+      import("../../database/revisions.ts"),
     ]);
     const { database, applied, created, head } = await follow(io, "Applying", "Applied", (progress) =>
       init({ url, patience, ...progress }),

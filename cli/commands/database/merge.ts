@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrlIfSet } from "../../database_url.ts";
+import { databaseUrlIfSet } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Create a revision that merges several heads",
@@ -32,8 +32,11 @@ export default defineCommand({
     const { mergeHeads } = await import("../../../drizzle/revision/create.ts");
     const named = heads?.filter((name) => name !== "heads") ?? [];
     const created = await mergeHeads({
-      ...(named.length > 0 ? { heads: named } : {}),
-      ...{ message, id: revId, unchecked, now: io.clock.now() },
+      heads: named.length > 0 ? named : undefined,
+      message,
+      id: revId,
+      unchecked,
+      now: io.clock.now(),
       url: unchecked ? undefined : await databaseUrlIfSet(io),
     });
     io.stdout.write(created ? `Wrote ${created.folder}\n` : "Nothing to do: there is one head\n");

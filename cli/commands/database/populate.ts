@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Insert the default incident types, priorities and cost constants",
@@ -10,16 +10,15 @@ export default defineCommand({
   ],
   async run(_options, io) {
     const url = await databaseUrl(io);
-    const [{ openDatabase }, { populate }] = await Promise.all([
+    const [{ openDatabase }, { populate }, { createdLines }] = await Promise.all([
       import("../../../drizzle/client.ts"),
       import("../../../core/populate/populate.ts"),
+      import("../../database/revisions.ts"),
     ]);
     const { db, close } = openDatabase(url, 1, undefined, { fetch_types: false });
     try {
       const { created } = await populate(db);
-      for (const { table, name } of created) {
-        io.stdout.write(`Created ${table.replaceAll("_", " ")} ${name}\n`);
-      }
+      for (const line of createdLines(created)) io.stdout.write(`${line}\n`);
       if (created.length === 0) io.stdout.write("Nothing to do: all defaults exist\n");
     } finally {
       await close();

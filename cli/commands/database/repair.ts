@@ -1,7 +1,8 @@
+import { Conflict } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
 import { jsonText } from "../../text.ts";
 
 export default defineCommand({
@@ -35,10 +36,7 @@ export default defineCommand({
     if (decision && json)
       throw new UsageError("--json cannot be combined with --accept, --applied or --not-applied");
     const url = await databaseUrl(io);
-    const [{ findFaults, repair }, { Conflict }] = await Promise.all([
-      import("../../../drizzle/revision/stamp.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
+    const { findFaults, repair } = await import("../../../drizzle/revision/stamp.ts");
     if (decision) {
       const repaired = await repair({ url, id, decision, patience });
       for (const one of repaired) io.stdout.write(`Repaired ${one}\n`);

@@ -1,8 +1,10 @@
-import { backupFile, backupText, progressLine, stoppable } from "../../backup.ts";
+import { resolve } from "node:path";
+import type { DatabaseDescription } from "../../../drizzle/revision/drop.ts";
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
-import { databaseUrl } from "../../database_url.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
+import { backupFile, backupText, progressLine, stoppable } from "../../database/backup.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Restore the database from svc-backup.dump",
@@ -20,48 +22,31 @@ export default defineCommand({
   ],
   async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
-    const [{ restore }, { resolve }] = await Promise.all([
-      import("../../../drizzle/backup/restore.ts"),
-      import("node:path"),
-    ]);
     const { progress, notice, clear } = progressLine(io);
-    const path = resolve(backupFile);
-    const confirm = async ({ name, where, tables, sessions }: Target) => {
+    const confirm = async ({ name, where, tables, sessions }: DatabaseDescription) => {
       clear();
       const use =
         sessions === 0 ? "" : `, which ${sessions} other session${sessions === 1 ? " uses" : "s use"} now`;
       const what = `This replaces all ${tables} tables of the database ${name} on ${where}${use}.`;
       await confirmByName(io, what, name, yes);
     };
-    try {
-      if (example) {
-        const { restoreExample } = await import("../../../trial/example/restore.ts");
-        const { incidents, documents, people, head } = await stoppable(io, (signal) =>
-          restoreExample({ url, confirm, patience, signal, progress, notice }),
-        );
-        clear();
-        io.stdout.write(
-          `Loaded the example: ${incidents} incidents, ${documents} documents, ${people} people (revision ${head})\n`,
-        );
-        return;
-      }
-      const restored = await stoppable(io, (signal) =>
-        restore({ url, path, env: io.env, confirm, patience, signal, progress, notice }),
+    if (example) {
+      const { restoreExample } = await import("../../../trial/example/restore.ts");
+      const { incidents, documents, people, head } = await stoppable(io, (signal) =>
+        restoreExample({ url, confirm, patience, signal, progress, notice }),
+      ).finally(clear);
+      io.stdout.write(
+        `Loaded the example: ${incidents} incidents, ${documents} documents, ${people} people (revision ${head})\n`,
       );
-      clear();
-      const upgraded =
-        restored.applied.length === 0 ? "" : `, brought to head by ${restored.applied.join(", ")}`;
-      io.stdout.write(`Restored ${backupText(restored)}${upgraded}\n`);
-    } finally {
-      clear();
+      return;
     }
+    const { restore } = await import("../../../drizzle/backup/restore.ts");
+    const path = resolve(backupFile);
+    const restored = await stoppable(io, (signal) =>
+      restore({ url, path, env: io.env, confirm, patience, signal, progress, notice }),
+    ).finally(clear);
+    const upgraded =
+      restored.applied.length === 0 ? "" : `, brought to head by ${restored.applied.join(", ")}`;
+    io.stdout.write(`Restored ${backupText(restored)}${upgraded}\n`);
   },
 });
-
-/** As drizzle/revision/drop.ts describes a database. */
-interface Target {
-  name: string;
-  where: string;
-  tables: number;
-  sessions: number;
-}

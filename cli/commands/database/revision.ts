@@ -46,7 +46,8 @@ export default defineCommand({
       message,
       autogenerate,
       renames: rename,
-      ...{ id: revId, head },
+      id: revId,
+      head,
       now: io.clock.now(),
     });
     if (!created) {

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
   summary: "Install missing triggers and repair changed ones",
@@ -14,7 +14,7 @@ export default defineCommand({
     const [{ withLock }, { syncAll }, { follow, triggerLines }] = await Promise.all([
       import("../../../drizzle/revision/lock.ts"),
       import("../../../drizzle/revision/upgrade.ts"),
-      import("../../revisions.ts"),
+      import("../../database/revisions.ts"),
     ]);
     const result = await follow(io, "", "", ({ notice }) => {
       const onWait = (holder: string) => notice(`waiting for another schema change: ${holder}`);

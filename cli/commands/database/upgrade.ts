@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
-import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../database/lock_timeout.ts";
+import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { lockTimeout } from "../../lock_timeout.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
@@ -39,7 +39,7 @@ export default defineCommand({
     const url = await databaseUrl(io);
     const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
       import("../../../drizzle/revision/upgrade.ts"),
-      import("../../revisions.ts"),
+      import("../../database/revisions.ts"),
     ]);
     const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>
       upgrade({ url, target, allowDataLoss, patience, ...progress }),

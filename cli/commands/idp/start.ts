@@ -1,3 +1,4 @@
+import { ConfigurationError } from "../../../platform/errors.ts";
 import { defaultPassword } from "../../../trial/idp/users.ts";
 import { defineCommand } from "../../command.ts";
 import { parsePort } from "../../up/ports.ts";
@@ -13,9 +14,9 @@ export default defineCommand({
       description: "Address to listen on; other than loopback only with SVC_TRIAL_PASSWORD",
     },
     port: {
-      type: "string",
+      type: "custom",
       metavar: "PORT",
-      default: "8001",
+      default: 8001,
       description: "Port to listen on",
       parse: parsePort,
     },
@@ -39,10 +40,6 @@ export default defineCommand({
   ],
   async run({ host, port, issuer, publicUrl }, io) {
     assertSourceTree("svc idp start");
-    const [{ startIdp }, { ConfigurationError }] = await Promise.all([
-      import("../../../trial/idp/main.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
     const clientSecret = io.env.SVC_OIDC_CLIENT_SECRET;
     if (!clientSecret)
       throw new ConfigurationError(["SVC_OIDC_CLIENT_SECRET is not set: use any long random text"]);
@@ -52,10 +49,15 @@ export default defineCommand({
         throw new ConfigurationError([`${name}: "${url}" is not an http(s) address`]);
       }
     }
+    const { startIdp } = await import("../../../trial/idp/main.ts");
     // A dependency of oidc-provider calls a deprecated function of Node, which is of no use to the user.
     process.noDeprecation = true;
     const idp = await startIdp({
-      ...{ host, port: Number(port), issuer, publicUrl, clientSecret },
+      host,
+      port,
+      issuer,
+      publicUrl,
+      clientSecret,
       password: io.env.SVC_TRIAL_PASSWORD || undefined,
       log: (line) => io.stderr.write(`${line}\n`),
     });

@@ -1,5 +1,5 @@
-import { clientArgs, incidentArg, roleArg, usersArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, incidentArg, roleArg, usersArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Add people to an incident",
@@ -9,7 +9,7 @@ export default defineCommand({
     "USER is an e-mail address, the part before the @, or a name. Somebody whom svc does not know yet is added by their address.",
   ],
   async run(options, io) {
-    const { peopleCommand } = await import("../../client/incident_participants.ts");
+    const { peopleCommand } = await import("../../incident/participants.ts");
     await peopleCommand("add", options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs, idArg, textArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Close an incident",
@@ -14,7 +14,7 @@ export default defineCommand({
     "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved and both versions are shown.",
   ],
   async run(options, io) {
-    const { closeCommand } = await import("../../client/incident_state.ts");
+    const { closeCommand } = await import("../../incident/state.ts");
     await closeCommand(options, io);
   },
 });

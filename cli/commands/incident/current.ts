@@ -1,7 +1,8 @@
-import { clientArgs } from "../../client/incident_args.ts";
+import { NotFound } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { clientArgs } from "../../incident/args.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show the incident that is in use",
@@ -12,8 +13,7 @@ export default defineCommand({
   examples: ["svc incident current", "PS1='$(svc incident current --short) $ '"],
   notes: ["It is that of SVC_INCIDENT, or of svc incident use. Without one, the command exits with 1."],
   async run({ short, server, json }, io) {
-    const { readDefaultIncident } = await import("../../client/incident_default.ts");
-    const { printable } = await import("../../text.ts");
+    const { readDefaultIncident } = await import("../../incident/default.ts");
     const variable = io.env.SVC_INCIDENT?.trim();
     const named = variable || readDefaultIncident(io.env)?.name;
     if (short) {
@@ -21,10 +21,7 @@ export default defineCommand({
       io.stdout.write(json ? `${jsonText({ name: named })}\n` : `${printable(named, 100)}\n`);
       return;
     }
-    const [{ IncidentClient }, { NotFound }] = await Promise.all([
-      import("../../client/incident.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
+    const { IncidentClient } = await import("../../incident/incident.ts");
     const incident = await IncidentClient.within(io, server, (client) => {
       const isOther = !variable && readDefaultIncident(io.env)?.server !== client.session.server.base;
       if (!named || isOther)

@@ -1,5 +1,5 @@
-import { clientArgs, idArg, textArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Change an incident",
@@ -21,7 +21,7 @@ export default defineCommand({
     "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
   ],
   async run(options, io) {
-    const { editCommand } = await import("../../client/incident_state.ts");
+    const { editCommand } = await import("../../incident/state.ts");
     await editCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs, idArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Export an incident with all its parts",
@@ -24,7 +24,7 @@ export default defineCommand({
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
   notes: ["What you may not see is not in it."],
   async run(options, io) {
-    const { exportCommand } = await import("../../client/incident_export.ts");
+    const { exportCommand } = await import("../../incident/export.ts");
     await exportCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs, idArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Leave an incident, with all your roles in it",
@@ -7,7 +7,7 @@ export default defineCommand({
   examples: ["svc incident leave", "svc incident leave INC-44"],
   notes: ["A commander hands over first: svc incident role give USER."],
   async run(options, io) {
-    const { leaveCommand } = await import("../../client/incident_participants.ts");
+    const { leaveCommand } = await import("../../incident/participants.ts");
     await leaveCommand(options, io);
   },
 });

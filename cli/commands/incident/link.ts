@@ -1,5 +1,5 @@
-import { clientArgs, incidentArg, othersArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, incidentArg, othersArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Link an incident with related ones, or mark it as a duplicate",
@@ -14,7 +14,7 @@ export default defineCommand({
     "Both incidents show the link, to those who may see the other one. Of several incidents, the first one is linked with the others.",
   ],
   async run(options, io) {
-    const { linkCommand } = await import("../../client/incident_link.ts");
+    const { linkCommand } = await import("../../incident/link.ts");
     await linkCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "List incidents",
@@ -17,9 +17,7 @@ export default defineCommand({
       ...{ type: "string", metavar: "TIME" },
       description: "Only those reported since then: 2h, 7d, 14:05, 2026-11-20",
     },
-    limit: {
-      ...{ type: "number", short: "L", metavar: "COUNT", default: 30, description: "At most so many" },
-    },
+    limit: { type: "number", short: "L", metavar: "COUNT", default: 30, description: "At most so many" },
     ...clientArgs,
   },
   examples: [
@@ -32,7 +30,7 @@ export default defineCommand({
     "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and then COMMANDER and PRIORITY left out.",
   ],
   async run(options, io) {
-    const { listCommand } = await import("../../client/incident_list.ts");
+    const { listCommand } = await import("../../incident/list.ts");
     await listCommand(options, io);
   },
 });

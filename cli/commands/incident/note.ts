@@ -1,10 +1,10 @@
-import { clientArgs, incidentArg, textArgs, wordsArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Add a note to the timeline",
   args: {
-    ...wordsArg,
+    ...textArg,
     ...incidentArg,
     ...textArgs("the note"),
     at: {
@@ -22,7 +22,7 @@ export default defineCommand({
     "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
   ],
   async run(options, io) {
-    const { noteCommand } = await import("../../client/incident_note.ts");
+    const { noteCommand } = await import("../../incident/note.ts");
     await noteCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Report an incident",
@@ -32,7 +32,7 @@ export default defineCommand({
     "The editor is that of VISUAL, or else EDITOR.",
   ],
   async run(options, io) {
-    const { reportCommand } = await import("../../client/incident_report.ts");
+    const { reportCommand } = await import("../../incident/report.ts");
     await reportCommand(options, io);
   },
 });

@@ -1,10 +1,10 @@
-import { clientArgs, incidentArg, textArgs, wordsArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Write to the participants, in the incident's channel",
   args: {
-    ...wordsArg,
+    ...textArg,
     ...incidentArg,
     ...textArgs("the message"),
     to: { type: "string", metavar: "USER", description: "Only to this participant" },
@@ -18,7 +18,7 @@ export default defineCommand({
     "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
   ],
   async run(options, io) {
-    const { sayCommand } = await import("../../client/incident_note.ts");
+    const { sayCommand } = await import("../../incident/note.ts");
     await sayCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs, idArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Write a status report",
@@ -27,7 +27,7 @@ export default defineCommand({
     "The editor (VISUAL, or else EDITOR) opens with a heading for each part, and the last report in a comment. If the report cannot be sent, svc keeps it and prints how to send it again.",
   ],
   async run(options, io) {
-    const { updateCommand } = await import("../../client/incident_update.ts");
+    const { updateCommand } = await import("../../incident/update.ts");
     await updateCommand(options, io);
   },
 });

@@ -1,6 +1,6 @@
-import { clientArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { clientArgs } from "../../incident/args.ts";
 import { jsonText } from "../../text.ts";
 
 export default defineCommand({
@@ -18,14 +18,14 @@ export default defineCommand({
   examples: ["svc incident use INC-44", "svc incident use --none"],
   notes: ["SVC_INCIDENT takes precedence, and so does an incident that is named."],
   async run({ id, none, server, json }, io) {
-    const defaults = await import("../../client/incident_default.ts");
+    const defaults = await import("../../incident/default.ts");
     if (none) {
       if (id !== undefined) throw new UsageError("give either ID or --none");
       defaults.clearDefaultIncident(io.env);
       return;
     }
     if (id === undefined) throw new UsageError("missing argument: ID");
-    const { announce, IncidentClient } = await import("../../client/incident.ts");
+    const { announce, IncidentClient } = await import("../../incident/incident.ts");
     const incident = await IncidentClient.within(io, server, async (client) => {
       const found = await client.resolve(id);
       const chosen = { server: client.session.server.base, id: found.id, name: found.name };

@@ -1,5 +1,5 @@
-import { clientArgs, idArg } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { clientArgs, idArg } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Show an incident",
@@ -9,8 +9,8 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
-  async run({ id, timeline, server, json }, io) {
-    const { viewCommand } = await import("../../client/incident_view.ts");
-    await viewCommand({ id, timeline, server, json }, io);
+  async run(options, io) {
+    const { viewCommand } = await import("../../incident/view.ts");
+    await viewCommand(options, io);
   },
 });

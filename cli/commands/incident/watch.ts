@@ -1,5 +1,5 @@
-import { serverArgs } from "../../client/incident_args.ts";
 import { defineCommand } from "../../command.ts";
+import { serverArgs } from "../../incident/args.ts";
 
 export default defineCommand({
   summary: "Show an incident, or all open ones, as they change",
@@ -29,12 +29,10 @@ export default defineCommand({
     "svc incident watch --json | jq -r 'select(.kind == \"incident.reported\") | .incident'",
   ],
   notes: [
-    `It goes on until Ctrl-C, until STATUS is reached, or until you may no longer see the incident. If the connection is
-    lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the
-    screen, and q leaves it. Without a terminal, it prints a line for each event.`,
+    "It goes on until Ctrl-C, until STATUS is reached, or until you may no longer see the incident. If the connection is lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q leaves it. Without a terminal, it prints a line for each event.",
   ],
   async run(options, io) {
-    const { watchCommand } = await import("../../client/watch.ts");
+    const { watchCommand } = await import("../../incident/watch.ts");
     await watchCommand(options, io);
   },
 });

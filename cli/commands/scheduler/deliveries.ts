@@ -58,27 +58,28 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     return;
   }
   const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [
-    ...[printable(key), state, String(attempts), instantText(queuedAt), instantText(dueAt)],
+    printable(key),
+    state,
+    String(attempts),
+    instantText(queuedAt),
+    instantText(dueAt),
     printable(error ?? ""),
   ]);
   io.stdout.write(table(["Key", "State", "Attempts", "Queued", "Next Try", "Last Error"], rows));
   io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done\n`);
 }
 
-function asJson({
-  key,
-  state,
-  incidentId,
-  pluginSlug,
-  recipient,
-  attempts,
-  queuedAt,
-  dueAt,
-  finishedAt,
-  error,
-}: DeliveryView) {
+function asJson(one: DeliveryView) {
   return {
-    ...{ key, state, incident_id: incidentId, plugin: pluginSlug, recipient, attempts },
-    ...{ queued_at: queuedAt, due_at: dueAt, finished_at: finishedAt, last_error: error },
+    key: one.key,
+    state: one.state,
+    incident_id: one.incidentId,
+    plugin: one.pluginSlug,
+    recipient: one.recipient,
+    attempts: one.attempts,
+    queued_at: one.queuedAt,
+    due_at: one.dueAt,
+    finished_at: one.finishedAt,
+    last_error: one.error,
   };
 }

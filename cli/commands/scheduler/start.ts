@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { taskArgument, taskNamed } from "../../scheduler.ts";
+import { serviceEnvironment } from "../../trial.ts";
 import { parsePort } from "../../up/ports.ts";
 
 export default defineCommand({
@@ -40,10 +41,7 @@ export default defineCommand({
     if (keep && !eager) throw new UsageError("--keep requires --eager");
     if (rest.healthHost !== undefined && rest.healthPort === undefined)
       throw new UsageError("--health-host requires --health-port");
-    const [{ startWorker }, { serviceEnvironment }] = await Promise.all([
-      import("../../../worker/start.ts"),
-      import("../../trial.ts"),
-    ]);
+    const { startWorker } = await import("../../../worker/start.ts");
     const { environment } = await serviceEnvironment(io);
     const report = (text: string) => void io.stdout.write(`${text}\n`);
     await startWorker({ ...rest, task: name, eager, keep, report }, environment);

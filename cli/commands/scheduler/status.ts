@@ -1,3 +1,4 @@
+import { Unavailable } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
@@ -18,19 +19,19 @@ export default defineCommand({
     "--check covers the whole schedule. To check one worker, use svc scheduler start --health-port.",
   ],
   async run({ json, check }, io) {
-    const [{ laggards, scheduleStatus }, { Unavailable }] = await Promise.all([
-      import("../../../core/schedule/status.ts"),
-      import("../../../platform/errors.ts"),
-    ]);
+    const { asJson, laggards, scheduleStatus } = await import("../../../core/schedule/status.ts");
     const status = await onSchedule(io, scheduleStatus);
     const late = laggards(status);
-    if (json) {
-      const { asJson } = await import("../../../core/schedule/status.ts");
-      io.stdout.write(`${jsonText(asJson(status))}\n`);
-    } else {
+    if (json) io.stdout.write(`${jsonText(asJson(status))}\n`);
+    else {
       const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures, failing }) => [
-        ...[name, state, instantText(last?.slot ?? null), last?.state ?? "-"],
-        ...[instantText(next), `${Math.floor(lagSeconds)} s`, String(failures)],
+        name,
+        state,
+        instantText(last?.slot ?? null),
+        last?.state ?? "-",
+        instantText(next),
+        `${Math.floor(lagSeconds)} s`,
+        String(failures),
         instantText(failing?.since ?? null),
       ]);
       const header = [

@@ -46,7 +46,11 @@ export default defineCommand({
       return;
     }
     const rows = work.map((one) => [
-      ...[one.kind, printable(one.key), one.state, String(one.attempts), instantText(one.dueAt)],
+      one.kind,
+      printable(one.key),
+      one.state,
+      String(one.attempts),
+      instantText(one.dueAt),
       printable(one.error ?? ""),
     ]);
     io.stdout.write(table(["Kind", "Key", "State", "Attempts", "Next Try", "Last Error"], rows));

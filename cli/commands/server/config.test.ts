@@ -131,6 +131,7 @@ test("an unknown variable is reported with the closest known one", async () => {
     SVC_PLUGIN_WEBHOOK_UR: "x",
     SVC_QQQQQQQ: "x",
     SVC_SERVER: "x",
+    SVC_INCIDENT: "x",
     SVC_EMPTY: "",
   };
   const { code, stderr } = await config(env);

@@ -1,6 +1,8 @@
+import { ConfigurationError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
 import { jsonText, printable } from "../../text.ts";
+import { serviceEnvironment } from "../../trial.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
 
 export default defineCommand({
@@ -15,17 +17,9 @@ export default defineCommand({
     "If a value is invalid, the error is on stderr and the exit code is 1.",
   ],
   async run({ verbose = false, json = false }, io) {
-    const [
-      { readEnvironment },
-      { serviceEnvironment },
-      { configRows },
-      { ConfigurationError },
-      { knownVariables },
-    ] = await Promise.all([
+    const [{ readEnvironment }, { configRows }, { knownVariables }] = await Promise.all([
       import("../../../platform/environment.ts"),
-      import("../../trial.ts"),
       import("../../../core/config_rows.ts"),
-      import("../../../platform/errors.ts"),
       import("../../../server/known_variables.ts"),
     ]);
     const { environment, trial } = await serviceEnvironment(io);
@@ -39,9 +33,8 @@ export default defineCommand({
       settings,
     );
     for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
-    if (json) {
-      io.stdout.write(`${jsonText(rows)}\n`);
-    } else {
+    if (json) io.stdout.write(`${jsonText(rows)}\n`);
+    else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
       // `.env` may be written by somebody else.
       const cells = rows.map(({ key, value, source }) => [

@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { whole } from "../../start_options.ts";
 import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
+import { assertSourceTree } from "../../up/source_tree.ts";
 
 export default defineCommand({
   summary: "Start the server and restart it on changes",
@@ -33,22 +34,21 @@ export default defineCommand({
     "Needs the same variables as `svc server start`, such as SVC_DATABASE_URL.",
   ],
   async run({ host, port, logLevel, timeoutStart }, io) {
-    const [{ assertSourceTree }, { develop }, { readEnvironment }, { providersOf }] = await Promise.all([
-      import("../../up/source_tree.ts"),
+    assertSourceTree("svc server develop");
+    const [{ develop }, { readEnvironment }, { providersOf }] = await Promise.all([
       import("../../../server/process/develop.ts"),
       import("../../../platform/environment.ts"),
       import("../../../platform/telemetry/providers.ts"),
     ]);
-    assertSourceTree("svc server develop");
     if (providersOf(readEnvironment(io.env).METRIC_PROVIDERS ?? "").has("prometheus"))
       io.stderr.write("svc: svc server develop does not serve /metrics; use svc server start or svc up\n");
     await assertFree(host, port, "--port");
     const chosen = port || (await chooseFreePort(host));
     const level = logLevel === undefined ? [] : ["--log-level", logLevel];
     const place = ["--host", host, "--port", String(chosen), ...level];
-    const args = ["server", "start", "server/main:app", ...place, "--timeout-graceful-shutdown", "1"];
+    const rest = ["--timeout-graceful-shutdown", "1", "--supervised"];
+    const args = ["server", "start", "server/main:app", ...place, ...rest];
     const colour = io.stderr.isTTY === true && !io.env.NO_COLOR;
-    const supervised = [...args, "--supervised"];
-    await develop({ args: supervised, host, port: chosen, colour, startSeconds: timeoutStart });
+    await develop({ args, host, port: chosen, colour, startSeconds: timeoutStart });
   },
 });

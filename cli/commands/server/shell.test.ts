@@ -83,7 +83,7 @@ test("without a database, it names the missing variable", async () => {
 
 test("on a terminal, it has a banner, await, multi-line input and a history, and survives errors", async () => {
   const terminal = svcOnTerminal(["server", "shell"], env);
-  await terminal.shows(/svc shell\.[\s\S]*config[\s\S]*services[\s\S]*svc> /);
+  await terminal.shows(/svc shell:[\s\S]*config[\s\S]*services[\s\S]*svc> /);
   const type = async (line: string, answer: RegExp) => {
     terminal.press(`${line}\r`);
     await terminal.shows(answer);

@@ -1,4 +1,6 @@
 import { defineCommand } from "../../command.ts";
+import { confirmByName } from "../../confirm.ts";
+import { serviceEnvironment } from "../../trial.ts";
 
 export default defineCommand({
   summary: "Start an interactive shell with the application context",
@@ -16,15 +18,10 @@ export default defineCommand({
     "Piped input runs as one script. The history is kept in $XDG_STATE_HOME/svc (default: ~/.local/state/svc).",
   ],
   async run({ eval: code, yes = false }, io) {
-    const [{ shell }, { serviceEnvironment }] = await Promise.all([
-      import("../../../server/shell.ts"),
-      import("../../trial.ts"),
-    ]);
+    const { shell } = await import("../../../server/shell.ts");
     const { environment } = await serviceEnvironment(io);
-    const confirm = async (host: string, name: string) => {
-      const { confirmByName } = await import("../../confirm.ts");
-      await confirmByName(io, `The database ${name} is on ${host}, not on this machine.`, name, yes);
-    };
+    const confirm = (host: string, name: string) =>
+      confirmByName(io, `The database ${name} is on ${host}, not on this machine.`, name, yes);
     const interactive = process.stdin.isTTY === true;
     const script = code ?? (interactive ? undefined : await Bun.stdin.text());
     const scriptName = code === undefined ? "<stdin>" : "--eval";

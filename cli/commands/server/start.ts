@@ -212,8 +212,7 @@ export default defineCommand({
       { supervise },
       { readEnvironment },
       { knownVariables },
-      { certificateWarning, mtlsFilesOf },
-      { systemClock },
+      { certificateWarnings },
       { createLifecycleLog },
     ] = await Promise.all([
       import("../../../server/process/start.ts"),
@@ -222,7 +221,6 @@ export default defineCommand({
       import("../../../platform/environment.ts"),
       import("../../../server/known_variables.ts"),
       import("../../../server/process/tls.ts"),
-      import("../../../platform/clock.ts"),
       import("../../../platform/log.ts"),
     ]);
     if (app.startsWith("server/main:") && !supervised) {
@@ -238,11 +236,7 @@ export default defineCommand({
     const options = { ...given, app, host, port, proxyHeaders, header, ...hidden };
     if (!supervised) {
       // Checked before the workers start, so that warnings and errors are logged once.
-      const ofPorts = [options, ...(options.mtlsCertfile === undefined ? [] : [mtlsFilesOf(options)])];
-      for (const files of ofPorts) {
-        const warning = certificateWarning(files, systemClock.now());
-        if (warning !== undefined) createLifecycleLog().warn(warning);
-      }
+      for (const warning of certificateWarnings(options, io.clock.now())) createLifecycleLog().warn(warning);
     }
     // Workers, and a server that can reload its certificate, share the port: another program on it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
@@ -260,7 +254,9 @@ export default defineCommand({
         "start",
         ...commandLine(hasPort ? args : { ...args, host: given.host, port: undefined }),
       ],
-      ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
+      count: workers ?? 1,
+      fd,
+      graceSeconds: options.timeoutGracefulShutdown,
       // A developer wants to see a change, even if something else is broken.
       whenReady: !reload,
       startSeconds: options.timeoutStart,

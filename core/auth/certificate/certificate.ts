@@ -209,7 +209,7 @@ const certificates: List<"created_at"> = {
   defaultSort: "-created_at",
 };
 
-const shown = {
+const columns = {
   ...{ id: clientCertificate.id, sha256: clientCertificate.sha256, serial: clientCertificate.serial },
   ...{ createdAt: clientCertificate.createdAt, expiresAt: clientCertificate.expiresAt },
   ...{ user: token.userName, signInExpiresAt: token.expiresAt, revokedAt: token.revokedAt },
@@ -230,7 +230,7 @@ export async function listClientCertificates(
     valid ? and(isNull(token.revokedAt), gt(clientCertificate.expiresAt, clock.now())) : undefined,
   );
   const rows = await db
-    .select({ item: shown, key: page.key })
+    .select({ item: columns, key: page.key })
     .from(clientCertificate)
     .innerJoin(token, eq(token.jti, clientCertificate.jti))
     .where(page.within(wanted))

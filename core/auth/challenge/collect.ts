@@ -5,6 +5,7 @@ import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
 import { signToken, type TokenClaims } from "../token/issue.ts";
 import type { Keys } from "../token/keys.ts";
+import { countChallenge } from "./outcomes.ts";
 import type { PollOutcome, PollRequest } from "./poll.ts";
 import type { Challenge } from "./state.ts";
 
@@ -64,7 +65,7 @@ export async function collect(
     return true;
   });
   if (won) {
-    telemetry?.challenge("authenticated");
+    countChallenge(telemetry, "authenticated");
     return success(claims, await signToken(config, key, claims));
   }
   return found.codeChallenge === null ? { status: "unknown" } : { status: "pending", retryAfter: 1 };

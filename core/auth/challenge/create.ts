@@ -6,6 +6,7 @@ import { looksLikeSecret, newSecret, newUserCode, sha256, toHex } from "../../..
 import type { Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
 import type { KnownChallenges, OpenChallenges } from "./limits.ts";
+import { countChallenge } from "./outcomes.ts";
 import { openedChannel } from "./watch.ts";
 
 export interface NewChallenge {
@@ -38,7 +39,7 @@ export async function createChallenge(
   const userName = canonicalUserName(request.userName, config.domain);
   const codeChallenge = checkedCodeChallenge(request.codeChallenge, request.codeChallengeMethod);
   if (codeChallenge === null && config.challengeLegacy === "deny") {
-    telemetry?.challenge("refused");
+    countChallenge(telemetry, "refused");
     throw new Forbidden(
       "This server signs in only clients that send a code_challenge: please update your client",
     );
@@ -58,7 +59,7 @@ export async function createChallenge(
   };
   const retryAfter = await context.open.add(context, { userName, address: request.address });
   if (retryAfter > 0) {
-    telemetry?.challenge("refused");
+    countChallenge(telemetry, "refused");
     throw new TooManyRequests(retryAfter, `Too many sign-in requests are open: try again in ${retryAfter} s`);
   }
   const key = toHex(row.tokenHash);
@@ -69,7 +70,7 @@ export async function createChallenge(
     db.execute(sql`select pg_catalog.pg_notify(${openedChannel}, ${key})`),
   ]);
   context.counts?.count("challenge.created", request.address);
-  telemetry?.challenge("created");
+  countChallenge(telemetry, "created");
   return { token: secret, userCode: row.userCode, bound: codeChallenge !== null };
 }
 

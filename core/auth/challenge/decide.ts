@@ -7,6 +7,7 @@ import type { Context } from "../../context.ts";
 import type { SignedInSession } from "../session/session.ts";
 import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
+import { countChallenge } from "./outcomes.ts";
 import { type Challenge, stateOf } from "./state.ts";
 import type { ChallengeWatch } from "./watch.ts";
 
@@ -59,7 +60,7 @@ export async function decideChallenge(
     });
     return decided;
   });
-  telemetry?.challenge(decision === "approve" ? "approved" : "denied");
+  countChallenge(telemetry, decision === "approve" ? "approved" : "denied");
   // Other processes hear of it from the database in a moment. This one must not answer `pending` again.
   context.watch.hear(toHex(decided.tokenHash));
   return decided;

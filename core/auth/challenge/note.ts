@@ -3,6 +3,7 @@ import type { Transaction } from "../../../drizzle/client.ts";
 import { auditLog, challenge } from "../../../drizzle/schema/index.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
+import { countChallenge } from "./outcomes.ts";
 import type { Challenge } from "./state.ts";
 
 /**
@@ -50,7 +51,7 @@ export async function noteWrongVerifier(
   });
   if (!noted) return;
   counts?.count("challenge.wrong_verifier", address);
-  telemetry?.challenge("wrong_verifier");
+  countChallenge(telemetry, "wrong_verifier");
 }
 
 /** Records that the wrong user tried to decide the challenge, once per user. */
@@ -73,5 +74,5 @@ export async function noteWrongUser(
     await audit(tx, { at: clock.now(), actor, action, address, subject, data });
     return true;
   });
-  if (noted) telemetry?.challenge("wrong_user");
+  if (noted) countChallenge(telemetry, "wrong_user");
 }

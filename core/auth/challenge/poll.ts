@@ -9,6 +9,7 @@ import type { Keys } from "../token/keys.ts";
 import { collect, collectAgain } from "./collect.ts";
 import type { KnownChallenges } from "./limits.ts";
 import { noteWrongVerifier } from "./note.ts";
+import { countChallenge } from "./outcomes.ts";
 import { type Challenge, stateOf } from "./state.ts";
 import type { ChallengeWatch, PendingFacts } from "./watch.ts";
 
@@ -165,7 +166,7 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
     case "collected":
       return { outcome: await collectAgain(context, found, request) };
     case "expired":
-      telemetry?.challenge(state);
+      countChallenge(telemetry, state);
       return { outcome: { status: state } };
     case "denied":
       return { outcome: { status: state } };

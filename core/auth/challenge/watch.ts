@@ -211,10 +211,10 @@ export class ChallengeWatch {
       max_lifetime: null,
       fetch_types: false,
       onclose: () => closed.reject(new Error("connection closed")),
-      onnotify: (from: string, said: string) => {
-        if (from === eventChannel) this.onEvents(said);
-        else if (from === openedChannel) this.onOpened(said);
-        else this.hear(said);
+      onnotify: (from: string, payload: string) => {
+        if (from === eventChannel) this.onEvents(payload);
+        else if (from === openedChannel) this.onOpened(payload);
+        else this.hear(payload);
       },
     };
     const sql = openSql(this.url, options);

@@ -74,16 +74,14 @@ export async function signOutSession(
   { db, clock }: Context,
   request: { session: SignedInSession; address: string },
 ): Promise<void> {
+  const { session: ended, address } = request;
   const at = clock.now();
-  await db
-    .update(session)
-    .set({ userName: null, groups: [], signedInAt: null, expiresAt: after(at, anonymousSeconds) })
-    .where(eq(session.idHash, request.session.idHash));
-  await audit(db, {
-    at,
-    actor: request.session.userName,
-    action: "session.signed_out",
-    address: request.address,
+  await db.transaction(async (tx) => {
+    await tx
+      .update(session)
+      .set({ userName: null, groups: [], signedInAt: null, expiresAt: after(at, anonymousSeconds) })
+      .where(eq(session.idHash, ended.idHash));
+    await audit(tx, { at, actor: ended.userName, action: "session.signed_out", address });
   });
 }
 

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { individual } from "../../../drizzle/schema/index.ts";
 
 /** An individual as shown wherever they are involved in something. */
@@ -9,3 +10,7 @@ export function nameByAddress(email: string): string {
 }
 
 export const personColumns = { id: individual.id, name: individual.name, email: individual.email };
+
+/** The same as JSON, for a subquery. */
+export const personJson = sql<Person>`json_build_object(
+  'id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})`;

@@ -132,10 +132,10 @@ function byDepth({ size, depths }: Trie): Int32Array {
   // A counting sort: millions of nodes have a few hundred depths.
   const first = [0];
   for (let node = 1; node < size; node += 1) first[depths[node]!] = (first[depths[node]!] ?? 0) + 1;
-  let behind = 0;
+  let before = 0;
   for (const [depth, count = 0] of first.entries()) {
-    first[depth] = behind;
-    behind += count;
+    first[depth] = before;
+    before += count;
   }
   const nodes = new Int32Array(size - 1);
   for (let node = 1; node < size; node += 1) nodes[first[depths[node]!]!++] = node;

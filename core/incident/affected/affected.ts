@@ -1,7 +1,7 @@
-import { and, asc, eq, inArray, isNull } from "drizzle-orm";
+import { and, asc, eq, isNull } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { application, incidentApplication, incidentService, service } from "../../../drizzle/schema/index.ts";
-import { InvalidInput } from "../../../platform/errors.ts";
+import { keepTargets } from "../../catalog/link.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -64,11 +64,11 @@ export async function setAffected(
     const isSame = (had: Named[], ids: number[]) =>
       had.length === ids.length && had.every(({ id }) => ids.includes(id));
     if (isSame(before.services, serviceIds) && isSame(before.applications, applicationIds)) return before;
-    await requireServices(tx, serviceIds);
-    await requireApplications(
-      tx,
-      applicationIds.filter((id) => !before.applications.some((had) => had.id === id)),
-    );
+    await keepTargets(tx, { id: service.id }, "service_ids", serviceIds);
+    // One that has vanished from its source stays affected.
+    const added = applicationIds.filter((id) => !before.applications.some((had) => had.id === id));
+    const present = { id: application.id, there: isNull(application.deletedAt) };
+    await keepTargets(tx, present, "application_ids", added);
     await tx.delete(incidentService).where(eq(incidentService.incidentId, incidentId));
     await tx.delete(incidentApplication).where(eq(incidentApplication.incidentId, incidentId));
     if (serviceIds.length > 0)
@@ -86,26 +86,4 @@ export async function setAffected(
     });
     return after;
   });
-}
-
-async function requireServices(tx: Transaction, ids: number[]): Promise<void> {
-  if (ids.length === 0) return;
-  const rows = await tx
-    .select({ id: service.id })
-    .from(service)
-    .where(inArray(service.id, ids))
-    .orderBy(asc(service.id))
-    .for("key share");
-  if (rows.length !== ids.length) throw new InvalidInput("service_ids", "There is no such service");
-}
-
-async function requireApplications(tx: Transaction, ids: number[]): Promise<void> {
-  if (ids.length === 0) return;
-  const rows = await tx
-    .select({ id: application.id })
-    .from(application)
-    .where(and(inArray(application.id, ids), isNull(application.deletedAt)))
-    .orderBy(asc(application.id))
-    .for("key share");
-  if (rows.length !== ids.length) throw new InvalidInput("application_ids", "There is no such application");
 }

@@ -2,14 +2,15 @@ import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident, individual } from "../../../drizzle/schema/index.ts";
 import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { personColumns } from "../../catalog/person/person.ts";
+import { comingConversations, restrictedStep } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
-import { comingConversations, restrictedStep } from "../../outbox/reach.ts";
 import { attemptWork, failWork, finishWork, giveBackWork, isOurs, LeaseLost } from "../../outbox/work.ts";
 import { callPlugin } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { incidentFacts, personFacts } from "../incident/facts.ts";
+import { incidentFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
-import { notChosen, resourceFacts } from "../steps/resource.ts";
+import { chosen, resourceFacts } from "../steps/resource.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
@@ -66,7 +67,7 @@ export async function attemptDelivery(
 async function find({ db }: AttemptContext, row: DeliveryClaim) {
   const [found] = await db
     .select({
-      ...{ person: personFacts, place: conversation },
+      ...{ person: personColumns, place: conversation },
       restriction: { state: flowStep.state, dueAt: flowStep.dueAt },
     })
     .from(delivery)
@@ -132,13 +133,11 @@ async function send(
   if (wrong) throw new Refused(wrong);
   // Those still in the conversation cannot read a message to one person.
   if (restriction && individualId === null) {
-    const isForGood = restriction.state === "Failed" && restriction.dueAt === null;
-    throw new (isForGood ? Refused : Unavailable)(
-      "The conversation is not restricted to the participants of its Restricted incident yet",
-    );
+    const reason = "The conversation is not restricted to the participants of its Restricted incident yet";
+    const isDead = restriction.state === "Failed" && restriction.dueAt === null;
+    throw isDead ? new Refused(reason) : new Unavailable(reason);
   }
-  const plugin = context.plugins.find("conversation", pluginSlug);
-  if (!plugin) throw new Unavailable(notChosen(pluginSlug).detail);
+  const plugin = chosen({ context }, "conversation", pluginSlug);
   const isSplitting = plugin.methods.recipients !== undefined;
   // Otherwise the plugin would ignore the recipient.
   if (recipient !== null && !isSplitting)

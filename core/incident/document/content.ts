@@ -82,7 +82,7 @@ function keeperOf({ plugins }: PluginContext, found: Keepable) {
   return { plugin, facts };
 }
 
-/** For a document whose plugin did not answer in time when its incident was reported (flow/make_documents.ts). */
+/** For a document whose plugin did not answer in time when its incident was reported (steps/make_documents.ts). */
 const stillMade =
   "The text of this document has not been created yet: POST /incidents/{incident_id}/retry tries again, PUT writes another";
 

@@ -8,7 +8,6 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import { descriptionLength, parseName, parseText, parseUrl } from "../../../platform/text.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "../../catalog/link.ts";
 import { type ReasonLinks, type Reasons, reasonColumns } from "../../catalog/reason.ts";
 
 const { id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId } =
@@ -16,22 +15,12 @@ const { id, name, description, resourceType, pluginSlug, resourceId, weblink, in
 
 /** The incidents for which a document is proposed. These terms were given by a person, not found in its text. */
 export const documentLinks: ReasonLinks = {
-  incidentTypeIds: {
-    table: documentIncidentType,
-    owner: documentIncidentType.documentId,
-    to: documentIncidentType.incidentTypeId,
-    target: toIncidentType,
-  },
+  incidentTypeIds: { owner: documentIncidentType.documentId, to: documentIncidentType.incidentTypeId },
   incidentPriorityIds: {
-    table: documentIncidentPriority,
     owner: documentIncidentPriority.documentId,
     to: documentIncidentPriority.incidentPriorityId,
-    target: toIncidentPriority,
   },
-  termIds: {
-    ...{ table: documentTerm, owner: documentTerm.documentId, to: documentTerm.termId, target: toTerm },
-    ours: { source: "Given" },
-  },
+  termIds: { owner: documentTerm.documentId, to: documentTerm.termId, ours: { source: "Given" } },
 };
 
 /** The visible columns of a document: neither its search vector nor the worker's notes. */

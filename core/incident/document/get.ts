@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
-import { keptForReaders, mayReadOf } from "../visibility/visibility.ts";
+import { mayReadOf, preparedForReaders } from "../visibility/visibility.ts";
 import { type Document, documentColumns, noSuchDocument } from "./document.ts";
 
 /** @throws NotFound also when the actor may not read it */
@@ -11,7 +11,7 @@ export async function getDocument({ db }: Context, actor: Actor, id: number): Pr
   return found;
 }
 
-const documentQuery = keptForReaders((db, reader) =>
+const documentQuery = preparedForReaders((db, reader) =>
   db
     .select(documentColumns)
     .from(document)

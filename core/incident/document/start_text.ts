@@ -22,8 +22,8 @@ export type Keepable = Pick<
 
 /**
  * Creates a document's text in the first document plugin. Two concurrent calls create the same text, and the later one
- * then fails with its version. A text that a step has yet to create (flow/make_documents.ts) is created with the step's
- * key, so that both create one text. It is also how a document gets a text if its step is no longer retried.
+ * then fails with its version. A text that a step (steps/make_documents.ts) has yet to create is created with that
+ * step's key, so that both create one text. It is also how a document gets a text if its step is no longer retried.
  *
  * @throws NotFound when it was deleted meanwhile, or the actor may no longer read it
  * @throws Conflict when it has a text by now, or no document plugin is enabled

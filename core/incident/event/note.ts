@@ -34,7 +34,7 @@ export async function noteOnTimeline(
   return db.transaction(async (tx) => {
     const locked = await lockIncident(tx, actor, incidentId);
     if (at < now) await refuseLongBefore(tx, incidentId, at);
-    // What is told later than it happened says so.
+    // A backdated note also says when it was added.
     const data: Record<string, unknown> = at < now ? { noted_at: now.toISOString() } : {};
     const note = { incidentId, at, actor: actor.user, kind: "note" as const, description, data };
     const id = await recordEvent(tx, note);

@@ -51,23 +51,23 @@ export function isStepDue(at: Date): SQL | undefined {
   return and(ne(flowStep.state, "Done"), isDue(flowStep, at));
 }
 
-const other = alias(flowStep, "other");
+const counterpart = alias(flowStep, "counterpart");
 
 /**
  * Keeps the step that creates a group and the one that updates it from running at the same time. Otherwise an addition
  * in progress could finish after the removal of people who have left meanwhile, and nobody would remove them again. The
  * creation comes first.
  */
-function notBesideItsOther(at: Date): SQL {
+function noConflictingStep(at: Date): SQL {
   const { step } = flowStep;
-  const its = sql`case
+  const conflicting = sql`case
     when ${step} like 'joined:%' then 'reported:' || substr(${step}, ${"joined:".length + 1})
     when ${step} like 'reported:%' then 'joined:' || substr(${step}, ${"reported:".length + 1}) end`;
   // A step with a lease is running, and a finished one is done.
-  const running = gt(other.leaseUntil, at);
-  const first = and(sql`${step} like 'joined:%'`, isNull(other.finishedAt), lte(other.dueAt, at));
-  return sql`not exists (select from ${flowStep} as "other"
-    where ${other.incidentId} = ${flowStep.incidentId} and ${other.step} = ${its} and ${or(running, first)})`;
+  const running = gt(counterpart.leaseUntil, at);
+  const first = and(sql`${step} like 'joined:%'`, isNull(counterpart.finishedAt), lte(counterpart.dueAt, at));
+  return sql`not exists (select from ${flowStep} as "counterpart"
+    where ${counterpart.incidentId} = ${flowStep.incidentId} and ${counterpart.step} = ${conflicting} and ${or(running, first)})`;
 }
 
 /** The limit per incident, far more than there are. */
@@ -78,7 +78,7 @@ const mostSteps = 1000;
  * walk the unfinished steps of all incidents, because it expects none.
  */
 export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
-  const among = and(eq(flowStep.incidentId, incidentId), notBesideItsOther(context.clock.now()));
+  const among = and(eq(flowStep.incidentId, incidentId), noConflictingStep(context.clock.now()));
   const claims = await claimWork(context, kind, {
     among,
     order: [flowStep.step],

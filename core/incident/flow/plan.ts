@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, flowStep } from "../../../drizzle/schema/index.ts";
-import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
+import { channelSlug, restrictedStep } from "../../outbox/conversations.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 
 export interface Planned {
@@ -22,6 +22,13 @@ function stepsOfReport(plugins: Plugins): string[] {
     ...(chosen("participant") ? ["reported:participants"] : []),
     "reported:commander",
     ...(chosen("document-resolver") || chosen("document") ? ["reported:documents"] : []),
+    ...creatingSteps(plugins),
+  ];
+}
+
+/** The steps that open conversations and create groups. */
+function creatingSteps(plugins: Plugins): string[] {
+  return [
     ...plugins.ofType("conversation").map(({ slug }) => `reported:conversation:${slug}`),
     ...plugins.ofType("participant_group").map(({ slug }) => `reported:group:${slug}`),
   ];
@@ -64,10 +71,7 @@ export async function planJoined(
   { incidentId, at, plugins }: Planned,
   except: ReadonlySet<string> = new Set(),
 ): Promise<void> {
-  const reported = [
-    ...plugins.ofType("conversation").map(({ slug }) => `reported:conversation:${slug}`),
-    ...plugins.ofType("participant_group").map(({ slug }) => `reported:group:${slug}`),
-  ].filter((step) => !except.has(step));
+  const reported = creatingSteps(plugins).filter((step) => !except.has(step));
   if (reported.length === 0) return;
   // A plugin that was selected later has created nothing for this incident.
   const there = await tx
@@ -108,11 +112,11 @@ export async function planReopened(tx: Transaction, { incidentId, at, plugins }:
     .set({ archivedAt: null })
     .where(these([channelSlug]));
   // It counts as archived until it is certain to be open.
-  const knowing = others.filter((slug) => plugins.find("conversation", slug)?.methods.reopen !== undefined);
+  const canReopen = others.filter((slug) => plugins.find("conversation", slug)?.methods.reopen !== undefined);
   await tx
     .update(conversation)
     .set({ archivedAt: at })
-    .where(and(these(knowing), isNull(archivedAt)));
+    .where(and(these(canReopen), isNull(archivedAt)));
   const steps = others.filter((slug) => plugins.find("conversation", slug));
   await planSteps(
     tx,

@@ -5,16 +5,12 @@ import {
   incident,
   incidentPriority,
   incidentType,
-  individual,
   term,
 } from "../../../drizzle/schema/index.ts";
 import { buildVocabularyBeside, type Vocabulary } from "../../catalog/search_words/match.ts";
 import type { Context } from "../../context.ts";
 import type { DocumentFacts, IncidentFacts } from "../../plugin/facts.ts";
 import { commanderNow, reporterOf } from "./holder.ts";
-
-/** The columns of an individual that plugins get. */
-export const personFacts = { id: individual.id, name: individual.name, email: individual.email };
 
 /** Returns the facts of an incident for plugins, without checking permissions. Undefined if it is gone. */
 export async function incidentFacts(

@@ -16,7 +16,7 @@ import type { RecommendationReason } from "../../../drizzle/schema/recommendatio
 import type { Person } from "../../catalog/person/person.ts";
 import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
-import { keptForReaders, mayReadIncident, mayReadOf } from "../visibility/visibility.ts";
+import { mayReadIncident, mayReadOf, preparedForReaders } from "../visibility/visibility.ts";
 import { reporterOf } from "./holder.ts";
 import { type Incident, incidentColumns } from "./incident.ts";
 
@@ -109,7 +109,7 @@ const parts = {
 };
 
 /** One statement, so that all parts are from the same moment and one condition covers them. */
-const incidentQuery = keptForReaders((db, reader) =>
+const incidentQuery = preparedForReaders((db, reader) =>
   db
     .select({
       ...incidentColumns,

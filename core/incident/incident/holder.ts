@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { incident, individual, participant, participantRole } from "../../../drizzle/schema/index.ts";
-import type { Person } from "../../catalog/person/person.ts";
+import { type Person, personJson } from "../../catalog/person/person.ts";
 
 /** Who reported an incident, even if they have left. Like the next one, a column of a SELECT from `incident`. */
 export const reporterOf = holderOf(sql`${participantRole.role} = 'reporter'
@@ -17,8 +17,7 @@ export const commanderNow = holderOf(
 /** The person with this role, of whom `role` must leave one. */
 function holderOf(role: SQL): SQL<Person | null> {
   return sql`(
-    select json_build_object('id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})
-    from ${participantRole}
+    select ${personJson} from ${participantRole}
     join ${participant} on ${participant.id} = ${participantRole.participantId}
     join ${individual} on ${individual.id} = ${participant.individualId}
     where ${participantRole.incidentId} = ${incident.id} and ${role})`;

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
@@ -17,7 +17,7 @@ export async function lockIncident(
   by: Reader | "worker",
   id: number,
 ): Promise<Pick<typeof incident.$inferSelect, "id" | "name" | "title" | "status" | "visibility">> {
-  const visible: SQL | undefined = by === "worker" ? undefined : mayReadIncident(by);
+  const visible = by === "worker" ? undefined : mayReadIncident(by);
   const { name, title, status, visibility } = incident;
   const [locked] = await tx
     .select({ id: incident.id, name, title, status, visibility })
@@ -37,7 +37,7 @@ export async function lockIncident(
 }
 
 /**
- * The same for an incident that is named in a request's body.
+ * The same for an incident that is named in this field of a request's body.
  *
  * @throws InvalidInput
  */
@@ -45,9 +45,10 @@ export async function lockNamedIncident(
   tx: Transaction,
   by: Reader,
   id: number,
+  field = "incident_id",
 ): ReturnType<typeof lockIncident> {
   return lockIncident(tx, by, id).catch((error: unknown) => {
-    if (error instanceof NotFound) throw new InvalidInput("incident_id", "There is no such incident");
+    if (error instanceof NotFound) throw new InvalidInput(field, "There is no such incident");
     throw error;
   });
 }
@@ -60,14 +61,13 @@ export async function lockIncidentOf(
   tx: Transaction,
   table: PgTable & Record<"id" | "incidentId", PgColumn>,
   id: number,
-  by: Reader | "worker" = "worker",
+  by?: Reader,
 ): Promise<void> {
-  const visible: SQL | undefined = by === "worker" ? undefined : mayReadIncident(by);
   const of = tx.select({ incidentId: table.incidentId }).from(table).where(eq(table.id, id));
   await tx
     .select({ id: incident.id })
     .from(incident)
-    .where(and(eq(incident.id, sql`(${of})`), visible))
+    .where(and(eq(incident.id, sql`(${of})`), by && mayReadIncident(by)))
     .for("no key update", { of: incident });
 }
 

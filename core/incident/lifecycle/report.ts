@@ -30,7 +30,7 @@ export interface NewIncident extends IncidentText {
 
 /**
  * Opens an incident with its reporter as the first participant. What follows (participants, documents, conversation) is
- * planned in the same transaction and done afterwards: `core/incident/flow`.
+ * planned in the same transaction and done afterwards: `core/incident/steps`.
  *
  * @throws InvalidInput also for a type or priority that does not exist
  */

@@ -69,8 +69,8 @@ export async function updateIncident(
     const planned = { incidentId: id, at, plugins };
     if (step?.status === "Closed") await planClosed(tx, planned);
     const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
-    const closesUp = before.visibility === "Open" && after.visibility === "Restricted";
-    const restricts = closesUp && (await planRestricted(tx, planned));
+    const becomesRestricted = before.visibility === "Open" && after.visibility === "Restricted";
+    const restricts = becomesRestricted && (await planRestricted(tx, planned));
     // An archived conversation gets the announcement once it is open again.
     await announceChange(tx, context, { before, after, user: actor.user });
     return { incident: after, follows: turns || restricts };

@@ -1,8 +1,8 @@
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incidentLink, type incidentLinkKinds } from "../../../drizzle/schema/index.ts";
-import { Conflict, InvalidInput, NotFound } from "../../../platform/errors.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
-import { lockIncident } from "../incident/lock.ts";
+import { lockIncident, lockNamedIncident } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { seeIncident } from "../visibility/see.ts";
 import type { Link } from "./link.ts";
@@ -53,11 +53,7 @@ export async function createLink(
 
 /** Locks both in the order of their ids, so that two callers cannot deadlock. Returns the other one. */
 async function lockBoth(tx: Transaction, actor: Actor, incidentId: number, linkedId: number) {
-  const lockOther = () =>
-    lockIncident(tx, actor, linkedId).catch((error: unknown) => {
-      if (error instanceof NotFound) throw new InvalidInput("incident", "There is no such incident");
-      throw error;
-    });
+  const lockOther = () => lockNamedIncident(tx, actor, linkedId, "incident");
   if (linkedId < incidentId) {
     const other = await lockOther();
     await lockIncident(tx, actor, incidentId);

@@ -2,8 +2,8 @@ import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, conversationMessage, event, individual } from "../../../drizzle/schema/index.ts";
 import { nameByAddress, type Person } from "../../catalog/person/person.ts";
+import { channelSlug } from "../../outbox/conversations.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
-import { channelSlug } from "../../outbox/reach.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
@@ -19,9 +19,9 @@ import {
   saidMessage,
 } from "./messages.ts";
 
-// What is said and decided in an incident goes to each conversation that is open or yet to be opened, in the
-// transaction that writes it: into its own channel at once, and to the others as deliveries. Who may read it is checked
-// on delivery.
+// The messages and decisions of an incident go to each conversation that is open or yet to be opened, in the
+// transaction that writes them: into its own channel at once, and to the others as deliveries. Each delivery checks who
+// may read it.
 
 export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
 type Subject = Pick<Incident, "id" | "name" | "title">;

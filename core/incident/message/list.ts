@@ -2,7 +2,7 @@ import { and, eq, isNull, or, sql } from "drizzle-orm";
 import { conversation, conversationMessage, individual } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { channelSlug } from "../../outbox/reach.ts";
+import { channelSlug } from "../../outbox/conversations.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
 import { type Message, messageColumns, recipient } from "./message.ts";
 

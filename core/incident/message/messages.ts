@@ -10,7 +10,7 @@ export interface About {
   weblink: string;
 }
 
-/** Messages contain people's text literally. */
+/** These messages contain people's text literally. */
 export function saidMessage(
   { name }: Pick<About, "name">,
   { author, text, isDirect }: { author: string; text: string; isDirect: boolean },
@@ -28,14 +28,12 @@ export function reportMessage(
     ["Actions", texts.actions],
     ["Needs", texts.needs],
   ] as const;
-  return messageOf(about, `${about.name}: status report from ${author}`, [
-    ...parts
-      .filter(([, text]) => text.trim() !== "")
-      .map(([name, text]) => `**${name}:** ${literally(text)}`),
-  ]);
+  const lines = parts
+    .filter(([, text]) => text.trim() !== "")
+    .map(([name, text]) => `**${name}:** ${literally(text)}`);
+  return messageOf(about, `${about.name}: status report from ${author}`, lines);
 }
 
-/** Messages contain people's notes literally. */
 export function noteMessage(about: About, { author, text }: { author: string; text: string }): Message {
   return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
 }
@@ -48,7 +46,8 @@ export function changeMessage(
   { before, after, who }: { before: Changed; after: Changed; who: string },
 ): Message {
   const by = literally(who);
-  const [shorts, lines]: [string[], string[]] = [[], []];
+  const shorts: string[] = [];
+  const lines: string[] = [];
   if (before.status !== after.status) {
     shorts.push(after.status);
     lines.push(`${by} changed the status from ${before.status} to ${after.status}.`);

@@ -6,7 +6,7 @@ import { parseProse } from "../../../platform/text.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
 import type { Actor } from "../../context.ts";
-import { channelSlug } from "../../outbox/reach.ts";
+import { channelSlug } from "../../outbox/conversations.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceSaid } from "./announce.ts";
@@ -32,7 +32,7 @@ export async function say(
   return db.transaction(async (tx) => {
     const incident = await lockIncident(tx, actor, incidentId);
     const conversationId = await openChannel(tx, incidentId);
-    const recipient = recipientId === undefined ? null : await partaker(tx, incidentId, recipientId);
+    const recipient = recipientId === undefined ? null : await findRecipient(tx, incidentId, recipientId);
     const authorId = await individualOf(tx, actor, at);
     const [author] = await tx.select(personColumns).from(individual).where(eq(individual.id, authorId));
     const [said] = await tx
@@ -56,7 +56,7 @@ async function openChannel(tx: Transaction, incidentId: number): Promise<number>
   return channel.id;
 }
 
-async function partaker(tx: Transaction, incidentId: number, id: number): Promise<Person> {
+async function findRecipient(tx: Transaction, incidentId: number, id: number): Promise<Person> {
   const [found] = await tx
     .select(personColumns)
     .from(participant)

@@ -3,7 +3,7 @@ import { InvalidInput } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
 import { literal, newestMatches } from "../../list/newest.ts";
 import { parseWords, wordsOf } from "../../list/page.ts";
-import { type AnyReader, keptForReaders, type Reader } from "../visibility/visibility.ts";
+import { type AnyReader, preparedForReaders, type Reader } from "../visibility/visibility.ts";
 import { type Searched, type SearchedType, searched, searchedTypes } from "./searched.ts";
 
 const defaultLimit = 20;
@@ -57,7 +57,7 @@ interface Search {
   limit: number;
 }
 
-const everything = keptForReaders((db, reader) =>
+const everything = preparedForReaders((db, reader) =>
   selectBest(db, { types: searchedTypes, q: sql.placeholder("q"), reader, limit: defaultLimit }).prepare(
     "search",
   ),

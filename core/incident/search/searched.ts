@@ -17,7 +17,7 @@ import {
   team,
   term,
 } from "../../../drizzle/schema/index.ts";
-import { channelSlug } from "../../outbox/reach.ts";
+import { channelSlug } from "../../outbox/conversations.ts";
 import {
   type AnyReader,
   mayKnow,

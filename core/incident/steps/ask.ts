@@ -15,7 +15,7 @@ export interface StepRun {
   /** Aborts when the program stops. */
   signal: AbortSignal;
   /** Waits for these steps to end, if they run concurrently with this one. */
-  behind(...steps: string[]): Promise<void>;
+  waitFor(...steps: string[]): Promise<void>;
   /** Concurrent steps that wait for this one before they read who takes part. */
   waiting: ReadonlySet<string>;
 }

@@ -27,7 +27,7 @@ import { recommend } from "./recommend.ts";
  * attempt hands over to the person on call.
  */
 export async function findCommander(run: StepRun): Promise<string> {
-  await run.behind("reported:participants");
+  await run.waitFor("reported:participants");
   const { context, claim, incident: facts } = run;
   const write = (work: (tx: Transaction) => Promise<void>) =>
     writeAs(context, claim, async (tx) => {

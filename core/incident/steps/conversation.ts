@@ -4,8 +4,8 @@ import { conversation, delivery, event, flowStep, incident } from "../../../driz
 import { Refused, Unavailable } from "../../../platform/errors.ts";
 import { literally } from "../../../platform/markdown.ts";
 import type { Context } from "../../context.ts";
+import { channelSlug, restrictedStep } from "../../outbox/conversations.ts";
 import { deliver } from "../../outbox/deliver.ts";
-import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
 import { LeaseLost, Postponed } from "../../outbox/work.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
 import type { IncidentFacts, Message, ResourceFacts } from "../../plugin/facts.ts";
@@ -16,7 +16,7 @@ import { incidentFacts } from "../incident/facts.ts";
 import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
 import { announceReopened } from "../message/announce.ts";
-import { type EventKind, recordEvent } from "../timeline/event.ts";
+import { becameRestricted, type EventKind, recordEvent } from "../timeline/event.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { type People, peopleOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
@@ -32,13 +32,13 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
     await writeAs(run.context, run.claim, (tx) => keep(tx, run, slug, made)).catch(takenByAnother(slug));
   }
   // So that the welcome names the commander, and nobody is added twice.
-  await run.behind("reported:participants", "reported:commander");
+  await run.waitFor("reported:participants", "reported:commander");
   const facts = await incidentFacts(run.context, run.incident.id);
   const row = await find(run, slug);
   if (!facts || !row) throw new LeaseLost();
   if (row.archivedAt === null) {
     await addEverybody(run, plugin, resourceFacts(facts, row), await readPeople(run));
-    if (facts.visibility === "Restricted") await unlessToRestrict(run, slug);
+    if (facts.visibility === "Restricted") await mustBeRestricted(run, slug);
     await welcome(run, plugin, resourceFacts(facts, row));
   }
   return "Conversation opened";
@@ -93,7 +93,7 @@ export async function restrictConversation(run: StepRun, slug: string): Promise<
       `${slug} cannot restrict a conversation: nothing more is sent to it while the incident is Restricted`,
     );
   const { active: people } = await readPeople(run);
-  const key = keyFor(run, "conversation-restrict", await timesTold(run.context.db, run, restricted));
+  const key = keyFor(run, "conversation-restrict", await countEvents(run.context.db, run, becameRestricted));
   await ask(run, plugin, "restrict", { conversation: resourceFacts(run.incident, row), people }, key);
   return "Conversation restricted";
 }
@@ -102,13 +102,13 @@ export async function restrictConversation(run: StepRun, slug: string): Promise<
 export async function archiveConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || row.archivedAt !== null || run.incident.status !== "Closed") return undefined;
-  await unlessMoreIsSaid(run, slug);
-  await turn(run, slug, { row, method: "archive", archivedAt: run.context.clock.now() });
+  await postponeIfQueued(run, slug);
+  await setArchived(run, slug, { row, method: "archive", archivedAt: run.context.clock.now() });
   return "Conversation archived";
 }
 
 /** Messages from before the closing must still be delivered. @throws Postponed */
-async function unlessMoreIsSaid({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+async function postponeIfQueued({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
   const waits = and(
     ...[eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")],
   );
@@ -125,14 +125,14 @@ export async function reopenConversation(run: StepRun, slug: string): Promise<st
   const plugin = chosen(run, "conversation", slug);
   if (plugin.methods.reopen === undefined) return `Conversation stays archived: ${slug} cannot reopen it`;
   // It is already open if an earlier attempt got this far.
-  if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
+  if (row.archivedAt !== null) await setArchived(run, slug, { row, method: "reopen", archivedAt: null });
   return "Conversation reopened";
 }
 
 type Row = NonNullable<Awaited<ReturnType<typeof find>>>;
 
 /** Archives or reopens it, and records that. Each time it is a new operation. */
-async function turn(
+async function setArchived(
   run: StepRun,
   slug: string,
   { row, method, archivedAt }: { row: Row; method: "archive" | "reopen"; archivedAt: Date | null },
@@ -157,28 +157,26 @@ async function turn(
     ].map((on) => `${on}:conversation:${slug}`);
     await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, steps);
     if (archivedAt !== null || isClosed) return;
-    const time = await timesTold(tx, run, reopened);
+    const time = await countEvents(tx, run, reopened);
     await announceReopened(tx, context, facts, { pluginSlug: slug, time });
   });
 }
 
 const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
-const restricted = sql`${eq(event.kind, "incident.updated" satisfies EventKind)}
-  and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
 
 /** How many such events the timeline has. */
-async function timesTold(db: Context["db"], { incident: { id } }: StepRun, what: SQL): Promise<number> {
+async function countEvents(db: Context["db"], { incident: { id } }: StepRun, what: SQL): Promise<number> {
   return await db.$count(event, and(eq(event.incidentId, id), what));
 }
 
 /** As part of a key: empty before the first time, and then the count. */
 async function timesReopened(run: StepRun): Promise<number[]> {
-  const times = await timesTold(run.context.db, run, reopened);
+  const times = await countEvents(run.context.db, run, reopened);
   return times === 0 ? [] : [times];
 }
 
 /** @throws Unavailable while non-participants may read it */
-async function unlessToRestrict({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+async function mustBeRestricted({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
   const open = and(
     eq(flowStep.incidentId, id),
     eq(flowStep.step, restrictedStep(slug)),

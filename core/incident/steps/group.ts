@@ -22,7 +22,7 @@ export async function makeGroup(run: StepRun, slug: string): Promise<string> {
       takenByAnother(slug),
     );
   }
-  await run.behind("reported:participants", "reported:commander");
+  await run.waitFor("reported:participants", "reported:commander");
   const row = await find(run, slug);
   if (!row) throw new LeaseLost();
   await addEverybody(run, plugin, resourceFacts(run.incident, row));

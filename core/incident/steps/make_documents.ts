@@ -35,7 +35,7 @@ export async function makeDocuments(run: StepRun): Promise<{ made: number; failu
   let made = 0;
   if (!plugin) return { made, failures };
   // The text names the commander.
-  await run.behind("reported:participants", "reported:commander");
+  await run.waitFor("reported:participants", "reported:commander");
   const facts = await incidentFacts(context, before.id);
   if (!facts) throw new LeaseLost();
   for (const wanted of await wantedOf(run)) {
@@ -109,8 +109,7 @@ async function rowFor(
   pluginSlug: string,
   { resourceType, name }: { resourceType: string; name: string },
 ): Promise<Row> {
-  const { id, name: called, resourceId } = document;
-  const columns = { id, name: called, resourceId };
+  const columns = { id: document.id, name: document.name, resourceId: document.resourceId };
   const [found] = await tx
     .select({ ...columns, keptWith: document.pluginSlug })
     .from(document)

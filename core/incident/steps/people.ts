@@ -3,8 +3,8 @@ import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, participant, recommendation, team } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import { canonicalUserName } from "../../auth/user/name.ts";
+import { personColumns } from "../../catalog/person/person.ts";
 import type { PersonFacts, TeamFacts } from "../../plugin/facts.ts";
-import { personFacts } from "../incident/facts.ts";
 
 /** The current and former participants of an incident. */
 export interface People {
@@ -18,7 +18,7 @@ export interface People {
 /** Read with the incident locked: somebody who joins later finds the reading step running. */
 export async function peopleOf(tx: Transaction, incidentId: number): Promise<People> {
   const rows = await tx
-    .select({ participation: participant.id, leftAt: participant.leftAt, person: personFacts })
+    .select({ participation: participant.id, leftAt: participant.leftAt, person: personColumns })
     .from(participant)
     .innerJoin(individual, eq(individual.id, participant.individualId))
     .where(eq(participant.incidentId, incidentId))

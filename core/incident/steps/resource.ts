@@ -1,5 +1,5 @@
 import { errorCode } from "../../../drizzle/database_error.ts";
-import { type SvcError, Unavailable } from "../../../platform/errors.ts";
+import { Unavailable } from "../../../platform/errors.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
 import type { IncidentFacts, ResourceFacts } from "../../plugin/facts.ts";
 import type { PluginType } from "../../plugin/methods.ts";
@@ -20,12 +20,8 @@ export function chosen<T extends PluginType>(
   slug: string,
 ): ActivePlugin<T> {
   const plugin = context.plugins.find(type, slug);
-  if (!plugin) throw notChosen(slug);
+  if (!plugin) throw new Unavailable(`${slug} is no longer enabled`);
   return plugin;
-}
-
-export function notChosen(slug: string): SvcError {
-  return new Unavailable(`${slug} is no longer enabled`);
 }
 
 /** Whether PostgreSQL has refused a duplicate. */

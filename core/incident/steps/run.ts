@@ -54,7 +54,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
   await Promise.all(
     claims.map(async (claim) => {
       const { step, incidentId } = claim;
-      const behind = async (...steps: string[]) => {
+      const waitFor = async (...steps: string[]) => {
         for (const { promise } of steps.flatMap((one) => ended.get(one) ?? [])) {
           await promise;
           // Each may have taken as long as a plugin may.
@@ -63,7 +63,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
       };
       const waiting = new Set(claims.map((other) => other.step).filter((other) => other !== step));
       try {
-        await runStep(context, claim, { signal, behind, waiting, facts });
+        await runStep(context, claim, { signal, waitFor, waiting, facts });
       } catch (err) {
         // The lease expires, and another process takes the step over.
         if (!(err instanceof LeaseLost)) {
@@ -86,7 +86,7 @@ async function runStep(
   {
     facts,
     ...run
-  }: Pick<StepRun, "signal" | "behind" | "waiting"> & {
+  }: Pick<StepRun, "signal" | "waitFor" | "waiting"> & {
     facts: ReturnType<typeof incidentFacts>;
   },
 ): Promise<void> {

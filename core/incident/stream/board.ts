@@ -1,6 +1,7 @@
-import { and, eq, gt, inArray, max, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, max, or, sql } from "drizzle-orm";
 import { event, individual, participant } from "../../../drizzle/schema/index.ts";
 import type { Context } from "../../context.ts";
+import { becameRestricted } from "../timeline/event.ts";
 import { incidentStates, readersOf } from "./read.ts";
 
 // The data of the stream of all incidents. Ids of different incidents are not committed in order, so it does not continue
@@ -66,8 +67,6 @@ async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMa
   if (ids.length === 0) return [];
   const since = Math.min(...ids.map((id) => announced.get(id)!));
   const left = eq(event.kind, "participant.left");
-  const restricted: SQL = sql`${event.kind} = 'incident.updated'
-    and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
   return db
     .select({ id: event.incidentId, eventId: event.id, user: individual.email })
     .from(event)
@@ -77,7 +76,7 @@ async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMa
       and(
         ...[inArray(event.incidentId, [...ids]), gt(event.id, since)],
         // The participation may have been deleted since.
-        or(and(left, sql`${individual.id} is not null`), restricted),
+        or(and(left, sql`${individual.id} is not null`), becameRestricted),
       ),
     );
 }

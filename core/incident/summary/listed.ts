@@ -1,15 +1,9 @@
 import { and, asc, count, desc, eq, gt, inArray, isNull, lte, max, or, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { endlessReason, isEndlessColumn } from "../../../drizzle/endless.ts";
-import {
-  incident,
-  incidentPriority,
-  individual,
-  participant,
-  participantRole,
-  statusReport,
-} from "../../../drizzle/schema/index.ts";
+import { incident, incidentPriority, participant, statusReport } from "../../../drizzle/schema/index.ts";
 import type { Fault } from "../../schedule/runs.ts";
+import { commanderNow } from "../incident/holder.ts";
 import type { Window } from "./window.ts";
 
 /** An incident in a summary. */
@@ -38,13 +32,6 @@ export async function readListed(
   which: SQL | undefined,
   limit: number,
 ): Promise<Listed[]> {
-  const { role, renouncedAt } = participantRole;
-  const commander = db
-    .select({ name: individual.name })
-    .from(participantRole)
-    .innerJoin(participant, eq(participant.id, participantRole.participantId))
-    .innerJoin(individual, eq(individual.id, participant.individualId))
-    .where(and(eq(participantRole.incidentId, incident.id), eq(role, "commander"), isNull(renouncedAt)));
   const lastReport = db
     .select({ at: max(statusReport.createdAt) })
     .from(statusReport)
@@ -53,7 +40,7 @@ export async function readListed(
     .select({
       ...{ id: incident.id, name: incident.name, title: incident.title, status: incident.status },
       ...{ priority: incidentPriority.name, reportedAt: incident.reportedAt },
-      commander: sql<string | null>`(${commander})`,
+      commander: sql<string | null>`${commanderNow} ->> 'name'`,
       lastReportAt: sql<Date | null>`(${lastReport})`.mapWith(statusReport.createdAt),
     })
     .from(incident)

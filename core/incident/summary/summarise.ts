@@ -2,9 +2,9 @@ import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { delivery, deliveryStates, incident } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
+import { openConversations } from "../../outbox/conversations.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
-import { openConversations } from "../../outbox/reach.ts";
-import { writtenSince } from "../../outbox/written.ts";
+import { enqueuedSince } from "../../outbox/enqueued.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import { summaryTask as task } from "../../schedule/tasks.ts";
@@ -45,7 +45,8 @@ export async function summarise(
     .map((row) => row.incident.id);
   const isOne = and(inArray(incident.id, restrictedIds), eq(incident.visibility, "Restricted"));
   const restricted = await readListed(tx, window, isOne, restrictedIds.length);
-  const [outgoing, faults] = [[], []] as [Outgoing[], Fault[]];
+  const outgoing: Outgoing[] = [];
+  const faults: Fault[] = [];
   let skipped = 0;
   for (const [individualId, rows] of Map.groupBy(theirs, (row) => row.individualId)) {
     const to = { individualId };
@@ -73,9 +74,9 @@ export async function summarise(
     }
   }
   // From a summary that was run early, or a run that was interrupted.
-  const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what }, people);
+  const enqueued = await enqueuedSince(tx, after(slot, -2 * daySeconds), { task, what }, people);
   const { reached } = await deliver(tx, context, outgoing);
-  const done = reached.filter((one) => !written.has(one)).length;
+  const done = reached.filter((one) => !enqueued.has(one)).length;
   return { done, skipped: skipped + reached.length - done, faults };
 }
 
@@ -106,8 +107,5 @@ export async function summaryName(
 }
 
 function dateOf(slot: Date, timezone: string): string {
-  return Temporal.Instant.fromEpochMilliseconds(slot.getTime())
-    .toZonedDateTimeISO(timezone)
-    .toPlainDate()
-    .toString();
+  return slot.toTemporalInstant().toZonedDateTimeISO(timezone).toPlainDate().toString();
 }

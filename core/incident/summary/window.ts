@@ -15,8 +15,7 @@ export interface Window {
  * summary for most people, who get no other. The first summary ever covers one day.
  */
 export async function windowOf(db: Pick<Database, "select">, slot: Date, timezone: string): Promise<Window> {
-  const zoned = (at: Date) =>
-    Temporal.Instant.fromEpochMilliseconds(at.getTime()).toZonedDateTimeISO(timezone);
+  const zoned = (at: Date) => at.toTemporalInstant().toZonedDateTimeISO(timezone);
   const dayOf = (at: Date) => new Date(zoned(at).startOfDay().epochMilliseconds);
   const runs = (condition: SQL | undefined, order: SQL) =>
     db

@@ -66,7 +66,13 @@ export async function refuseUnknown(
   );
 }
 
-export async function addAssignees(tx: Transaction, taskId: number, individualIds: number[]): Promise<void> {
-  if (individualIds.length === 0) return;
-  await tx.insert(taskAssignee).values(individualIds.map((individualId) => ({ taskId, individualId })));
+/** `ids` are those of `individualsOf`. */
+export async function addAssignees(
+  tx: Transaction,
+  taskId: number,
+  emails: readonly string[],
+  ids: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (emails.length === 0) return;
+  await tx.insert(taskAssignee).values(emails.map((email) => ({ taskId, individualId: ids.get(email)! })));
 }

@@ -3,9 +3,9 @@ import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
+import { openConversations } from "../../outbox/conversations.ts";
 import { deliver, type Outgoing } from "../../outbox/deliver.ts";
-import { openConversations } from "../../outbox/reach.ts";
-import { writtenSince } from "../../outbox/written.ts";
+import { enqueuedSince } from "../../outbox/enqueued.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
@@ -49,7 +49,7 @@ export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Pr
 }
 
 /** For a task joined with its assignees: each of them, or its owner if there are none. */
-const whom = sql<number>`coalesce(${taskAssignee.individualId}, ${task.ownerId})`.mapWith(Number);
+const personId = sql<number>`coalesce(${taskAssignee.individualId}, ${task.ownerId})`.mapWith(Number);
 
 /** The ids after `last` of people who are assigned to an overdue task, or own one without assignees. */
 export async function peopleOverdue(
@@ -59,12 +59,12 @@ export async function peopleOverdue(
   limit: number,
 ): Promise<number[]> {
   const rows = await db
-    .selectDistinct({ id: whom })
+    .selectDistinct({ id: personId })
     .from(task)
     .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
-    .where(and(isOverdue(slot), gt(whom, last)))
-    .orderBy(asc(whom))
+    .where(and(isOverdue(slot), gt(personId, last)))
+    .orderBy(asc(personId))
     .limit(limit);
   return rows.map(({ id }) => id);
 }
@@ -83,13 +83,13 @@ export async function remindOfTasks(
   const { slot, plugins, config } = context;
   // Tasks that became overdue after a run of this slot was interrupted are left to the next one: no message of this
   // slot has them.
-  const written = await writtenSince(
+  const enqueued = await enqueuedSince(
     tx,
     after(slot, -daySeconds),
     { task: name, what: String(slot.getTime()) },
     people,
   );
-  const others = people.filter((id) => !written.people.has(id));
+  const others = people.filter((id) => !enqueued.people.has(id));
   // The others' faults are reported by `endlessTasks`.
   const rows = (await readOverdue(tx, slot, others)).filter(({ resolveBy }) => !isEndless(resolveBy));
   const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
@@ -120,7 +120,7 @@ export async function remindOfTasks(
   const { reached } = await deliver(tx, context, [...wanted.keys()]);
   const ids = [...new Set(reached.flatMap((outgoing) => wanted.get(outgoing)!.map(({ id }) => id)))];
   await tx.update(task).set({ lastReminderAt: slot }).where(inArray(task.id, ids));
-  return { done: reached.length, skipped: written.people.size, faults };
+  return { done: reached.length, skipped: enqueued.people.size, faults };
 }
 
 /** Groups tasks into messages: one for all Open incidents, and one for each Restricted incident. */
@@ -135,7 +135,7 @@ function messagesOf(rows: readonly Overdue[]): Map<number | undefined, Overdue[]
  * time are together.
  */
 async function readOverdue(tx: Transaction, slot: Date, people: readonly number[]) {
-  const theirs = and(isOverdue(slot), inArray(whom, [...people]));
+  const theirs = and(isOverdue(slot), inArray(personId, [...people]));
   const locked = await tx
     .select({ id: task.id })
     .from(task)
@@ -145,10 +145,10 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     .orderBy(asc(task.id))
     .for("update", { of: task });
   const takesPart = sql`exists (select from ${participant} where ${participant.incidentId} = ${incident.id}
-    and ${participant.individualId} = ${whom} and ${participant.leftAt} is null)`;
+    and ${participant.individualId} = ${personId} and ${participant.leftAt} is null)`;
   return tx
     .select({
-      ...{ id: task.id, description: task.description, resolveBy: task.resolveBy, individualId: whom },
+      ...{ id: task.id, description: task.description, resolveBy: task.resolveBy, individualId: personId },
       incident: {
         ...{ id: incident.id, name: incident.name, title: incident.title },
         visibility: incident.visibility,

@@ -4,7 +4,7 @@ import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts
 import { InvalidInput, NotFound } from "../../../platform/errors.ts";
 import { parseProse } from "../../../platform/text.ts";
 import { parseUserName } from "../../auth/user/field.ts";
-import type { Person } from "../../catalog/person/person.ts";
+import { type Person, personJson } from "../../catalog/person/person.ts";
 
 const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders } =
   getTableColumns(task);
@@ -54,19 +54,15 @@ export function noSuchTask(): NotFound {
 }
 
 function personOf(id: PgColumn): SQL<Person | null> {
-  const found = sql`select ${person()} from ${individual} where ${individual.id} = ${id}`;
+  const found = sql`select ${personJson} from ${individual} where ${individual.id} = ${id}`;
   // Nested, because drizzle would otherwise drop the tables' names, which distinguish the ids.
   return sql`(${found})`;
 }
 
 function assignees(): SQL<Person[]> {
   const found = sql`
-    select coalesce(json_agg(${person()} order by ${individual.email}), '[]') from ${taskAssignee}
+    select coalesce(json_agg(${personJson} order by ${individual.email}), '[]') from ${taskAssignee}
     join ${individual} on ${individual.id} = ${taskAssignee.individualId}
     where ${taskAssignee.taskId} = ${task.id}`;
   return sql`(${found})`;
-}
-
-function person(): SQL {
-  return sql`json_build_object('id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})`;
 }

@@ -41,11 +41,7 @@ export async function insertTask(tx: Transaction, row: TaskRow, change: Change):
     .values({ ...values, status, resolvedAt, creatorId, ownerId, createdAt: at, updatedAt: at })
     .returning({ id: task.id });
   const { id } = made!;
-  await addAssignees(
-    tx,
-    id,
-    assignees.map((email) => ids.get(email)!),
-  );
+  await addAssignees(tx, id, assignees, ids);
   await recordTaskEvent(tx, "task.created", { id, ...values }, change);
   return id;
 }
@@ -80,11 +76,7 @@ export async function writeTask(
     .returning({ id: task.id });
   if (!written) return false;
   await tx.delete(taskAssignee).where(eq(taskAssignee.taskId, id));
-  await addAssignees(
-    tx,
-    id,
-    assignees.map((email) => ids.get(email)!),
-  );
+  await addAssignees(tx, id, assignees, ids);
   const told = { id, incidentId, description };
   if (kind) await recordTaskEvent(tx, kind, told, change);
   if (!kind || !sameContent(current, next) || current.reminders !== reminders)

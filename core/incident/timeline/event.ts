@@ -69,6 +69,10 @@ export interface TimelineEvent {
  */
 export const eventChannel = "svc_event";
 
+/** Matches the events of an incident that became Restricted. */
+export const becameRestricted = sql`${event.kind} = 'incident.updated'
+  and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
+
 /**
  * Appends to an incident's timeline, in the transaction of the change.
  *

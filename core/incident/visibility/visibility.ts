@@ -21,7 +21,7 @@ import type { Actor, Context } from "../../context.ts";
 
 export type Reader = Pick<Actor, "user" | "admin">;
 
-/** The reader of a kept query, who is passed to `execute` as `reader`. */
+/** The reader of a prepared query, who is passed to `execute` as `reader`. */
 export interface AnyReader extends Pick<Actor, "admin"> {
   user: Placeholder<"reader">;
 }
@@ -29,7 +29,7 @@ export interface AnyReader extends Pick<Actor, "admin"> {
 export const anyReader = (admin: boolean): AnyReader => ({ admin, user: sql.placeholder("reader") });
 
 /** Like `preparedQuery`, once for members and once for admins. */
-export function keptForReaders<Query>(
+export function preparedForReaders<Query>(
   make: (db: Context["db"], reader: AnyReader) => Query,
 ): (db: Context["db"], reader: Reader) => Query {
   const [members, admins] = [false, true].map((admin) => preparedQuery((db) => make(db, anyReader(admin))));

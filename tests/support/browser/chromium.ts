@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import axe from "axe-core";
+import { ensureChromium, findChromium } from "../../../scripts/chromium.ts";
 import { descendants, type Process, untilGone } from "../process/processes.ts";
 import { until } from "../process/until.ts";
 
-const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
-const install = "apt-get update && apt-get install -y --no-install-recommends chromium";
 const flags = [
   "--no-sandbox",
   "--headless",
@@ -33,10 +32,8 @@ const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-prac
 
 /** @throws Error with the command that installs one */
 function chromium(): string {
-  const path =
-    process.env.SVC_TEST_CHROMIUM || names.map((name) => Bun.which(name)).find((found) => found !== null);
-  if (!path) throw new Error(`This test needs Chromium. On Debian, as root: ${install}`);
-  return path;
+  ensureChromium();
+  return findChromium()!;
 }
 
 /** A new tab of a real Chromium. All tabs of a process share one browser and its cookies. */

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
+import type { DatabaseClock } from "../../../core/database_clock.ts";
 import type { ScheduleContext } from "../../../core/schedule/claims.ts";
-import type { DatabaseClock } from "../../../core/schedule/database_clock.ts";
 import type { TaskDefinition } from "../../../core/schedule/tasks.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import { run } from "../../../drizzle/schema/index.ts";

@@ -1,18 +1,16 @@
+import { AccessClient } from "../../../access/access.ts";
 import { clientArgs } from "../../../client/args.ts";
-import { localTime } from "../../../client/when.ts";
 import { defineCommand } from "../../../command.ts";
+import { table } from "../../../table.ts";
 import { jsonText } from "../../../text.ts";
+import { localTime } from "../../../when.ts";
 
 export default defineCommand({
   summary: "List the keys of the certificate authorities",
-  args: { ...clientArgs },
+  args: clientArgs,
   examples: ["svc access authority list"],
   notes: ["For admins. The public keys do not require a sign-in: see docs/credentials-ssh.md."],
   async run({ server, json }, io) {
-    const [{ AccessClient }, { table }] = await Promise.all([
-      import("../../../client/access.ts"),
-      import("../../../table.ts"),
-    ]);
     const keys = await AccessClient.within(io, server, (client) =>
       client.list<AuthorityKey>("/access/authority_keys/"),
     );
@@ -20,9 +18,9 @@ export default defineCommand({
       io.stdout.write(`${jsonText({ items: keys })}\n`);
       return;
     }
-    const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));
     const rows = keys.map((key) => [
-      ...[key.kind, key.name, key.fingerprint, when(key.active_at), when(key.expires_at)],
+      ...[key.kind, key.name, key.fingerprint, localTime(key.active_at)],
+      key.expires_at === null ? "" : localTime(key.expires_at),
       key.revoked_at === null ? "" : "revoked",
     ]);
     io.stdout.write(table(["Kind", "Name", "Fingerprint", "Signs From", "Trusted Until", "State"], rows));

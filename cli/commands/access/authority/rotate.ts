@@ -1,7 +1,8 @@
+import { AccessClient } from "../../../access/access.ts";
 import { clientArgs } from "../../../client/args.ts";
-import { localTime } from "../../../client/when.ts";
 import { defineCommand } from "../../../command.ts";
 import { jsonText } from "../../../text.ts";
+import { localTime } from "../../../when.ts";
 
 export default defineCommand({
   summary: "Replace the key of a certificate authority",
@@ -20,12 +21,11 @@ export default defineCommand({
     "With --revoke, the next key signs immediately. Servers accept its certificates and refuse those of the previous keys once they have fetched the new keys and the revocation list.",
   ],
   async run({ kind, name, revoke, server, json }, io) {
-    const { AccessClient } = await import("../../../client/access.ts");
     type Key = { fingerprint: string; active_at: string };
     const key = await AccessClient.within(io, server, (client) =>
       client.call<Key>("POST", "/access/authority_keys/", { kind, name, revoke: revoke === true }),
     );
-    const from = revoke ? "now" : localTime(new Date(key.active_at));
+    const from = revoke ? "now" : localTime(key.active_at);
     io.stdout.write(json ? `${jsonText(key)}\n` : `${key.fingerprint} signs from ${from}\n`);
   },
 });

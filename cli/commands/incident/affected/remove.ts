@@ -1,5 +1,5 @@
-import { affectedArg, clientArgs, incidentArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { affectedArg, clientArgs, incidentArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Remove services and applications that an incident does not affect",
@@ -7,7 +7,7 @@ export default defineCommand({
   examples: ["svc incident affected remove Checkout"],
   notes: ["svc incident view shows what an incident affects."],
   async run(options, io) {
-    const { affectedCommand } = await import("../../../client/incident_affected.ts");
+    const { affectedCommand } = await import("../../../incident/affected.ts");
     await affectedCommand("remove", options, io);
   },
 });

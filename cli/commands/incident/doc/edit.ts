@@ -1,5 +1,5 @@
-import { clientArgs, docArg, incidentArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, docArg, incidentArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Edit the text of a document",
@@ -19,7 +19,7 @@ export default defineCommand({
     "It opens in your editor (VISUAL, or else EDITOR). If somebody else changed the text meanwhile, nothing is saved, both versions are shown, and yours is kept in a file.",
   ],
   async run(options, io) {
-    const { docEditCommand } = await import("../../../client/incident_doc.ts");
+    const { docEditCommand } = await import("../../../incident/doc.ts");
     await docEditCommand(options, io);
   },
 });

@@ -1,13 +1,10 @@
-import { clientArgs, incidentArg, textArgs } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, incidentArg, textArgs, wordsArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Add a document to an incident",
   args: {
-    words: {
-      ...{ type: "positional", required: false, multiple: true, metavar: "NAME" },
-      description: "Its name. A first word such as INC-7 names the incident",
-    },
+    ...wordsArg("NAME", "Its name"),
     ...incidentArg,
     type: {
       type: "string",
@@ -25,7 +22,7 @@ export default defineCommand({
   ],
   notes: ["It prints the number of the document."],
   async run(options, io) {
-    const { docNewCommand } = await import("../../../client/incident_doc.ts");
+    const { docNewCommand } = await import("../../../incident/doc.ts");
     await docNewCommand(options, io);
   },
 });

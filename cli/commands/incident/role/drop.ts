@@ -1,5 +1,5 @@
-import { clientArgs, incidentArg, roleWordArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, incidentArg, roleWordArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Give up a role: commander, unless you say which",
@@ -7,7 +7,7 @@ export default defineCommand({
   examples: ["svc incident role drop scribe"],
   notes: ["An incident keeps its commander until somebody else takes over: svc incident role give USER."],
   async run(options, io) {
-    const { roleCommand } = await import("../../../client/incident_participants.ts");
+    const { roleCommand } = await import("../../../incident/participants.ts");
     await roleCommand("drop", options, io);
   },
 });

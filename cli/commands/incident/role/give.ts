@@ -1,5 +1,5 @@
-import { clientArgs, incidentArg, roleUserArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, incidentArg, roleUserArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Give a role to somebody: commander, unless you say which",
@@ -7,7 +7,7 @@ export default defineCommand({
   examples: ["svc incident role give dana", "svc incident role give dana scribe"],
   notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
   async run(options, io) {
-    const { roleCommand } = await import("../../../client/incident_participants.ts");
+    const { roleCommand } = await import("../../../incident/participants.ts");
     await roleCommand("give", options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs, incidentArg, roleWordArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, incidentArg, roleWordArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Take a role in an incident: commander, unless you say which",
@@ -11,7 +11,7 @@ export default defineCommand({
   ],
   notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
   async run(options, io) {
-    const { roleCommand } = await import("../../../client/incident_participants.ts");
+    const { roleCommand } = await import("../../../incident/participants.ts");
     await roleCommand("take", options, io);
   },
 });

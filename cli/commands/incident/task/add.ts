@@ -1,17 +1,16 @@
-import { clientArgs, incidentArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, incidentArg, wordsArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Add a task to an incident",
   args: {
-    words: {
-      ...{ type: "positional", required: false, multiple: true, metavar: "TEXT" },
-      description: "What is to be done. A first word such as INC-7 names the incident",
-    },
+    ...wordsArg("TEXT", "What is to be done"),
     ...incidentArg,
     owner: { type: "string", metavar: "USER", description: "Who answers for it" },
     assign: {
-      ...{ type: "string", multiple: true, metavar: "USER" },
+      type: "string",
+      multiple: true,
+      metavar: "USER",
       description: "Who does it; may be repeated",
     },
     due: {
@@ -24,7 +23,7 @@ export default defineCommand({
   examples: ['svc incident task add "Order new disks" --assign dana --due 2d'],
   notes: ["It prints the number of the task."],
   async run(options, io) {
-    const { taskAddCommand } = await import("../../../client/incident_task.ts");
+    const { taskAddCommand } = await import("../../../incident/task.ts");
     await taskAddCommand(options, io);
   },
 });

@@ -1,5 +1,5 @@
-import { clientArgs } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "Assign a task to people",
@@ -13,7 +13,7 @@ export default defineCommand({
   },
   examples: ["svc incident task assign 12 dana", "svc incident task assign 12 dana --remove"],
   async run(options, io) {
-    const { taskAssignCommand } = await import("../../../client/incident_task.ts");
+    const { taskAssignCommand } = await import("../../../incident/task.ts");
     await taskAssignCommand(options, io);
   },
 });

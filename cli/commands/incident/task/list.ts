@@ -1,5 +1,5 @@
-import { clientArgs, idArg } from "../../../client/incident_args.ts";
 import { defineCommand } from "../../../command.ts";
+import { clientArgs, idArg } from "../../../incident/args.ts";
 
 export default defineCommand({
   summary: "List the open tasks of an incident",
@@ -11,7 +11,7 @@ export default defineCommand({
   },
   examples: ["svc incident task list", "svc incident task list INC-44 --all"],
   async run(options, io) {
-    const { taskListCommand } = await import("../../../client/incident_task.ts");
+    const { taskListCommand } = await import("../../../incident/task.ts");
     await taskListCommand(options, io);
   },
 });

@@ -1,0 +1,202 @@
+import { Conflict } from "../../platform/errors.ts";
+import { ApiClient } from "../client/api_client.ts";
+import { NetworkFault } from "../client/request.ts";
+import { UsageError } from "../errors.ts";
+import { startProgress } from "../progress.ts";
+import { parseSpan } from "../when.ts";
+
+// The API as `svc access` uses it. The names are those of the API (server/access/model.ts).
+
+export interface Role {
+  slug: string;
+  description: string;
+  plugin: string;
+  approval: "none" | "commander" | "admin";
+  default_duration: number;
+  max_duration: number;
+  incident_required: boolean;
+  break_glass: boolean;
+  disabled: boolean;
+  version: number;
+  /** With "expiry", credentials stay valid until they expire, even after a revocation. */
+  revocable: "now" | "expiry" | null;
+  /** The kind of public key that is certified, if any. */
+  public_key: "ssh" | "x509" | null;
+}
+
+export interface AccessRequest {
+  id: number;
+  role: string;
+  user: string;
+  incident: string | null;
+  reason: string;
+  duration: number;
+  state: "Pending" | "Approved" | "Denied" | "Cancelled" | "Expired";
+  break_glass: boolean;
+  expires_at: string;
+  decided_by: string | null;
+  note: string | null;
+  reviewed_by: string | null;
+}
+
+export interface Lease {
+  id: number;
+  role: string;
+  user: string;
+  incident: string | null;
+  request_id: number | null;
+  name: string;
+  state: "Issuing" | "Active" | "Revoking" | "Revoked" | "Failed";
+  created_at: string;
+  expires_at: string;
+  max_expires_at: string;
+  end_reason: string | null;
+  attempts: number;
+  next_attempt_at: string | null;
+  error: string | null;
+}
+
+export interface Issued extends Lease {
+  credential: { kind: string; fields: Record<string, string> };
+}
+
+/** The timeout of requests that reach a target: longer than the default timeout of plugins. */
+export const targetSeconds = 45;
+const pollMilliseconds = 2000;
+
+/** A client for the access API. */
+export class AccessClient extends ApiClient {
+  async role(slug: string): Promise<Role> {
+    if (!/^[a-z0-9-]+$/.test(slug)) throw new UsageError(`"${slug}" is not the name of an access role`);
+    return this.call("GET", `/access/roles/${slug}`);
+  }
+
+  /**
+   * Waits for the decision on a request.
+   * @throws Conflict unless it is approved
+   */
+  async decided(asked: AccessRequest): Promise<AccessRequest> {
+    const { io, signal } = this;
+    let now = asked;
+    if (now.state === "Pending") {
+      const text = `Waiting for approval: svc access approve ${asked.id}`;
+      const progress = await startProgress(io, text, new Date(asked.expires_at));
+      try {
+        while (now.state === "Pending") {
+          await io.sleep(pollMilliseconds, signal);
+          now = await this.call<AccessRequest>("GET", `/access/requests/${asked.id}`).catch(
+            (error: unknown) => {
+              // Keep waiting while the server restarts.
+              if (error instanceof NetworkFault) return now;
+              throw error;
+            },
+          );
+        }
+      } finally {
+        progress.stop();
+      }
+    }
+    if (now.state === "Approved") return now;
+    const by = now.decided_by && now.decided_by !== "system" ? ` by ${now.decided_by}` : "";
+    throw new Conflict(`The request was ${now.state.toLowerCase()}${by}${now.note ? `: ${now.note}` : ""}`);
+  }
+
+  /**
+   * Gets a credential for a role. Uses an approved request if there is one; otherwise it makes a request and waits for the
+   * approval. For roles whose credentials are certificates, `keyFor` provides the public key to certify.
+   */
+  async obtain(slug: string, wanted: Wanted, keyFor?: KeyFor): Promise<Issued> {
+    const role = await this.role(slug);
+    const { duration, incident } = wanted;
+    const public_key = await keyFor?.(role);
+    const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
+    if (role.approval === "none") return issue({ incident });
+    const approved = await this.list<AccessRequest>("/access/requests/", { state: "Approved" });
+    const usable = approved.find(
+      (one) =>
+        one.role === slug &&
+        one.user === this.session.user &&
+        new Date(one.expires_at) > this.io.clock.now() &&
+        (incident === undefined || one.incident === incident),
+    );
+    if (usable) return issue({ request_id: usable.id });
+    if (wanted.reason === undefined)
+      throw new UsageError(`${slug} needs approval: give a reason with --reason, or use svc access request`);
+    const asked = await this.ask(slug, { ...wanted, reason: wanted.reason });
+    const { id } = await this.decided(asked);
+    return issue({ request_id: id });
+  }
+
+  async issue(body: object): Promise<Issued> {
+    return this.call("POST", "/access/leases/", body, { timeout: targetSeconds });
+  }
+
+  async ask(
+    role: string,
+    { incident, reason, duration, breakGlass }: Wanted & { reason: string },
+  ): Promise<AccessRequest> {
+    const body = { role, incident, reason, duration, break_glass: breakGlass };
+    return this.call("POST", "/access/requests/", body);
+  }
+}
+
+export type KeyFor = (role: Role) => Promise<string | undefined>;
+
+/** The access that a user asks for. */
+export interface Wanted {
+  incident?: string;
+  reason?: string;
+  /** In seconds. */
+  duration?: number;
+  breakGlass?: boolean;
+}
+
+/** The options of commands that request access. */
+export const wantedArgs = {
+  incident: {
+    type: "string",
+    short: "i",
+    metavar: "INCIDENT",
+    description: "The incident that the access is for, such as INC-7",
+  },
+  reason: { type: "string", short: "r", metavar: "TEXT", description: "The reason, for the approver" },
+  duration: {
+    type: "custom",
+    parse: parseDuration,
+    short: "d",
+    metavar: "DURATION",
+    description: "How long, such as 30m, 2h or 1d (default: the role's default)",
+  },
+  breakGlass: { type: "boolean", description: "Get access without approval; it is reviewed afterwards" },
+} as const;
+
+/** @throws UsageError */
+function parseDuration(text: string): number {
+  const seconds = parseSpan(text);
+  if (seconds === undefined) throw new UsageError(`"${text}" is not a duration: use 30m, 2h or 1d`);
+  return seconds;
+}
+
+/** Formats a duration such as `1h30m`, which `parseDuration` accepts. */
+export function durationText(seconds: number): string {
+  const units = [
+    ["d", 86_400],
+    ["h", 3600],
+    ["m", 60],
+    ["s", 1],
+  ] as const;
+  let left = seconds;
+  let text = "";
+  for (const [unit, size] of units) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) text += `${count}${unit}`;
+  }
+  return text || "0s";
+}
+
+/** Parses an id that a user typed. @throws UsageError */
+export function parseId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`"${text}" is not the id of a request or lease`);
+  return Number(text);
+}

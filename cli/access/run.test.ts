@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Conflict, NotFound, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { until } from "../../tests/support/process/until.ts";
+import type { Fetch } from "../io.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { configHome, NOW, testIo } from "../testing/io.ts";
+import type { Lease } from "./access.ts";
+import { keepRenewed, runWithAccess } from "./run.ts";
+
+const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1000).toISOString();
+
+function leaseUntil(seconds: number): Lease {
+  return {
+    ...{ id: 7, role: "orders-db", user: "amira", incident: null, request_id: null, name: "svc_7" },
+    ...{ state: "Active", created_at: NOW.toISOString(), end_reason: null, attempts: 0 },
+    ...{ expires_at: after(seconds), max_expires_at: after(3600), next_attempt_at: null, error: null },
+  };
+}
+
+/** Renews a lease of 5 minutes with these outcomes. The last one repeats. */
+async function renewals(...outcomes: (Error | number)[]) {
+  const io = testIo();
+  let tries = 0;
+  await keepRenewed(io, leaseUntil(300), new AbortController().signal, async () => {
+    const outcome = outcomes[Math.min(tries++, outcomes.length - 1)]!;
+    if (typeof outcome !== "number") throw outcome;
+    return leaseUntil(outcome);
+  });
+  return { tries, said: io.out.stderr.split("\n").filter(Boolean), slept: io.slept };
+}
+
+describe("the lease of a running command", () => {
+  test("is renewed a minute before it expires, up to its maximum", async () => {
+    const { tries, said, slept } = await renewals(900, 3600);
+    expect(said).toEqual([]);
+    expect(tries).toBe(2);
+    // Waits until 60 s before the end of the first lease, then of the renewed one. The third lasts up to the maximum.
+    expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
+  });
+
+  test.each([new Conflict("The incident is closed"), new NotFound("There is no such lease")])(
+    "is not renewed after the server refused: $message",
+    async (refusal) => {
+      const { tries, said } = await renewals(refusal);
+      expect(tries).toBe(1);
+      expect(said).toEqual([`svc: the access could not be renewed: ${refusal.message}`]);
+    },
+  );
+
+  test.each([new Unavailable("The server is restarting"), new TooManyRequests(3), new Error("ENOSPC")])(
+    "is renewed after a temporary failure: $message",
+    async (failure) => {
+      const { tries, said } = await renewals(failure, failure, 3600);
+      expect(tries).toBe(3);
+      expect(said).toHaveLength(2);
+    },
+  );
+
+  test("is not renewed after it expired", async () => {
+    const { tries } = await renewals(new Unavailable("The server is gone"));
+    // Every 15 s of the last minute, and once at its end.
+    expect(tries).toBe(5);
+  });
+
+  test("is revoked even if it was issued while the command exited", async () => {
+    const home = configHome();
+    const [go, pid] = [join(home, "go"), join(home, "pid")];
+    const role = { slug: "hosts", approval: "none", default_duration: 600, public_key: "x509" };
+    const revoked: string[] = [];
+    let issued = 0;
+    const fetch: Fetch = async (url, { method }) => {
+      if (method === "GET") return Response.json(role);
+      if (method === "DELETE") {
+        revoked.push(new URL(url).pathname);
+        return new Response(null, { status: 204 });
+      }
+      issued += 1;
+      if (issued === 2) {
+        await until("the command to run", () => existsSync(pid));
+        writeFileSync(go, "");
+        await until("the command to exit", () => !existsSync(`/proc/${readFileSync(pid, "utf8").trim()}`));
+        // Time for those who would not wait.
+        await Bun.sleep(100);
+      }
+      const credential = { kind: "x509", fields: { certificate: "-----BEGIN CERTIFICATE-----" } };
+      return Response.json({ ...leaseUntil(120), id: issued, credential }, { status: 201 });
+    };
+    const token = fakeToken({ now: NOW.getTime() });
+    const env = { PATH: process.env.PATH!, SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token };
+    const command = ["sh", "-c", `echo $$ > ${pid}; until [ -e ${go} ]; do sleep 0.05; done`];
+    await runWithAccess(testIo({ env, fetch }), { role: "hosts", command, wanted: {} });
+    expect(revoked).toEqual(["/access/leases/1", "/access/leases/2"]);
+  });
+});

@@ -1,0 +1,153 @@
+import { constants } from "node:os";
+import { NotFound, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { request } from "../client/request.ts";
+import { authorization } from "../client/session.ts";
+import { ExitCode, UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { localTime } from "../when.ts";
+import { AccessClient, type Issued, type Lease, targetSeconds, type Wanted } from "./access.ts";
+import { CommandKey, type UsedCredential } from "./use.ts";
+
+/** The shortest duration that the server accepts. */
+const shortestSeconds = 60;
+/** How long before the expiry a lease is renewed. */
+const renewalSeconds = 60;
+const retrySeconds = 15;
+/** Credentials of other kinds cannot be extended, and a running command cannot get new ones in its environment. */
+const renewableKinds: ReadonlySet<string> = new Set(["database"]);
+/** Signals to pass on. The command receives those of the terminal's keys by itself. */
+const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+
+/**
+ * Runs a command with a credential in its environment, and always revokes the credential afterwards.
+ *
+ * @throws ExitCode with the exit code of the command, if it is not 0
+ */
+export async function runWithAccess(
+  io: Io,
+  {
+    role,
+    command,
+    server,
+    wanted,
+  }: { role: string; command: readonly string[]; server?: string; wanted: Wanted },
+): Promise<void> {
+  const [program] = command;
+  if (program === undefined) throw new UsageError("no command: add -- COMMAND");
+  if (Bun.which(program) === null) throw new NotFound(`Command not found: ${program}`);
+  const key = new CommandKey();
+  const { issued, client } = await AccessClient.within(io, server, async (client) => ({
+    client,
+    issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)),
+  }));
+  /** The leases to revoke at the end. */
+  const leases: Lease[] = [issued];
+  const over = new AbortController();
+  // Ctrl-C is for the command. We wait until it exits.
+  const ignore = () => {};
+  process.on("SIGINT", ignore).on("SIGQUIT", ignore);
+  let code: number;
+  try {
+    await using used = await key.use(io, issued);
+    const child = Bun.spawn([...command], {
+      env: { ...io.env, ...used.env },
+      stdio: ["inherit", "inherit", "inherit"],
+    });
+    const forwards = forwarded.map((signal) => {
+      const forward = () => child.kill(signal);
+      process.on(signal, forward);
+      return () => process.removeListener(signal, forward);
+    });
+    const renewing = keepRenewed(io, issued, over.signal, async (lease) => {
+      const { replace } = used;
+      if (replace) return await askAgain(client, leases, { first: issued, key, replace, io });
+      if (!renewableKinds.has(issued.credential.kind)) {
+        const end = localTime(lease.expires_at);
+        io.stderr.write(`svc: the access ends at ${end}, and cannot be renewed while the command runs\n`);
+        return undefined;
+      }
+      return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, {
+        timeout: targetSeconds,
+      });
+    });
+    await child.exited;
+    over.abort();
+    // A renewal that has begun may still get another lease.
+    await renewing;
+    for (const stop of forwards) stop();
+    code = child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? 0);
+  } finally {
+    await Promise.all(leases.map((lease) => revoke(io, client, lease)));
+    process.removeListener("SIGINT", ignore).removeListener("SIGQUIT", ignore);
+  }
+  if (code !== 0) throw new ExitCode(code);
+}
+
+/** Uses a separate request, because the session's requests may have been interrupted. */
+async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise<void> {
+  const { endpoint } = session;
+  const url = `${endpoint.base}/access/leases/${id}`;
+  const failed = await request(io, endpoint, url, { method: "DELETE", headers: authorization(session) }).then(
+    ({ status }) => (status < 400 ? undefined : `HTTP ${status}`),
+    (error: Error) => error.message,
+  );
+  if (failed !== undefined)
+    io.stderr.write(`svc: the access could not be revoked (${failed}); to end it: svc access revoke ${id}\n`);
+}
+
+/** Gets a new certificate for the same key, because a certificate cannot be extended. Stays within the first lease. */
+async function askAgain(
+  client: AccessClient,
+  leases: Lease[],
+  {
+    first,
+    key,
+    replace,
+    io,
+  }: { first: Issued; key: CommandKey; replace: NonNullable<UsedCredential["replace"]>; io: Io },
+): Promise<Lease | undefined> {
+  const { role, request_id, incident, max_expires_at } = first;
+  const left = Math.floor((new Date(max_expires_at).getTime() - io.clock.now().getTime()) / 1000);
+  if (left < shortestSeconds) return undefined;
+  const { default_duration } = await client.role(role);
+  const next = await client.issue({
+    ...{ role, public_key: key.publicKey, duration: Math.min(left, default_duration) },
+    ...(request_id === null ? { incident: incident ?? undefined } : { request_id }),
+  });
+  leases.push(next);
+  await replace(next);
+  return next;
+}
+
+/**
+ * Renews a lease before it expires, until `over`. `renew` returns undefined when no further renewal is possible. Stops
+ * when the server refuses a renewal. Retries other failures until the lease has expired. Never throws.
+ */
+export async function keepRenewed(
+  io: Pick<Io, "clock" | "sleep" | "stderr">,
+  issued: Lease,
+  over: AbortSignal,
+  renew: (lease: Lease) => Promise<Lease | undefined>,
+): Promise<void> {
+  let lease = issued;
+  for (;;) {
+    const left = new Date(lease.expires_at).getTime() - io.clock.now().getTime();
+    const wait = Math.max(left - renewalSeconds * 1000, retrySeconds * 1000);
+    await io.sleep(wait, over).catch(() => {});
+    if (over.aborted || lease.expires_at >= issued.max_expires_at) return;
+    try {
+      const renewed = await renew(lease);
+      if (!renewed) return;
+      lease = renewed;
+    } catch (error) {
+      if (over.aborted) return;
+      io.stderr.write(`svc: the access could not be renewed: ${(error as Error).message}\n`);
+      if (isRefused(error) || new Date(lease.expires_at) <= io.clock.now()) return;
+    }
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  const mayPass = error instanceof Unavailable || error instanceof TooManyRequests;
+  return error instanceof SvcError && !mayPass;
+}

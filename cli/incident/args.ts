@@ -1,0 +1,101 @@
+import { clientArgs, serverArgs } from "../client/args.ts";
+
+/** The incident as the only word of a command. */
+export const idArg = {
+  id: {
+    type: "positional",
+    required: false,
+    metavar: "ID",
+    description:
+      "The incident: INC-7, its number or its URL (default: SVC_INCIDENT, the one in use, or your only one)",
+  },
+} as const;
+
+/** The incident as an option, for commands whose words are something else. */
+export const incidentArg = {
+  incident: {
+    type: "string",
+    short: "i",
+    metavar: "ID",
+    description: "The incident (default: SVC_INCIDENT, the one in use, or your only one)",
+  },
+} as const;
+
+export { clientArgs, serverArgs };
+
+/** The words of a command, of which the first may name the incident. */
+export const wordsArg = (metavar: string, what: string) =>
+  ({
+    words: {
+      type: "positional",
+      required: false,
+      multiple: true,
+      metavar,
+      description: `${what}. A first word such as INC-7 names the incident`,
+    },
+  }) as const;
+
+export const textArg = wordsArg("TEXT", "The text, or - for stdin; without one, your editor opens");
+
+/** Other places from which a text comes. */
+export const textArgs = (what: string) =>
+  ({
+    file: {
+      type: "string",
+      short: "F",
+      metavar: "FILE",
+      description: `Read ${what} from FILE, or - for stdin`,
+    },
+    editor: {
+      type: "boolean",
+      short: "e",
+      description: `Write ${what} in your editor (VISUAL, or else EDITOR)`,
+    },
+  }) as const;
+
+export const roles = ["commander", "scribe", "liaison", "participant", "reporter", "observer"] as const;
+
+/** With which role somebody takes part. */
+export const roleArg = {
+  role: {
+    type: "enum",
+    metavar: "ROLE",
+    description: "With this role (default: participant)",
+    choices: roles,
+  },
+} as const;
+
+export const usersArg = wordsArg("USER", "Who");
+
+export const roleWordArg = wordsArg("ROLE", roles.join(", "));
+
+export const roleUserArg = wordsArg("USER ROLE", `Who, and then the role: ${roles.join(", ")}`);
+
+export const tasksArg = {
+  tasks: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "TASK",
+    description: "The numbers of the tasks",
+  },
+} as const;
+
+export const docArg = {
+  doc: { type: "positional", metavar: "DOCUMENT", description: "The number or name of the document" },
+} as const;
+
+export const othersArg = {
+  words: {
+    type: "positional",
+    required: false,
+    multiple: true,
+    metavar: "OTHER",
+    description: "The other incidents. The first of several names the incident itself",
+  },
+} as const;
+
+export const affectedArg = wordsArg(
+  "NAME",
+  "Services and applications by name; service:NAME or application:NAME if both have it",
+);

@@ -1,0 +1,269 @@
+import { Conflict, NotFound } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { type Column, table } from "../table.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
+import { removeDraft } from "./drafts.ts";
+import { editDraft } from "./editor.ts";
+import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { linkText, widthOf } from "./text.ts";
+import {
+  againLine,
+  checked,
+  done,
+  fromFile,
+  incidentOf,
+  option,
+  sending,
+  splitWords,
+  type Written,
+  withStdin,
+} from "./write.ts";
+import { checkText } from "./written_text.ts";
+
+export interface Document {
+  id: number;
+  name: string;
+  description: string;
+  resource_type: string;
+  plugin_slug: string | null;
+  weblink: string | null;
+  incident_id: number | null;
+  version: number;
+}
+
+interface Content {
+  text: string;
+  version: string | null;
+}
+
+interface Common {
+  incident?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** Characters; the limit of the server. */
+const longestContent = 1_000_000;
+
+const columns: Column[] = [
+  { header: "ID" },
+  { header: "TYPE", leaveOut: 1 },
+  { header: "NAME", flexible: true },
+  { header: "LINK", leaveOut: 2 },
+];
+
+/** `svc incident doc list` */
+export async function docListCommand({ id, server, json }: { id?: string } & Common, io: Io): Promise<void> {
+  const items = await IncidentClient.within(io, server, async (client) =>
+    documentsOf(client, await client.resolve(id)),
+  );
+  if (json) {
+    io.stdout.write(`${jsonText({ items })}\n`);
+    return;
+  }
+  if (items.length === 0) {
+    io.stderr.write("No documents found.\n");
+    return;
+  }
+  const rows = items.map((one) => [
+    String(one.id),
+    printable(one.resource_type, 40),
+    printable(one.name),
+    printable(one.weblink ?? ""),
+  ]);
+  io.stdout.write(table(columns, rows, widthOf(io.stdout)));
+}
+
+export interface DocNewOptions extends Common {
+  words?: string[];
+  type: string;
+  link?: string;
+  file?: string;
+  editor?: boolean;
+}
+
+/** `svc incident doc new` */
+export async function docNewCommand(options: DocNewOptions, io: Io): Promise<void> {
+  const { type, link, file, editor, server, json } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const name = words.join(" ").trim();
+  if (name === "") throw new UsageError("missing argument: NAME");
+  if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
+  const again = (incident = typed) =>
+    againLine(io, server, [
+      "doc",
+      "new",
+      ...option("-i", incident),
+      name,
+      ...option("--type", type),
+      ...option("--link", link),
+    ]);
+  await withStdin(io, "document", { file }, again(), async (io) => {
+    const incident = await incidentOf(io, server, typed);
+    const text = await newText(io, file, editor);
+    const create = () =>
+      IncidentClient.within(io, server, (client) => {
+        const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
+        return client.post<Document>("/documents/", body, { key: text?.key });
+      });
+    const created =
+      text === undefined
+        ? await create()
+        : await sending(io, "document", text, again(incident.name), create, false);
+    if (text !== undefined) {
+      // From here on, another document would be one too many.
+      const edit = againLine(io, server, ["doc", "edit", String(created.id)]);
+      await sending(io, "document", text, edit, () => firstText(io, server, created, text.text));
+    }
+    done(io, incident, json, created);
+    if (!json) io.stdout.write(`${created.id}\n`);
+  });
+}
+
+async function firstText(io: Io, server: string | undefined, { id }: Document, text: string): Promise<void> {
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const path = `/documents/${id}/content`;
+      const before = await client.call<Content>("GET", path).catch(ifNone);
+      await client.call("PUT", path, { text, version: before?.version ?? null });
+    });
+  } catch (error) {
+    io.stderr.write(`Document ${id} was created, without its text.\n`);
+    throw error;
+  }
+}
+
+async function newText(
+  io: Io,
+  file: string | undefined,
+  editor: boolean | undefined,
+): Promise<Written | undefined> {
+  if (file !== undefined) {
+    const written = await fromFile(io, file, "document");
+    return { ...written, text: checkText(written.text, "document", longestContent) };
+  }
+  if (!editor) return undefined;
+  const { text, draft } = await editDraft(io, "document", "");
+  if (text.trim() === "") {
+    removeDraft(io.env, draft.path);
+    return undefined;
+  }
+  return checked(io, text, "document", draft, longestContent);
+}
+
+/** A document has no text yet. */
+function ifNone(error: unknown): undefined {
+  if (error instanceof Conflict || error instanceof NotFound) return undefined;
+  throw error;
+}
+
+/** `svc incident doc open` */
+export async function docOpenCommand(options: { doc: string } & Common, io: Io): Promise<void> {
+  const { doc, incident, server, json } = options;
+  const { found, content } = await IncidentClient.within(io, server, async (client) => {
+    const found = await findDocument(client, doc, incident);
+    const content = await client.call<Content>("GET", `/documents/${found.id}/content`).catch((error) => {
+      // Its text is elsewhere, and its link leads there.
+      if (found.weblink !== null && ifNone(error) === undefined) return undefined;
+      throw error;
+    });
+    return { found, content };
+  });
+  if (json) {
+    io.stdout.write(`${jsonText({ ...found, content: content ?? null })}\n`);
+    return;
+  }
+  if (content === undefined) {
+    io.stdout.write(`${linkText(printable(found.weblink!), found.weblink!, io)}\n`);
+    return;
+  }
+  // Other programs get the text as it is.
+  const text = io.stdout.isTTY ? printableLines(content.text).join("\n") : content.text.replace(/\n$/, "");
+  io.stdout.write(`${text}\n`);
+}
+
+/** `svc incident doc edit` */
+export async function docEditCommand(
+  options: { doc: string; file?: string } & Common,
+  io: Io,
+): Promise<void> {
+  const { doc, file, incident: typed, server, json } = options;
+  const words = ["doc", "edit", doc, ...option("-i", typed)];
+  await withStdin(io, "document", { file }, againLine(io, server, words), async (io) => {
+    const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {
+      const found = await findDocument(client, doc, typed);
+      const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
+      const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
+      return { found, incident, before: before ?? { text: "", version: null } };
+    });
+    const written = await editedContent(io, file, before.text);
+    if (written === undefined) {
+      io.stderr.write("Nothing was changed.\n");
+      return;
+    }
+    const again = againLine(io, server, ["doc", "edit", String(found.id)]);
+    const after = await sending(io, "document", written, again, () =>
+      IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
+    );
+    if (incident) announce(io, incident);
+    if (json) io.stdout.write(`${jsonText({ ...found, content: after })}\n`);
+  });
+}
+
+async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
+  if (file !== undefined) return fromFile(io, file, "document");
+  const { text, draft } = await editDraft(io, "document", before);
+  if (text !== before) return { ...draft, text };
+  removeDraft(io.env, draft.path);
+  return undefined;
+}
+
+/** @throws Conflict if somebody else changed the text meanwhile */
+async function putContent(client: IncidentClient, { id }: Document, before: Content, text: string) {
+  const path = `/documents/${id}/content`;
+  try {
+    return await client.call<Content>("PUT", path, { text, version: before.version });
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error;
+    const now = await client.call<Content>("GET", path).catch(ifNone);
+    if (now === undefined || now.version === before.version) throw error;
+    if (now.text === before.text)
+      return await client.call<Content>("PUT", path, { text, version: now.version });
+    throw new Conflict(
+      [
+        `The text of document ${id} was changed by somebody else meanwhile; nothing was saved.`,
+        "  Theirs:",
+        ...printableLines(now.text).map((line) => `    ${line}`),
+        "  Yours:",
+        ...printableLines(text).map((line) => `    ${line}`),
+      ].join("\n"),
+    );
+  }
+}
+
+async function documentsOf(client: IncidentClient, incident: IncidentDetail): Promise<Document[]> {
+  return client.list<Document>("/documents/", { incident_id: String(incident.id), sort: "id" });
+}
+
+/** The document that a number or a name means. @throws NotFound */
+async function findDocument(
+  client: IncidentClient,
+  text: string,
+  incident: string | undefined,
+): Promise<Document> {
+  const word = text.trim();
+  if (/^#?[1-9]\d{0,14}$/.test(word)) return client.call("GET", `/documents/${word.replace("#", "")}`);
+  const resolved = await client.resolve(incident);
+  const documents = await documentsOf(client, resolved);
+  const wanted = word.toLowerCase();
+  const found = documents.filter(({ name }) => name.toLowerCase() === wanted);
+  if (found.length === 1) return found[0]!;
+  if (found.length > 1) {
+    const ids = found.map(({ id }) => id).join(", ");
+    throw new UsageError(`"${printable(text, 80)}" is the name of several documents: ${ids}`);
+  }
+  const names = documents.map(({ id, name }) => `${id} (${printable(name, 60)})`).join(", ");
+  const hint = names === "" ? "it has no documents" : `it has ${names}`;
+  throw new NotFound(`${resolved.name} has no document "${printable(text, 80)}": ${hint}`);
+}

@@ -1,0 +1,291 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { systemIo } from "../io.ts";
+import { drafts, editor, gone } from "../testing/drafts.ts";
+import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+
+let { server, member, reported, notesOf } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, member, reported, notesOf } = given);
+});
+
+let carol: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(server, "carol@example.com");
+});
+
+const stateOf = async (id: number) => (await member.call("GET", `/incidents/${id}`)).body;
+/** A user without drafts. */
+const somebody = async () => carol.elsewhere();
+
+describe("the editor", () => {
+  test("gets a comment that is not sent, and leaves no draft", async () => {
+    const { id, name } = await reported("Title --> end");
+    const person = await somebody();
+    const { code } = await person
+      .with(
+        editor((text) => {
+          expect(text).toBe(
+            `<!-- svc: Your note on ${name}: Title -- > end\nThis comment is not sent.\n-->\n\n`,
+          );
+          return `${text}Written <!-- here -->\n`;
+        }),
+      )
+      .svc("inc", "note", "-i", name, "-e");
+    expect([code, await notesOf(id), drafts(person.home)]).toEqual([0, ["Written <!-- here -->"], []]);
+  });
+
+  test("without a text sends nothing", async () => {
+    const person = await somebody();
+    const ran = await person.with(editor((text) => text)).svc("inc", "note", "-i", "INC-1", "-e");
+    expect(ran).toEqual({ code: 1, stdout: "", stderr: "svc: the note is empty: nothing was sent\n" });
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test.each([
+    [{ code: 1 }, "failed (exit code 1)"],
+    [{ signal: "SIGKILL" }, "was killed (SIGKILL)"],
+    // As the shell that runs it says.
+    [{ code: 137 }, "was killed (SIGKILL)"],
+  ])("that ends with %p: the text is kept, and nothing is sent", async (exit, how) => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    person.env.EDITOR = "ed --wait";
+    const ran = await person.with(editor((text) => `${text}Kept`, exit)).svc("inc", "note", "-i", name, "-e");
+    const [path = ""] = drafts(person.home);
+    expect(ran).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: `Your text is kept in ${path}\nsvc: ed --wait ${how}; nothing was sent\n`,
+    });
+    expect(readFileSync(path, "utf8")).toEndWith("Kept");
+    expect(await notesOf(id)).toEqual([]);
+    expect((await person.svc("inc", "note", "-i", name, "-F", path)).code).toBe(0);
+    expect([await notesOf(id), drafts(person.home)]).toEqual([["Kept"], []]);
+  });
+
+  test("that fails without a change leaves no draft", async () => {
+    const person = await somebody();
+    await person.with(editor((text) => text, { code: 1 })).svc("inc", "note", "-i", "INC-1", "-e");
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("is VISUAL, else EDITOR, else vi; EDITOR on a dumb terminal", async () => {
+    const person = await somebody();
+    const used: string[] = [];
+    const edit = person.with({
+      runOnTerminal: async (commandLine) => {
+        used.push(commandLine);
+        return { failed: "ENOENT" };
+      },
+    });
+    await edit.svc("inc", "note", "-e", "-i", "INC-1");
+    person.env.EDITOR = "ed";
+    await edit.svc("inc", "note", "-e", "-i", "INC-1");
+    person.env.VISUAL = "code --wait";
+    await edit.svc("inc", "note", "-e", "-i", "INC-1");
+    person.env.TERM = "dumb";
+    await edit.svc("inc", "note", "-e", "-i", "INC-1");
+    expect(used).toEqual(["vi", "ed", "code --wait", "ed"]);
+  });
+
+  test("is run by the shell, with the path as one word", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const script = join(person.home, "my editor");
+    writeFileSync(script, '#!/bin/sh\n[ "$1" = --flag ] && echo "From $# words" >> "$2"\n');
+    chmodSync(script, 0o755);
+    person.env.EDITOR = `'${script}' --flag`;
+    const { runOnTerminal } = systemIo();
+    expect((await person.with({ runOnTerminal }).svc("inc", "note", "-i", name, "-e")).code).toBe(0);
+    expect(await notesOf(id)).toEqual(["From 2 words"]);
+    expect(await runOnTerminal("kill -9 $$; true", [])).toEqual({ signal: "SIGKILL" });
+  });
+});
+
+describe("a text that cannot be sent", () => {
+  test("is kept, and sent again only once", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const losing = person.with({
+      fetch: async (url, init) => {
+        const response = await fetch(url, init);
+        if (init.method !== "POST") return response;
+        throw Object.assign(new Error("lost"), { code: "ECONNRESET" });
+      },
+    });
+    const ran = await losing.svc("inc", "note", "-i", name, "Once");
+    const [path = ""] = drafts(person.home);
+    expect(ran.stderr).toBe(
+      `Your text is kept. To send it: svc incident note -i ${name} -F ${path}\nsvc: cannot reach ${server.url} (ECONNRESET)\n`,
+    );
+    for (const _ of [1, 2]) {
+      writeFileSync(path, "Once\n");
+      expect((await person.svc("inc", "note", "-i", name, "-F", path)).code).toBe(0);
+    }
+    expect([await notesOf(id), drafts(person.home)]).toEqual([["Once"], []]);
+  });
+
+  test.each(["note", "say", "update"])("of %s is kept when the server is gone", async (command) => {
+    // Only this one has a channel.
+    const name = "INC-1";
+    const person = await somebody();
+    const edit = editor((text) => text.replace("# Conditions\n", "# Conditions\nKept"), { code: 0 });
+    const args = command === "update" ? [name, "-e"] : ["-i", name, "Kept"];
+    const ran = await person.with({ ...gone, ...edit }).svc("inc", command, ...args);
+    const [path = ""] = drafts(person.home);
+    expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining(`-F ${path}\nsvc: cannot reach`) });
+    expect(readFileSync(path, "utf8")).toContain("Kept");
+    const [, again = ""] = /To send it: svc (.*)\n/.exec(ran.stderr) ?? [];
+    expect(await person.svc(...again.split(" "))).toMatchObject({ code: 0 });
+    expect(drafts(person.home)).toEqual([]);
+  });
+});
+
+describe("a text whose home directory cannot be written", () => {
+  /** A directory that cannot be made: its parent is a file. */
+  const unwritable = (home: string) => {
+    writeFileSync(join(home, "file"), "");
+    return join(home, "file/state");
+  };
+
+  test("is kept in a temporary directory, also for the editor, and sent again only once", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    person.env.XDG_STATE_HOME = unwritable(person.home);
+    person.env.TMPDIR = join(person.home, "tmp dir");
+    mkdirSync(person.env.TMPDIR);
+    const edit = editor((text) => `${text}Kept`);
+    const ran = await person.with({ ...gone, ...edit }).svc("inc", "note", "-i", name, "-e");
+    const [directory = ""] = readdirSync(person.env.TMPDIR);
+    const [file = ""] = readdirSync(join(person.env.TMPDIR, directory));
+    const path = join(person.env.TMPDIR, directory, file);
+    expect(ran).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`-F '${path}'\nsvc: cannot reach`),
+    });
+    expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700);
+    expect((await person.svc("inc", "note", "-i", name, "-F", path)).code).toBe(0);
+    expect([await notesOf(id), readdirSync(person.env.TMPDIR)]).toEqual([["Kept"], []]);
+  });
+
+  test("is printed if there is no other place either", async () => {
+    const { name } = await reported();
+    const person = await somebody();
+    person.env.TMPDIR = person.env.XDG_STATE_HOME = unwritable(person.home);
+    const stdin = { readStdin: async () => Buffer.from("First\n\x1b[2Jsecond\n") };
+    const noted = await person.with({ ...gone, ...stdin }).svc("inc", "note", "-i", name, "-");
+    expect(noted.stderr).toMatch(
+      /^Your text could not be kept: cannot write .* \(ENOTDIR\)\. This is it:\nFirst\n\ufffd\[2Jsecond\nsvc: cannot reach/,
+    );
+    const report = await person.with({ ...gone, ...stdin }).svc("inc", "report", "Broken", "-F", "-");
+    expect(report.stderr).toMatch(
+      /^The report could not be kept: .*\nFirst\n\ufffd\[2Jsecond\nsvc: cannot reach/,
+    );
+    const edited = await person.svc("inc", "note", "-i", name, "-e");
+    expect(edited).toMatchObject({ code: 1, stderr: expect.stringMatching(/^svc: cannot write .*ENOTDIR/) });
+  });
+});
+
+describe("stdin", () => {
+  test.each([
+    [["note", "-i", "INC-999", "-"], "note -i INC-999"],
+    [["note", "INC-1", "--at", "2026-01-01T00:00Z", "-"], "note -i INC-1 --at 2026-01-01T00:00:00.000Z"],
+    [["say", "--to", "alice", "-"], "say --to alice"],
+    [["update", "INC-1", "-F", "-"], "update INC-1"],
+    [["close", "-F", "-"], "close"],
+    [["edit", "INC-1", "--title", "A b", "-F", "-"], "edit INC-1 --title 'A b'"],
+    [["doc", "new", "INC-1", "Log", "-F", "-"], "doc new -i INC-1 Log --type reference"],
+    [["doc", "edit", "Log", "-i", "INC-1", "-F", "-"], "doc edit Log -i INC-1"],
+  ])("is kept if nothing else of the command can be read: %p", async (words, again) => {
+    const person = await somebody();
+    const fetch = async () => {
+      throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+    };
+    const ran = await person
+      .with({ fetch, readStdin: async () => Buffer.from("Text\n") })
+      .svc("inc", ...words);
+    const [path = ""] = drafts(person.home);
+    expect(ran).toMatchObject({
+      ...{
+        code: 1,
+        stderr: expect.stringContaining(`To send it: svc incident ${again} -F ${path}\nsvc: cannot`),
+      },
+    });
+    expect(readFileSync(path, "utf8")).toBe("Text\n");
+  });
+
+  test("for a description is the same when it is sent again", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const piped = { readStdin: async () => Buffer.from("Piped\n") };
+    for (const [title, fetch] of [
+      ["One", async () => Promise.reject(Object.assign(new Error("gone"), { code: "ECONNREFUSED" }))],
+      ["Two", gone.fetch!],
+    ] as const) {
+      const ran = await person
+        .with({ ...piped, fetch })
+        .svc("inc", "edit", name, "--title", title, "-F", "-");
+      const [, again = ""] = /To send it: svc (.*)\n/.exec(ran.stderr) ?? [];
+      expect((await person.svc(...again.split(" "))).code).toBe(0);
+      expect(await stateOf(id)).toMatchObject({ title, description: "Piped" });
+      await carol.svc("inc", "edit", name, "-d", "Other");
+    }
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("of nothing, or of binary data, leaves no draft", async () => {
+    const person = await somebody();
+    for (const text of [" \n", "a\0b"])
+      await person
+        .with({ readStdin: async () => Buffer.from(text) })
+        .svc("inc", "note", "-i", "INC-999", "-");
+    expect(drafts(person.home)).toEqual([]);
+  });
+});
+
+describe("the command that sends a text again", () => {
+  test.each([
+    [["say", "INC-1", "Hello", "--to", "alice"], "say -i INC-1 --to alice"],
+    [["note", "INC-1", "Hello", "--at", "2026-01-01T00:00Z"], "note -i INC-1 --at 2026-01-01T00:00:00.000Z"],
+    [
+      ["doc", "new", "INC-1", "It's", "new", "--link", "https://a.example/?b&c", "-F", "-"],
+      "doc new -i INC-1 'It'\\''s new' --type reference --link 'https://a.example/?b&c'",
+    ],
+    [
+      ["edit", "INC-1", "-p", "Urgent", "--restricted", "-F", "-"],
+      "edit INC-1 --priority Urgent --restricted",
+    ],
+    [["close", "INC-1", "-r", "Done"], "close INC-1"],
+    [["update", "INC-1", "-c", "Bad"], "update INC-1"],
+  ])("has the options and the server of the first: %p", async (words, line) => {
+    const person = await somebody();
+    const losing = person.with({ ...gone, readStdin: async () => Buffer.from("Text") });
+    const { stderr } = await losing.svc("inc", ...words, "--server", server.url);
+    const [path] = drafts(person.home);
+    expect(stderr).toStartWith(
+      `Your text is kept. To send it: svc incident ${line} --server ${server.url} -F ${path}\n`,
+    );
+  });
+});
+
+describe("a text from the editor that is too long", () => {
+  test.each([
+    ["note", ["note", "INC-1", "-e"]],
+    ["report", ["report", "Long", "-e"]],
+    ["document", ["doc", "new", "INC-1", "Long", "-e"]],
+  ])("is kept: %s", async (_, words) => {
+    const person = await somebody();
+    const long = `Long ${"x".repeat(1_048_576)}`;
+    const { code, stderr } = await person.with(editor(() => long)).svc("inc", ...words);
+    const [path = ""] = drafts(person.home);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^Your text is kept in (.*)\nsvc: the \w+ is too long: it has 1,048,581 characters/,
+      ),
+    ]);
+    expect([stderr, readFileSync(path, "utf8")]).toEqual([expect.stringContaining(path), long]);
+  });
+});

@@ -1,0 +1,582 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
+
+let { server, admin, member, reported } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, admin, member, reported } = given);
+});
+
+/** Takes part in nothing at first. */
+let carol: CliUser;
+/** Commands INC-1. */
+let alice: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(server, "carol@example.com");
+  alice = await cliUser(server, "alice@example.com");
+});
+
+describe("the incident of a command", () => {
+  test.each([
+    "INC-1",
+    "inc-1",
+    "1",
+    () => `${server.url}/incidents/1`,
+    () => `${server.url}/incidents/INC-1/`,
+  ])("is named by its name, its number or its URL: %p", async (given) => {
+    const typed = typeof given === "string" ? given : given();
+    const { code, stdout } = await carol.svc("incident", "view", typed, "--json");
+    expect([code, JSON.parse(stdout).name]).toEqual([0, "INC-1"]);
+  });
+
+  test("inc is incident", async () => {
+    expect((await carol.svc("inc", "view", "INC-1", "--json")).code).toBe(0);
+  });
+
+  test("that does not exist is refused, with a similar one", async () => {
+    expect(await carol.svc("incident", "view", "INC-12")).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: "svc: there is no incident INC-12 that you may see. Did you mean INC-1 (Disk full)?\n",
+    });
+    expect((await carol.svc("incident", "view", "4711")).stderr).not.toContain("Did you mean");
+  });
+
+  test("that is none is a fault of the command line, with those that match", async () => {
+    const { code, stderr } = await carol.svc("incident", "view", "disk");
+    expect(code).toBe(2);
+    expect(stderr).toContain('svc: ID: "disk" is not an incident, such as INC-7, its number or its URL');
+    expect(stderr).toContain("Did you mean INC-1 (Disk full)?");
+  });
+
+  test("of another server is refused", async () => {
+    const { code, stderr } = await carol.svc("incident", "view", "https://svc.example.test/incidents/1");
+    expect(code).toBe(2);
+    expect(stderr).toContain(`is not an incident of ${server.url}; for another server, add --server`);
+  });
+
+  test("is the only active one, else SVC_INCIDENT, else the one in use, else none", async () => {
+    const person = await cliUser(server, "alice@example.com");
+    const shown = async () => {
+      const { code, stdout, stderr } = await person.svc("incident", "view", "--json");
+      return code === 0 ? JSON.parse(stdout).name : [code, JSON.parse(stderr).error.message];
+    };
+    expect(await shown()).toBe("INC-1");
+    const another = await reported("Second");
+    await member.call("POST", `/incidents/${another.id}/participants`, { email: "alice" });
+    expect(await shown()).toEqual([
+      2,
+      `which incident? Name it, set SVC_INCIDENT, or run svc incident use ID (you have several: ${another.name}, INC-1)`,
+    ]);
+    expect(await person.svc("incident", "use", another.name)).toEqual({
+      ...{ code: 0, stdout: "", stderr: `${another.name}: Second\n` },
+    });
+    expect(await shown()).toBe(another.name);
+    person.env.SVC_INCIDENT = "INC-1";
+    expect(await shown()).toBe("INC-1");
+    person.env.SVC_INCIDENT = "INC-0815";
+    expect(await shown()).toMatchObject([2, expect.stringContaining("SVC_INCIDENT: ")]);
+    delete person.env.SVC_INCIDENT;
+    await person.svc("incident", "use", "--none");
+    expect(await shown()).toMatchObject([2, expect.stringContaining("which incident?")]);
+    const chooser = person.with({
+      canAsk: () => true,
+      choose: async (question, choices) => {
+        expect(question).toBe("Which incident?");
+        expect(choices.map(({ label }) => label)).toEqual([`${another.name}  Second`, "INC-1  Disk full"]);
+        return choices[0]!.value;
+      },
+    });
+    expect(JSON.parse((await chooser.svc("incident", "view", "--json")).stdout).name).toBe(another.name);
+  });
+
+  test("in use that is gone, or overridden, says so", async () => {
+    const person = carol.elsewhere();
+    await person.svc("inc", "use", "INC-1");
+    const file = join(person.home, "svc/incident.json");
+    writeFileSync(file, readFileSync(file, "utf8").replace(/"id":\d+/, '"id":999999'));
+    expect(await person.svc("inc", "view")).toMatchObject({
+      ...{
+        code: 1,
+        stderr: expect.stringMatching(/^svc: INC-1, the incident in use, is gone, or you may not see it/),
+      },
+    });
+    person.env.SVC_INCIDENT = "INC-1";
+    expect((await person.svc("inc", "use", "INC-1")).stderr).toBe(
+      "INC-1: Disk full\nSVC_INCIDENT is set, and takes precedence: INC-1\n",
+    );
+  });
+
+  test("in use is that of one server", async () => {
+    const person = await cliUser(server, "dave@example.com");
+    const other = { server: "https://svc.example.test", id: 1, name: "INC-1" };
+    await person.svc("incident", "use", "INC-1");
+    writeFileSync(join(person.home, "svc/incident.json"), JSON.stringify(other));
+    const { code, stderr } = await person.svc("incident", "view");
+    expect([code, stderr]).toEqual([2, expect.stringContaining("you have no active incident")]);
+    expect((await person.svc("incident", "current")).code).toBe(1);
+    writeFileSync(join(person.home, "svc/incident.json"), "{");
+    expect((await person.svc("incident", "view")).stderr).toContain(
+      "is corrupt; to fix it: svc incident use ID",
+    );
+  });
+
+  test("in use is shown, for a prompt without the server", async () => {
+    const person = await cliUser(server, "erin@example.com");
+    expect(await person.svc("incident", "current", "--short")).toEqual({ code: 1, stdout: "", stderr: "" });
+    await person.svc("incident", "use", "INC-1");
+    expect((await person.svc("incident", "current")).stdout).toBe("INC-1  Active  Disk full\n");
+    const offline = person.with({ fetch: () => Promise.reject(new Error("no network")) });
+    expect(await offline.svc("incident", "current", "--short")).toEqual({
+      ...{ code: 0, stdout: "INC-1\n", stderr: "" },
+    });
+  });
+});
+
+describe("svc incident list", () => {
+  test("lists open incidents in columns, and with RFC 3339 for other programs", async () => {
+    const { body } = await member.call("GET", "/incidents/1");
+    const { code, stdout } = await alice.svc("incident", "list", "-S", "disk");
+    expect(code).toBe(0);
+    const [header, line] = stdout.split("\n");
+    expect(header).toMatch(/^NAME {2,}STATUS {2,}PRIORITY {2,}TITLE {2,}COMMANDER {2,}AGE$/);
+    expect(line).toMatch(/^INC-1 +Active +Urgent +Disk full /);
+    expect(line).toEndWith(body.reported_at);
+  });
+
+  test("fits a terminal of 40 columns, whatever a title contains", async () => {
+    const titles = [
+      "データセンターの電源が落ちました。至急対応をお願いします",
+      "הקופה לא עובדת מאז הבוקר ואף אחד לא יודע למה",
+      "\u{1f469}\u200d\u{1f692} Feuer im Serverraum, bitte alle raus",
+    ];
+    for (const title of titles) await reported(title);
+    const stdout = wideTerminal(40);
+    expect((await carol.with({ stdout }).svc("incident", "list")).code).toBe(0);
+    const lines = stdout.text.trimEnd().split("\n");
+    expect(lines.length).toBeGreaterThan(3);
+    for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40);
+    expect(lines[0]).toContain("TITLE");
+    const wide = wideTerminal(200);
+    await carol.with({ stdout: wide }).svc("incident", "list");
+    for (const title of titles.slice(0, 2)) expect(wide.text).toContain(title);
+    const ends = wide.text
+      .trimEnd()
+      .split("\n")
+      .slice(1)
+      .map((line) => Bun.stringWidth(line.replace(/\S+$/, "")));
+    expect(new Set(ends).size).toBe(1);
+  });
+
+  test.each([30, 26, 12])("says that something is cut on a terminal of %i columns", async (columns) => {
+    const stdout = wideTerminal(columns);
+    expect((await carol.with({ stdout }).svc("incident", "list")).code).toBe(0);
+    const ages = (text: string) => text.match(/\S+$/gm);
+    const wide = wideTerminal(200);
+    await carol.with({ stdout: wide }).svc("incident", "list");
+    if (columns >= 26) expect(ages(stdout.text)).toEqual(ages(wide.text));
+    for (const line of stdout.text.trimEnd().split("\n").slice(1)) {
+      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(line).toMatch(columns < 26 ? /…$/ : / \d+[smhd]$/);
+    }
+  });
+
+  test("never writes a title raw", async () => {
+    // The API refuses control characters; a compromised server would not.
+    const title = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe";
+    const fetch = async () => {
+      const { body } = await member.call("GET", "/incidents/");
+      return Response.json({ ...body, items: [{ ...body.items[0], title }], next_cursor: null });
+    };
+    const { stdout } = await carol.with({ fetch }).svc("incident", "list", "-s", "active");
+    expect(stdout).toContain("\ufffd]0;owned\ufffd");
+    expect(stdout).not.toMatch(/[\x1b\x07\u202e]/);
+  });
+
+  test("filters", async () => {
+    const names = async (...args: string[]) => {
+      const { code, stdout, stderr } = await alice.svc("inc", "list", "--json", ...args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.any(String) });
+      return JSON.parse(stdout).items.map(({ name }: { name: string }) => name);
+    };
+    expect(await names("--commander", "alice", "-s", "active", "-S", "disk")).toEqual(["INC-1"]);
+    expect(await names("-s", "closed")).toEqual([]);
+    expect(await names("-t", "outage", "-p", "URGENT", "-L", "1")).toHaveLength(1);
+    expect(await names("--mine")).toContain("INC-1");
+    expect(await names("--since", "1h", "-L", "200")).toContain("INC-1");
+    const other = await cliUser(server, "heidi@example.com");
+    expect(JSON.parse((await other.svc("inc", "list", "--mine", "--json")).stdout)).toEqual({ items: [] });
+    expect(await other.svc("inc", "list", "--mine")).toEqual({
+      ...{ code: 0, stdout: "", stderr: "No incidents found.\n" },
+    });
+  });
+
+  test.each([
+    [["-s", "Broken"], "--status must be one of active, stable, closed, open, all"],
+    [["-t", "Outrage"], '"Outrage" is not an incident type: did you mean Outage?'],
+    [["-p", "Low"], '"Low" is not an incident priority: it is one of Urgent'],
+    [["-L", "0"], "--limit must be 1 to 1000"],
+    [["--since", "soon"], '--since: "soon" is not a time such as'],
+    [["--since", "2026-02-30"], '--since: "2026-02-30" is not a time such as'],
+  ])("refuses %p", async (args, message) => {
+    const { code, stderr } = await carol.svc("incident", "list", ...args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test("suggests only a limit that it accepts", async () => {
+    const { items } = (await member.call("GET", "/incidents/?limit=1")).body;
+    let pages = 0;
+    const fetch = async (url: string) => {
+      const limit = Number(new URL(url).searchParams.get("limit"));
+      pages += 1;
+      return Response.json({ items: Array(limit).fill(items[0]), next_cursor: String(pages) });
+    };
+    const hint = async (limit: string) =>
+      (await carol.with({ fetch }).svc("inc", "list", "-L", limit)).stderr;
+    expect(await hint("30")).toBe("There are more: --limit 60\n");
+    expect(await hint("600")).toBe("There are more: --limit 1000\n");
+    expect(await hint("1000")).toBe("There are more: add a filter, such as --since\n");
+  });
+
+  test("refuses a commander whom nobody knows, with a similar name", async () => {
+    const { code, stderr } = await carol.svc("incident", "list", "--commander", "alcie");
+    expect([code, stderr]).toEqual([
+      1,
+      'svc: nobody is called "alcie". Did you mean alice@example.com? Name somebody new by their e-mail address\n',
+    ]);
+  });
+});
+
+describe("svc incident view", () => {
+  test("shows the roles, the last report, the open tasks and the last events", async () => {
+    const { code, stdout } = await carol.svc("incident", "view", "INC-1");
+    expect(code).toBe(0);
+    for (const text of [
+      /^INC-1 {2}Disk full\nActive · Urgent · Outage · Open\nReported \S+Z by bob\n\nNo space left\n/,
+      /\nRoles\n {2}commander {2}alice@example.com\n/,
+      /\nLast report \(\w+, \S+Z\)\n {2}Conditions: Full\n {2}Actions: {4}Freeing\n {2}Needs: {6}Disks\n/,
+      /\nOpen tasks \(1\)\n {2}1 {2}Free some {2}\(bob, /,
+      /\nTimeline\n/,
+    ])
+      expect(stdout).toMatch(text);
+  });
+
+  test("breaks long lines at spaces on a terminal, under their beginning, and lists the commander first", async () => {
+    const { id, name } = await reported("Slow");
+    const words = "Orders fail since the release of 11:40 ".repeat(3);
+    await member.call("POST", `/incidents/${id}/reports`, { conditions: words, actions: "", needs: "" });
+    await member.call("POST", `/incidents/${id}/events`, { description: `${words}\n${words}` });
+    for (const columns of [80, 40]) {
+      const stdout = wideTerminal(columns);
+      expect((await carol.with({ stdout }).svc("inc", "view", name)).code).toBe(0);
+      const lines = Bun.stripANSI(stdout.text).split("\n");
+      expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(columns);
+      const at = lines.findIndex((line) => line.startsWith("  Conditions: Orders fail"));
+      expect(lines[at + 1]).toMatch(/^ {14}\S/);
+      expect(lines[lines.indexOf("Roles") + 1]).toStartWith("  commander ");
+    }
+  });
+
+  test("shows the last ten events, oldest first, and all with --timeline", async () => {
+    const { id, name } = await reported("Long");
+    for (let at = 1; at <= 60; at++) {
+      await member.call("POST", `/incidents/${id}/events`, { description: `Note ${at}` });
+      server.clock.advance(1);
+    }
+    const notes = async (...args: string[]) =>
+      (await carol.svc("inc", "view", name, ...args)).stdout.match(/Note \d+/g)?.map(String);
+    expect(await notes()).toEqual(Array.from({ length: 10 }, (_, at) => `Note ${51 + at}`));
+    expect(await notes("--timeline")).toEqual(Array.from({ length: 60 }, (_, at) => `Note ${1 + at}`));
+  });
+
+  test("watch --since reads as many pages as it needs, whatever is backdated", async () => {
+    const { id, name } = await reported("Busy");
+    const note = (description: string, at?: Date) =>
+      member.call("POST", `/incidents/${id}/events`, { description, at: at?.toISOString() });
+    const before = (seconds: number) => new Date(server.clock.now().getTime() - seconds * 1000);
+    for (let at = 1; at <= 110; at++) await note(`Early ${at}`);
+    server.clock.advance(300);
+    for (let at = 1; at <= 110; at++) await note(`Late ${at}`, at === 105 ? before(86_400) : undefined);
+    expect((await carol.svc("inc", "close", name)).code).toBe(0);
+    let pages = 0;
+    const counting = carol.with({
+      fetch: async (url, init) => {
+        if (url.includes("sort=-id")) pages += 1;
+        return fetch(url, init);
+      },
+    });
+    const ran = await counting.svc("inc", "watch", name, "--since", "2m", "--until", "closed");
+    expect([ran.code, ran.stdout.match(/Late \d+/g)?.length, ran.stdout.includes("Early"), pages]).toEqual([
+      ...[0, 109, false, 2],
+    ]);
+    pages = 0;
+    const all = await counting.svc("inc", "watch", name, "--since", "2d", "--until", "closed");
+    expect([all.stdout.match(/(?:Late|Early) \d+/g)?.length, pages]).toEqual([220, 3]);
+  });
+
+  test("has stable JSON", async () => {
+    const { stdout } = await carol.svc("incident", "view", "INC-1", "--json");
+    const view = JSON.parse(stdout);
+    expect(Object.keys(view)).toEqual(
+      expect.arrayContaining([
+        "id",
+        "name",
+        "title",
+        "status",
+        "participants",
+        "last_report",
+        "open_tasks",
+        "events",
+      ]),
+    );
+    expect(view).toMatchObject({
+      last_report: { conditions: "Full" },
+      open_tasks: [{ description: "Free some" }],
+    });
+  });
+});
+
+describe("svc incident report", () => {
+  const drafts = (home: string) => {
+    const directory = join(home, "svc/drafts");
+    return existsSync(directory) ? readdirSync(directory).map((file) => join(directory, file)) : [];
+  };
+
+  test("reports, and prints the name for other programs", async () => {
+    const person = await cliUser(server, "frank@example.com");
+    const ran = await person.svc("incident", "report", "Checkout is down", "-p", "urgent", "--use");
+    const name = ran.stdout.trim();
+    expect(ran).toEqual({ code: 0, stdout: `${name}\n`, stderr: `${name}: Checkout is down\n` });
+    expect((await person.svc("incident", "current", "--short")).stdout).toBe(`${name}\n`);
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("takes a description, a commander and --restricted; -q prints only the name", async () => {
+    const args = ["-d", "Since noon", "--restricted", "--commander", "alice", "-q", "-t", "Outage"];
+    const { code, stdout, stderr } = await carol.svc("inc", "declare", "Secret", ...args);
+    expect([code, stderr]).toEqual([0, ""]);
+    const { body } = await member.call("GET", `/incidents/${stdout.trim().split("-")[1]}`);
+    expect(body).toMatchObject({
+      ...{ title: "Secret", description: "Since noon", visibility: "Restricted" },
+      commander: { email: "alice@example.com" },
+    });
+  });
+
+  test.each([
+    [[], "missing argument: TITLE"],
+    [[" "], "TITLE: the title is empty"],
+    [["a".repeat(501)], "TITLE: the title is longer than 500 characters"],
+    [["Two\nlines"], "TITLE: the title must be a single line of text"],
+    [["A", "-d", "x", "-F", "-"], "give only one of --description, --file and --editor"],
+    [["A", "-t", "Outrage"], '"Outrage" is not an incident type: did you mean Outage?'],
+  ])("refuses %p", async (args, message) => {
+    const { code, stderr } = await carol.svc("incident", "report", ...args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    expect(drafts(carol.home)).toEqual([]);
+  });
+
+  test("asks for what is missing on a terminal", async () => {
+    const asked: string[] = [];
+    const person = carol.with({
+      canAsk: () => true,
+      askText: async (question, fault) => {
+        asked.push(question);
+        expect(fault?.(" ")).toBe("the title is empty");
+        return "Asked";
+      },
+      choose: async (question, choices) => {
+        asked.push(question);
+        return choices[0]!.value;
+      },
+    });
+    expect((await person.svc("incident", "report")).stderr).toMatch(/^INC-\d+: Asked\n$/);
+    expect(asked).toEqual(["What is wrong?"]);
+  });
+
+  test("asks nothing on a terminal when title and priority are given", async () => {
+    expect((await admin.call("POST", "/incident_types/", { name: "Zebra" })).http).toBe(201);
+    const person = carol.with({
+      canAsk: () => true,
+      choose: async (question) => {
+        throw new Error(question);
+      },
+    });
+    expect(await person.svc("incident", "report", "Pasted", "-p", "urgent")).toMatchObject({
+      ...{
+        code: 0,
+        stderr: expect.stringMatching(/^Type: Outage \(-t TYPE for another\)\nINC-\d+: Pasted\n$/),
+      },
+    });
+    expect((await person.svc("incident", "report", "Pasted")).stderr).not.toContain("INC-");
+  });
+
+  test("a report whose answer is lost is kept, and sent again only once", async () => {
+    const person = await cliUser(server, "grace@example.com");
+    const losing = person.with({
+      fetch: async (url, init) => {
+        const response = await fetch(url, init);
+        if (init.method !== "POST") return response;
+        await response.text();
+        throw Object.assign(new Error("lost"), { code: "ECONNRESET" });
+      },
+    });
+    const { code, stderr } = await losing.svc("incident", "report", "Lost once", "-d", "Text");
+    const [path = ""] = drafts(person.home);
+    expect([code, stderr]).toEqual([
+      1,
+      `The report is kept. To send it: svc incident report --recover ${path}\nsvc: cannot reach ${server.url} (ECONNRESET)\n`,
+    ]);
+    const again = await person.svc("incident", "report", "--recover", path);
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringMatching(/^INC-\d+: Lost once\n$/) });
+    expect(drafts(person.home)).toEqual([]);
+    const { body } = await member.call("GET", "/incidents/?q=%22lost+once%22");
+    expect(body.items).toHaveLength(1);
+  });
+
+  test("is there, and its name printed, also if --use cannot be stored", async () => {
+    const person = await cliUser(server, "grace@example.com");
+    writeFileSync(join(person.home, "file"), "");
+    person.env.XDG_CONFIG_HOME = join(person.home, "file");
+    expect(await person.svc("incident", "report", "Used", "--use")).toMatchObject({
+      ...{ code: 1, stdout: expect.stringMatching(/^INC-\d+\n$/) },
+      stderr: expect.stringMatching(/^INC-\d+: Used\nsvc: \S+incident\.json: cannot be written \(\w+\)\n$/),
+    });
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("that is refused is kept only if its text cannot be typed again", async () => {
+    const person = carol.elsewhere();
+    const stdin = person.with({ readStdin: async () => Buffer.from("From a pipe") });
+    for (const words of [
+      ["-p", "nope"],
+      ["--commander", "nobody"],
+    ]) {
+      expect((await person.svc("inc", "report", "Typed", ...words)).stderr).not.toContain("kept");
+      expect((await stdin.svc("inc", "report", "Piped", "-F", "-", ...words)).stderr).toStartWith(
+        "The report is kept.",
+      );
+    }
+    expect(drafts(person.home)).toHaveLength(2);
+    expect(readFileSync(drafts(person.home)[0]!, "utf8")).toContain("From a pipe");
+  });
+
+  test("recovers nothing from another file", async () => {
+    const path = join(carol.home, "other");
+    writeFileSync(path, '{"title": 1}');
+    const { code, stderr } = await carol.svc("incident", "report", "--recover", path);
+    expect([code, stderr]).toEqual([1, `svc: ${path} is not a report that svc kept\n`]);
+    expect(readFileSync(path, "utf8")).toBe('{"title": 1}');
+  });
+});
+
+describe("answers of another kind", () => {
+  const answering = (answers: Record<string, unknown>) =>
+    carol.with({
+      fetch: async (url, init) => {
+        const { pathname } = new URL(url);
+        const answer = answers[pathname];
+        if (answer instanceof Response) return answer;
+        return answer === undefined ? fetch(url, init) : Response.json(answer);
+      },
+    });
+
+  test("have an error that says so", async () => {
+    const page = new Response("<html>Bad Gateway</html>", { status: 502 });
+    expect((await answering({ "/incidents/": page }).svc("inc", "list")).stderr).toBe(
+      `svc: ${server.url} is not available (HTTP 502)\n`,
+    );
+    for (const [command, path] of [
+      ["list", "/incidents/"],
+      ["view", "/incidents/INC-1"],
+    ] as const) {
+      const words = command === "view" ? [command, "INC-1"] : [command];
+      const { code, stderr } = await answering({ [path]: { hello: 1 } }).svc("inc", ...words);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("; is it an svc server?\n")]);
+    }
+  });
+
+  test("such as a page that repeats itself end a list", async () => {
+    const { body } = await member.call("GET", "/incidents/?limit=1");
+    const { stdout } = await answering({ "/incidents/": { ...body, next_cursor: "same" } }).svc(
+      "inc",
+      "list",
+      "--json",
+    );
+    expect(JSON.parse(stdout).items).toHaveLength(2);
+  });
+
+  test("such as those of an older server leave out what it does not know", async () => {
+    const unknown = () => Response.json({ code: "not_found", detail: "Not found" }, { status: 404 });
+    const older = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
+    expect(await older.svc("inc", "view", "1")).toMatchObject({ code: 0, stderr: "" });
+    const again = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
+    expect(await again.svc("inc", "export", "1")).toMatchObject({ code: 0, stderr: "" });
+    const { commander: _, ...incident } = (await member.call("GET", "/incidents/1")).body;
+    const items = { items: [incident], next_cursor: null };
+    expect((await answering({ "/incidents/": items }).svc("inc", "list")).code).toBe(0);
+  });
+});
+
+test.each([
+  ["resolve", "svc incident close -r TEXT"],
+  ["create", "svc incident report TITLE"],
+  ["ack", "svc incident join"],
+])("%s, which people know from other programs, names our command", async (word, instead) => {
+  const { code, stderr } = await carol.svc("incident", word);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(`unknown command: ${word}. Use instead: ${instead}\n`),
+  ]);
+});
+
+test("a hidden incident is one that does not exist, however it is named, searched for or completed", async () => {
+  const { name, id } = await reported("Zebrafish tank leaks", { visibility: "Restricted" });
+  const number = Number(name.split("-")[1]);
+  const [known, unknown] = [name, `INC-${number + 70}`];
+  const erin = await cliUser(server, "erin@example.com");
+  const ran = async (incident: string, ...args: string[]) => {
+    const words = args.map((word) => word.replace("NAME", incident));
+    const answer = await erin.svc("incident", ...words);
+    // The similar one that it suggests may be another.
+    return JSON.stringify(answer)
+      .replaceAll(incident, "NAME")
+      .replace(/ Did you mean [^?]*\?/, "");
+  };
+  for (const args of [
+    ["view", "NAME"],
+    ["view", `${server.url}/incidents/NAME`],
+    ["export", "NAME"],
+    ["use", "NAME"],
+    ["join", "NAME"],
+    ["add", "NAME", "erin"],
+    ["note", "NAME", "Hello"],
+    ["close", "NAME"],
+    ["link", "INC-1", "NAME"],
+    ["watch", "NAME", "--until", "closed"],
+  ]) {
+    const seen = await ran(known, ...args);
+    expect(seen).toBe(await ran(unknown, ...args));
+    expect(seen).toContain("there is no incident NAME that you may see");
+  }
+  erin.env.SVC_INCIDENT = name;
+  const chosen = await erin.svc("incident", "view");
+  expect(chosen.stderr).toStartWith(`svc: SVC_INCIDENT: there is no incident ${name} that you may see`);
+  delete erin.env.SVC_INCIDENT;
+  const everything = await Promise.all(
+    [
+      ["view", "Zebrafish"],
+      ["view", `${name}0`],
+      ["view", String(id)],
+      ["list", "-s", "all"],
+      ["list", "-s", "all", "-S", "Zebrafish"],
+      ["list", "--commander", "carol@example.com"],
+    ].map((args) => erin.svc("incident", ...args)),
+  );
+  expect(JSON.stringify(everything)).not.toContain("Zebrafish tank");
+  for (const word of ["", "INC-", name, "z"])
+    expect((await erin.svc("__complete", "incident", "view", word)).stdout).not.toMatch(
+      new RegExp(`Zebrafish|^${name}\\b`, "m"),
+    );
+  expect((await carol.svc("__complete", "incident", "view", "INC-")).stdout).toContain("Zebrafish");
+});

@@ -1,0 +1,185 @@
+import { Conflict } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
+import { roles } from "./args.ts";
+import { IncidentClient, type IncidentDetail, type Participant } from "./incident.ts";
+import { emailOf } from "./people.ts";
+import { done, eachInTurn, splitWords } from "./write.ts";
+
+export interface PeopleOptions {
+  words?: string[];
+  incident?: string;
+  role?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** `svc incident join` */
+export async function joinCommand(
+  options: { id?: string; role?: string; server?: string; json?: boolean },
+  io: Io,
+) {
+  const { id, role, server, json } = options;
+  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(id);
+    const user = await client.user();
+    checkNew(await client.participants(incident), incident, user, role, "you");
+    return { incident, answer: await invite(client, incident, user, role) };
+  });
+  done(io, incident, json, answer);
+}
+
+/** `svc incident leave` */
+export async function leaveCommand(options: { id?: string; server?: string; json?: boolean }, io: Io) {
+  const { id, server, json } = options;
+  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(id);
+    return { incident, answer: await end(client, incident, await client.user(), "you") };
+  });
+  done(io, incident, json, answer);
+}
+
+/** `svc incident add` and `remove` */
+export async function peopleCommand(verb: "add" | "remove", options: PeopleOptions, io: Io): Promise<void> {
+  const { role, server, json } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  if (words.length === 0) throw new UsageError("missing argument: USER");
+  const { incident, items } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(typed);
+    // All are looked up before anyone is added: a typing error changes nothing.
+    const emails: string[] = [];
+    for (const word of words) emails.push(await emailOf(io, client, word));
+    const participants = await client.participants(incident);
+    for (const email of emails) {
+      if (verb === "add") checkNew(participants, incident, email, role);
+      else foundIn(participants, incident, email);
+    }
+    const did = verb === "add" ? "were added" : "were removed";
+    const items = await eachInTurn(io, incident, did, [...new Set(emails)], (email) =>
+      verb === "add" ? invite(client, incident, email, role) : end(client, incident, email),
+    );
+    return { incident, items };
+  });
+  done(io, incident, json, { items });
+}
+
+export type RoleVerb = "take" | "give" | "drop";
+
+/** `svc incident role take`, `give` and `drop` */
+export async function roleCommand(
+  verb: RoleVerb,
+  options: Omit<PeopleOptions, "role">,
+  io: Io,
+): Promise<void> {
+  const { server, json } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const [user, typedRole, ...more] = verb === "give" ? words : [undefined, ...words];
+  if (verb === "give" && user === undefined) throw new UsageError("missing argument: USER");
+  if (more.length > 0) throw new UsageError(`unexpected argument: ${more[0]}`);
+  const role = parseRole(typedRole ?? "commander");
+  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(typed);
+    const email = user === undefined ? await client.user() : await emailOf(io, client, user);
+    const answer =
+      verb === "drop"
+        ? await renounce(client, incident, email, role)
+        : await assume(client, incident, email, role, user === undefined ? "you" : undefined);
+    return { incident, answer };
+  });
+  done(io, incident, json, answer);
+}
+
+function parseRole(text: string): string {
+  const role = roles.find((one) => one === text.toLowerCase());
+  if (role === undefined)
+    throw new UsageError(`"${printable(text, 60)}" is not a role: it is one of ${roles.join(", ")}`);
+  return role;
+}
+
+/** Gives a role to somebody, who joins first if necessary. A commander takes over from the present one. */
+async function assume(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  email: string,
+  role: string,
+  who?: "you",
+) {
+  const participants = await client.participants(incident);
+  checkNew(participants, incident, email, role, who);
+  const found = participants.find((one) => isPerson(one, email));
+  const commander = participants.find((one) => has(one, "commander"));
+  const isHandover = role === "commander" && commander !== undefined && commander !== found;
+  if (found === undefined && !isHandover) return invite(client, incident, email, role);
+  const { id } = found ?? (await invite(client, incident, email));
+  const body = { role, ...(isHandover ? { replaces: commander.id } : {}) };
+  return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/roles`, body);
+}
+
+async function renounce(client: IncidentClient, incident: IncidentDetail, email: string, role: string) {
+  const { id, roles } = await participantOf(client, incident, email, "you");
+  if (!has({ roles }, role)) throw new Conflict(`you are not ${role} of ${incident.name}`);
+  return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/renounce`, { role });
+}
+
+/** @throws Conflict for somebody who takes part already, or who has the role already */
+function checkNew(
+  participants: readonly Participant[],
+  { name }: IncidentDetail,
+  email: string,
+  role?: string,
+  who?: "you",
+): void {
+  const found = participants.find((one) => isPerson(one, email));
+  if (found === undefined) return;
+  const shown = printable(email, 200);
+  if (role === undefined)
+    throw new Conflict(`${who ? "you take" : `${shown} takes`} part in ${name} already`);
+  if (has(found, role)) throw new Conflict(`${who ? "you are" : `${shown} is`} ${role} of ${name} already`);
+}
+
+function has({ roles }: Pick<Participant, "roles">, wanted: string): boolean {
+  return roles.some(({ role, renounced_at }) => role === wanted && renounced_at === null);
+}
+
+async function invite(client: IncidentClient, { id }: { id: number }, email: string, role?: string) {
+  const body = { email, ...(role === undefined ? {} : { roles: [role] }) };
+  return client.post<Participant>(`/incidents/${id}/participants`, body);
+}
+
+async function end(client: IncidentClient, incident: IncidentDetail, email: string, who?: "you") {
+  const found = await participantOf(client, incident, email, who);
+  if (has(found, "commander")) {
+    const shown = who ? "you command" : `${printable(email, 200)} commands`;
+    throw new Conflict(
+      `${shown} ${incident.name}: first hand over, with svc incident role give -i ${incident.name} USER`,
+    );
+  }
+  return client.post<Participant>(`/incidents/${incident.id}/participants/${found.id}/leave`, undefined);
+}
+
+/** @throws Conflict if they do not take part */
+async function participantOf(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  email: string,
+  who?: "you",
+): Promise<Participant> {
+  return foundIn(await client.participants(incident), incident, email, who);
+}
+
+/** @throws Conflict if they do not take part */
+function foundIn(
+  participants: readonly Participant[],
+  incident: IncidentDetail,
+  email: string,
+  who?: "you",
+): Participant {
+  const found = participants.find((one) => isPerson(one, email));
+  if (found !== undefined) return found;
+  throw new Conflict(`${who ? "you do" : `${printable(email, 200)} does`} not take part in ${incident.name}`);
+}
+
+function isPerson({ individual }: Participant, email: string): boolean {
+  return individual.email.toLowerCase() === email.toLowerCase();
+}

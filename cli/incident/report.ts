@@ -1,0 +1,221 @@
+import {
+  ConfigurationError,
+  Forbidden,
+  InvalidInput,
+  NotFound,
+  Unauthenticated,
+} from "../../platform/errors.ts";
+import { nameLength } from "../../platform/text.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
+import { overridden, writeDefaultIncident } from "./default.ts";
+import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
+import { editDraft } from "./editor.ts";
+import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
+import { emailOf } from "./people.ts";
+import { againLine, checked } from "./write.ts";
+import { checkText, readText } from "./written_text.ts";
+
+export interface ReportOptions {
+  title?: string;
+  description?: string;
+  file?: string;
+  editor?: boolean;
+  type?: string;
+  priority?: string;
+  restricted?: boolean;
+  commander?: string;
+  use?: boolean;
+  quiet?: boolean;
+  recover?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** A report before it is sent, as a draft keeps it. Names are those that people typed. */
+interface ReportDraft {
+  title: string;
+  description: string;
+  type?: string;
+  priority?: string;
+  restricted?: boolean;
+  commander?: string;
+  use?: boolean;
+}
+
+/** `svc incident report` */
+export async function reportCommand(options: ReportOptions, io: Io): Promise<void> {
+  const given = ["description", "file", "editor"] as const;
+  if (given.filter((name) => options[name] !== undefined && options[name] !== false).length > 1)
+    throw new UsageError("give only one of --description, --file and --editor");
+  const recovered = options.recover === undefined ? undefined : await readDraft(io, options.recover);
+  const key = (options.recover && draftKey(io.env, options.recover)) || crypto.randomUUID();
+  const title = await titleOf(options, recovered, io);
+  const written = await descriptionOf(options, recovered, io);
+  const draft = draftOf(options, recovered, title, written.text);
+  let sent: Awaited<ReturnType<typeof send>>;
+  try {
+    sent = await send(io, options.server, draft, key, options.title !== undefined);
+  } catch (error) {
+    // A command line that is wrong can be repeated, unless some of it was written elsewhere.
+    const isTyped =
+      options.title !== undefined && !options.editor && options.file !== "-" && options.recover === undefined;
+    if (!(isTyped && isFaultOf(error)) && keep(io, options.server, draft, key)) written.remove();
+    throw error;
+  }
+  written.remove();
+  if (options.recover !== undefined) removeDraft(io.env, options.recover);
+  const { incident, base } = sent;
+  show(io, incident, options);
+  // After the name is printed: the incident exists, whether the choice can be stored or not.
+  if (!draft.use) return;
+  writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
+  const note = overridden(io.env);
+  if (note !== undefined) io.stderr.write(`${note}\n`);
+}
+
+/** A fault of the command line: repeating it as it is would not help. */
+function isFaultOf(error: unknown): boolean {
+  const faults = [UsageError, NotFound, InvalidInput, Forbidden, Unauthenticated];
+  return faults.some((fault) => error instanceof fault);
+}
+
+async function titleOf({ title: typed }: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
+  let title = typed ?? recovered?.title;
+  if (title === undefined) {
+    if (!io.canAsk()) throw new UsageError("missing argument: TITLE");
+    title = await io.askText("What is wrong?", titleFault);
+  }
+  const wrong = titleFault(title);
+  if (wrong !== undefined) throw new UsageError(`TITLE: ${wrong}`);
+  return title.trim();
+}
+
+/** The description. `remove` removes what the editor left, once the text is elsewhere. */
+async function descriptionOf(options: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
+  let text = options.description ?? recovered?.description ?? "";
+  if (options.file !== undefined) text = await readText(io, options.file, "description");
+  const isEmpty = () => text.trim() === "";
+  if (!options.editor) return { text: isEmpty() ? "" : checkText(text, "description"), remove: () => {} };
+  const edited = await editDraft(io, "report", text);
+  text = edited.text;
+  const remove = () => removeDraft(io.env, edited.draft.path);
+  return { text: isEmpty() ? "" : checked(io, text, "description", edited.draft).text, remove };
+}
+
+function draftOf(
+  { type, priority, restricted, commander, use }: ReportOptions,
+  recovered: ReportDraft | undefined,
+  title: string,
+  description: string,
+): ReportDraft {
+  const kind = { type, priority, restricted, commander, use };
+  const chosen = Object.fromEntries(Object.entries(kind).filter(([, value]) => value !== undefined));
+  return { ...recovered, ...chosen, title, description };
+}
+
+function titleFault(title: string): string | undefined {
+  if (title.trim() === "") return "the title is empty";
+  if (title.trim().length > nameLength) return `the title is longer than ${nameLength} characters`;
+  return /[\p{Cc}\p{Zl}\p{Zp}]/u.test(title.trim()) ? "the title must be a single line of text" : undefined;
+}
+
+async function send(
+  io: Io,
+  server: string | undefined,
+  draft: ReportDraft,
+  key: string,
+  isTitleTyped: boolean,
+): Promise<{ incident: Incident; base: string }> {
+  return IncidentClient.within(io, server, async (client) => {
+    const [types, priorities, commander] = await Promise.all([
+      client.list<Named>("/incident_types/", { sort: "id" }),
+      client.list<Named & { rank: number }>("/incident_priorities/", { sort: "id" }),
+      draft.commander === undefined ? undefined : emailOf(io, client, draft.commander),
+    ]);
+    // With title and priority, a report is complete: what was pasted after it must not become the answer to a question.
+    const isComplete = isTitleTyped && draft.priority !== undefined;
+    const type = await chosenOf(io, types, draft.type, "type", isComplete);
+    const isAssumed = draft.type === undefined && isComplete && types.length > 1;
+    if (isAssumed && io.canAsk())
+      io.stderr.write(`Type: ${printable(type.name, 80)} (-t TYPE for another)\n`);
+    draft.type = type.name;
+    const urgentFirst = priorities.sort((a, b) => b.rank - a.rank);
+    const priority = await chosenOf(io, urgentFirst, draft.priority, "priority");
+    draft.priority = priority.name;
+    const { title, description } = draft;
+    const incident = await client.post<Incident>(
+      "/incidents/",
+      {
+        ...{ title, description, incident_type_id: type.id, incident_priority_id: priority.id },
+        ...(draft.restricted ? { visibility: "Restricted" } : {}),
+        ...(commander === undefined ? {} : { commander }),
+      },
+      { key },
+    );
+    return { incident, base: client.session.server.base };
+  });
+}
+
+/** The type or priority that was named, or the only one, or the one that the user chooses, or the first type. */
+async function chosenOf(
+  io: Io,
+  items: readonly Named[],
+  typed: string | undefined,
+  what: "type" | "priority",
+  isComplete = false,
+) {
+  if (typed !== undefined || items.length === 0) return pickNamed(items, typed ?? "", what);
+  if (items.length === 1) return items[0]!;
+  if (io.canAsk() && !isComplete)
+    return io.choose(
+      `Which ${what}?`,
+      items.map((value) => ({ value, label: printable(value.name, 80) })),
+    );
+  if (what === "type") return items[0]!;
+  const names = items.map(({ name }) => printable(name, 80)).join(", ");
+  throw new UsageError(`missing option: --priority (${names})`);
+}
+
+function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void {
+  if (!quiet) announce(io, incident);
+  if (json) io.stdout.write(`${jsonText(incident)}\n`);
+  else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
+  else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
+}
+
+/** Stores what could not be sent, and prints the command that sends it again. Whether that was possible. */
+function keep(io: Io, server: string | undefined, draft: ReportDraft, key: string): boolean {
+  try {
+    const { path } = writeDraft(io.env, "report", `${JSON.stringify(draft, undefined, 2)}\n`, "json", key);
+    const again = againLine(io, server, ["report", "--recover", path]);
+    io.stderr.write(`The report is kept. To send it: ${again}\n`);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    io.stderr.write(`The report could not be kept: ${error.detail}. This is its description:\n`);
+    for (const line of printableLines(draft.description)) io.stderr.write(`${line}\n`);
+    return false;
+  }
+}
+
+async function readDraft(io: Io, file: string): Promise<ReportDraft> {
+  const text = await readText(io, file, "report");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {}
+  if (typeof value !== "object" || value === null) throw notDraft(file);
+  const { title, description, type, priority, restricted, commander, use } = value as Record<string, unknown>;
+  if (typeof title !== "string" || typeof description !== "string") throw notDraft(file);
+  const word = (one: unknown) => (typeof one === "string" ? one : undefined);
+  return {
+    ...{ title, description, type: word(type), priority: word(priority), commander: word(commander) },
+    ...{ restricted: restricted === true, use: use === true },
+  };
+}
+
+function notDraft(file: string): InvalidInput {
+  return new InvalidInput("recover", `${printable(file, 200)} is not a report that svc kept`);
+}

@@ -1,0 +1,206 @@
+import { Conflict, NotFound } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { type Column, table } from "../table.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
+import { parseDue } from "../when.ts";
+import { announce, IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
+import { emailOf, peopleOf } from "./people.ts";
+import { putChange } from "./put_change.ts";
+import { ageText, inText, widthOf } from "./text.ts";
+import { done, splitWords } from "./write.ts";
+
+interface Common {
+  server?: string;
+  json?: boolean;
+}
+
+const columns: Column[] = [
+  { header: "ID" },
+  { header: "STATUS", leaveOut: 2 },
+  { header: "DESCRIPTION", flexible: true },
+  { header: "ASSIGNEES", flexible: true, leaveOut: 1 },
+  { header: "DUE" },
+];
+
+export interface TaskListOptions extends Common {
+  id?: string;
+  all?: boolean;
+  mine?: boolean;
+}
+
+/** `svc incident task list` */
+export async function taskListCommand(
+  { id, all, mine, server, json }: TaskListOptions,
+  io: Io,
+): Promise<void> {
+  const items = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(id);
+    const query = { incident_id: String(incident.id), status: all ? undefined : "Open" };
+    const tasks = await client.list<Task>("/tasks/", query);
+    const user = mine ? await client.user() : undefined;
+    return tasks.filter((task) => user === undefined || concerns(task, user));
+  });
+  if (json) io.stdout.write(`${jsonText({ items })}\n`);
+  else if (items.length === 0) io.stderr.write("No tasks found.\n");
+  else io.stdout.write(taskTable(items, io));
+}
+
+function concerns({ owner, assignees }: Task, user: string): boolean {
+  return [owner, ...assignees].some((person) => person?.email === user);
+}
+
+export function taskTable(tasks: readonly Task[], io: Io, width = widthOf(io.stdout)): string {
+  const rows = tasks.map((task) => [
+    String(task.id),
+    task.status,
+    printableLines(task.description)[0] ?? "",
+    peopleOf(task),
+    dueText(task, io),
+  ]);
+  return table(columns, rows, width);
+}
+
+/** `in 2h`, `5m late`; RFC 3339 for other programs. */
+function dueText({ status, resolve_by, resolved_at }: Task, io: Io): string {
+  if (!io.stdout.isTTY) return resolve_by;
+  if (status !== "Open") return resolved_at ? `${ageText(new Date(resolved_at), io.clock.now())} ago` : "";
+  const [due, now] = [new Date(resolve_by), io.clock.now()];
+  return due < now ? `${ageText(due, now)} late` : inText(due, now);
+}
+
+export interface TaskAddOptions extends Common {
+  words?: string[];
+  incident?: string;
+  owner?: string;
+  assign?: string[];
+  due?: string;
+}
+
+/** `svc incident task add` */
+export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<void> {
+  const { owner, assign = [], due, server, json } = options;
+  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const description = words.join(" ").trim();
+  if (description === "") throw new UsageError("missing argument: TEXT");
+  const resolve_by = due === undefined ? undefined : parseDue("--due", due, io.clock.now()).toISOString();
+  const { incident, task } = await IncidentClient.within(io, server, async (client) => {
+    const incident = await client.resolve(typed);
+    if (due !== undefined) client.checkClock("--due", due);
+    const assignees: string[] = [];
+    for (const word of assign) assignees.push(await emailOf(io, client, word));
+    const body = {
+      incident_id: incident.id,
+      description,
+      assignees,
+      resolve_by,
+      owner: owner === undefined ? undefined : await emailOf(io, client, owner),
+    };
+    return { incident, task: await client.post<Task>("/tasks/", body) };
+  });
+  done(io, incident, json, task);
+  if (!json) io.stdout.write(`${task.id}\n`);
+}
+
+export interface TaskChangeOptions extends Common {
+  tasks?: string[];
+}
+
+/** `svc incident task done` and `reopen` */
+export async function taskStatusCommand(
+  status: "Resolved" | "Open",
+  { tasks = [], server, json }: TaskChangeOptions,
+  io: Io,
+): Promise<void> {
+  if (tasks.length === 0) throw new UsageError("missing argument: TASK");
+  await changeTasks(tasks, io, { server, json }, async () => ({ status }));
+}
+
+/** `svc incident task assign` */
+export async function taskAssignCommand(
+  { words = [], remove, server, json }: Common & { words?: string[]; remove?: boolean },
+  io: Io,
+): Promise<void> {
+  const [task, ...users] = words;
+  if (task === undefined) throw new UsageError("missing argument: TASK");
+  if (users.length === 0) throw new UsageError("missing argument: USER");
+  await changeTasks([task], io, { server, json }, async (client, seen) => {
+    const emails: string[] = [];
+    // In lower case, as the server has them.
+    for (const user of users) emails.push((await emailOf(io, client, user)).toLowerCase());
+    const before = seen.assignees.map(({ email }) => email);
+    const others = before.filter((email) => !emails.includes(email));
+    return { assignees: remove ? others : [...others, ...emails] };
+  });
+}
+
+type TaskFields = Pick<Task, "description" | "resolve_by" | "reminders"> & {
+  status: string;
+  owner: string | null;
+  assignees: string[];
+};
+
+async function changeTasks(
+  words: readonly string[],
+  io: Io,
+  { server, json }: Common,
+  changeOf: (client: IncidentClient, seen: Task) => Promise<Partial<TaskFields>>,
+): Promise<void> {
+  const ids = [...new Set(words.map(parseTaskId))];
+  const changed: { incident: IncidentDetail; task: Task }[] = [];
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const seen: Task[] = [];
+      for (const id of ids) seen.push(await getTask(client, id));
+      for (const task of seen) {
+        const change = await changeOf(client, task);
+        const incident = await client.get(String(task.incident_id));
+        changed.push({ incident, task: await changeTask(client, task, change) });
+      }
+    });
+  } finally {
+    // Also what was changed before another task failed.
+    const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
+    for (const incident of incidents.values()) announce(io, incident);
+  }
+  if (json) io.stdout.write(`${jsonText({ items: changed.map(({ task }) => task) })}\n`);
+}
+
+/** `12` or `#12`. @throws UsageError */
+function parseTaskId(text: string): string {
+  const [, id] = /^#?([1-9]\d{0,14})$/.exec(text.trim()) ?? [];
+  if (id === undefined)
+    throw new UsageError(`"${printable(text, 60)}" is not the number of a task: see svc incident task list`);
+  return id;
+}
+
+async function getTask(client: IncidentClient, id: string): Promise<Task> {
+  try {
+    return await client.call<Task>("GET", `/tasks/${id}`);
+  } catch (error) {
+    if (!(error instanceof NotFound)) throw error;
+    throw new NotFound(`there is no task ${id} that you may see: svc incident task list`, { cause: error });
+  }
+}
+
+async function changeTask(client: IncidentClient, seen: Task, change: Partial<TaskFields>): Promise<Task> {
+  const isDifferent = Object.entries(change).some(
+    ([field, value]) => JSON.stringify(fieldsOf(seen)[field as keyof TaskFields]) !== JSON.stringify(value),
+  );
+  if (!isDifferent) return seen;
+  return putChange<Task, TaskFields>(seen, change, {
+    fieldsOf,
+    put: (body) => client.call("PUT", `/tasks/${seen.id}`, body),
+    refetch: () => client.call("GET", `/tasks/${seen.id}`),
+    label: (field) => `The field ${field.replace("_", " ")} of task ${seen.id}`,
+    shown: (value) => (Array.isArray(value) ? value.join(", ") : String(value ?? "")),
+  }).catch((error: unknown) => {
+    const isPlain = error instanceof Conflict && !error.detail.includes("\n");
+    throw isPlain ? new Conflict(`task ${seen.id}: ${error.detail}`, { cause: error }) : error;
+  });
+}
+
+function fieldsOf({ description, status, owner, assignees, resolve_by, reminders }: Task): TaskFields {
+  const emails = assignees.map(({ email }) => email);
+  return { description, status, owner: owner?.email ?? null, assignees: emails, resolve_by, reminders };
+}

@@ -1,0 +1,342 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { withEntry } from "../client/credentials.ts";
+import { updateCredentials } from "../client/credentials_file.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { IncidentApi } from "../testing/incident_api.ts";
+import { configHome } from "../testing/io.ts";
+import { spawnSvc, svcOnTerminal, testProgram } from "../testing/process.ts";
+import { firstEvents } from "./watch.ts";
+
+/** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
+
+let server: IncidentApi;
+let env: Record<string, string>;
+
+beforeEach(() => {
+  server = new IncidentApi();
+  env = { XDG_CONFIG_HOME: configHome(), SVC_SERVER: server.url, SVC_TOKEN: fakeToken() };
+  server.incident(7);
+  server.happens(7, "Incident reported: Checkout is down", { kind: "incident.reported" });
+});
+afterEach(() => server.stop());
+
+const ENTER = "\x1b[?1049h";
+const LEAVE = "\x1b[?1049l";
+
+/** Without what a terminal does not show. */
+function textOf(output: string): string {
+  return output.replace(/\x1b\[[?\d;]*[A-Za-z]/g, "").replaceAll("\r", "");
+}
+
+function watchPiped(...words: string[]) {
+  return spawnSvc(["incident", "watch", ...words], env);
+}
+
+describe("through a pipe", () => {
+  test("prints a line for each event, first those that were", async () => {
+    const { child, finished, prints } = watchPiped("INC-7");
+    await server.requested(1);
+    expect(server.streams).toEqual([{ path: "/incidents/7/stream", after: "1" }]);
+    const { at } = server.happens(7, "Note: two\nlines \x1b[31m");
+    server.happens(7, "Closed", { kind: "incident.closed" });
+    server.incident(7, { status: "Closed" });
+    await prints("Closed");
+    child.kill("SIGINT");
+    const { code, stdout, stderr } = await finished;
+    expect([code, stderr]).toEqual([130, ""]);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toBe(`${at}  INC-7  dana@example.com  Note: two lines \ufffd[31m`);
+  });
+
+  test("--json prints each event as the API has it, with the name of its incident", async () => {
+    const { finished } = watchPiped("7", "--json", "--until", "stable");
+    await server.requested(1);
+    server.happens(7, "Note: two\nlines");
+    server.happens(7, "Stable", { kind: "incident.stable" });
+    const { code, stdout, stderr } = await finished;
+    expect([code, stderr]).toEqual([0, ""]);
+    const events = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(events).toEqual(server.events.get(7)!.map((event) => ({ incident: "INC-7", ...event })));
+  });
+
+  test("continues after the last event when the server is killed and starts again", async () => {
+    const { finished, prints, says } = watchPiped("INC-7", "--until", "closed");
+    await server.requested(1);
+    server.happens(7, "Note: before");
+    await prints("Note: before");
+    await server.kill();
+    await says("reconnecting");
+    server.restart();
+    await server.requested(2);
+    await says("connected again");
+    expect(server.streams[1]).toEqual({ path: "/incidents/7/stream", after: "2" });
+    // The server repeats one: it is not shown again.
+    server.event(server.events.get(7)![1]!);
+    server.happens(7, "Closed", { kind: "incident.closed" });
+    const { code, stdout, stderr } = await finished;
+    expect(code).toBe(0);
+    expect(stdout.match(/Note: before/g)).toHaveLength(1);
+    expect(stderr).toMatch(/^svc: .*; reconnecting\nsvc: connected again\n$/);
+  });
+
+  test("continues when the server fails just after the first events", async () => {
+    const detail = server.answers.get("/incidents/7")!;
+    let asked = 0;
+    server.answers.set("/incidents/7", (request) =>
+      ++asked === 1 ? detail(request) : Response.json({ detail: "Later" }, { status: 503 }),
+    );
+    const { finished } = watchPiped("7", "--until", "closed");
+    await server.requested(1);
+    expect(asked).toBe(2);
+    server.happens(7, "Closed", { kind: "incident.closed" });
+    expect(await finished).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("shows events with smaller ids after a backup was restored", async () => {
+    for (let count = 0; count < 5; count += 1) server.happens(7, "Note: lost");
+    const { finished } = watchPiped("INC-7", "--until", "closed", "--json");
+    await server.requested(1);
+    // The server says where the client stands: there is no event after 3.
+    server.send("retry: 1000\nid: 3\n\n");
+    server.event({ ...server.events.get(7)![0]!, id: 4, kind: "incident.closed" });
+    const { stdout } = await finished;
+    const ids = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).id);
+    expect(ids).toEqual([1, 2, 3, 4, 5, 6, 4]);
+  });
+
+  test.each([
+    [401, 4, /does not accept this token; run svc login/],
+    [403, 1, /No/],
+    [404, 1, /INC-7 is no longer visible to you/],
+  ] as const)("ends when the server answers %i", async (status, exitCode, reason) => {
+    const { finished } = watchPiped("INC-7");
+    await server.requested(1);
+    server.answers.set("stream", () => Response.json({ detail: "No" }, { status }));
+    server.end();
+    const { code, stderr } = await finished;
+    expect(code).toBe(exitCode);
+    expect(stderr).toMatch(reason);
+  });
+
+  describe("when the token ends", () => {
+    const [old, fresh] = [fakeToken({ seconds: 1000 }), fakeToken({ seconds: 3600 })];
+    const signIn = (token: string, user = "alice@example.com") => {
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      updateCredentials(env, (all) =>
+        withEntry(all, server.url, { user, storage: "file", token, expires_at }),
+      );
+    };
+    /** The server accepts the old token no longer. */
+    const endOldToken = () => {
+      const detail = server.answers.get("/incidents/7")!;
+      const refused = ({ headers }: Request) =>
+        headers.get("authorization") === `Bearer ${old}`
+          ? Response.json({ detail: "No" }, { status: 401 })
+          : undefined;
+      server.answers.set("stream", refused);
+      server.answers.set("/incidents/7", (request) => refused(request) ?? detail(request));
+      server.end();
+    };
+    beforeEach(() => {
+      delete env.SVC_TOKEN;
+      signIn(old);
+    });
+
+    test("it goes on if the user has signed in again in another terminal", async () => {
+      const { finished } = watchPiped("7", "--until", "closed");
+      await server.requested(1);
+      signIn(fresh);
+      endOldToken();
+      await server.requested(3);
+      server.happens(7, "Closed", { kind: "incident.closed" });
+      const { code, stdout } = await finished;
+      expect(code).toBe(0);
+      expect(stdout).toContain("Closed");
+    });
+
+    test("it ends if somebody else has signed in", async () => {
+      const { finished } = watchPiped("7");
+      await server.requested(1);
+      signIn(fresh, "bob@example.com");
+      endOldToken();
+      expect(await finished).toMatchObject({ code: 4 });
+    });
+  });
+
+  test("--until ends at once if the incident is there already", async () => {
+    server.incident(7, { status: "Closed" });
+    expect(await watchPiped("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
+  });
+
+  test("--until shows all events up to the last one, also those of the first moment", async () => {
+    const detail = server.answers.get("/incidents/7")!;
+    let asked = 0;
+    server.answers.set("/incidents/7", (request) => {
+      asked += 1;
+      if (asked !== 2) return detail(request);
+      // Between the first events and the state.
+      server.happens(7, "Note: last");
+      server.happens(7, "Closed", { kind: "incident.closed" });
+      server.incident(7, { status: "Closed" });
+      return server.answers.get("/incidents/7")!(request);
+    });
+    const { code, stdout } = await watchPiped("7", "--until", "closed").finished;
+    expect(code).toBe(0);
+    const texts = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split("  ")[3]);
+    expect(texts).toEqual(["Incident reported: Checkout is down", "Note: last", "Closed"]);
+  });
+
+  test("--until needs an incident, and --since a time", async () => {
+    expect(await watchPiped("--until", "stable").finished).toMatchObject({ code: 2 });
+    expect(await watchPiped("INC-7", "--since", "tomorrow").finished).toMatchObject({ code: 2 });
+    expect(await watchPiped("INC-7", "--until", "open").finished).toMatchObject({ code: 2 });
+  });
+
+  test("--since begins with the events since then", async () => {
+    const old = server.events.get(7)![0]!;
+    old.at = new Date(Date.now() - 7_200_000).toISOString();
+    server.happens(7, "Note: recent");
+    server.incident(7, { status: "Stable" });
+    const since = async (time: string) => {
+      const { stdout } = await watchPiped("INC-7", "--since", time, "--until", "stable").finished;
+      return stdout.split("\n").length - 1;
+    };
+    expect([await since("1h"), await since("3h"), await since("now")]).toEqual([1, 2, 0]);
+  });
+
+  test.each([[["7"]], [["7", "--json"]], [[]]])("ends when nobody reads it any more: %p", async (words) => {
+    const shell = Bun.spawn(
+      ["bash", "-c", '"$@" | head -1', "sh", ...testProgram, "incident", "watch", ...words],
+      { env: { PATH: process.env.PATH, ...env }, stdout: "pipe", stderr: "pipe" },
+    );
+    await server.requested(1);
+    // The pipe holds the first line, and breaks at one of the next.
+    const timer = setInterval(() => server.happens(7, "Note"), 20);
+    await shell.exited;
+    clearInterval(timer);
+    expect(await new Response(shell.stdout).text()).toContain("Checkout is down");
+    expect(await new Response(shell.stderr).text()).toBe("");
+  });
+
+  test("without ID shows an event once, also when two reads of its incident overlap", async () => {
+    const { child, finished, prints } = watchPiped("--json");
+    await prints("Checkout is down");
+    const events = server.answers.get("/incidents/7/events/")!;
+    const held = Promise.withResolvers<void>();
+    const reading = Promise.withResolvers<void>();
+    server.answers.set("/incidents/7/events/", async (request) => {
+      reading.resolve();
+      await held.promise;
+      return events(request)!;
+    });
+    server.happens(7, "Note: once");
+    await reading.promise;
+    // The next connection reads the whole board: when it has read this one, it also reads the other.
+    server.incident(8, { title: "Disk full" });
+    server.happens(8, "Note: eight", { kind: "incident.reported" });
+    server.end();
+    await prints("Note: eight");
+    held.resolve();
+    server.happens(7, "Note: next");
+    await prints("Note: next");
+    child.kill("SIGINT");
+    expect((await finished).stdout.match(/Note: once/g)).toHaveLength(1);
+  });
+
+  test("without ID shows an event once, also when it happens between two requests of a read", async () => {
+    const { child, finished, prints } = watchPiped("--json");
+    await prints("Checkout is down");
+    const events = server.answers.get("/incidents/7/events/")!;
+    server.answers.set("/incidents/7/events/", (request) => {
+      const isSecond = new URL(request.url).searchParams.has("after");
+      if (isSecond && !server.events.get(7)!.some(({ description }) => description === "Note: between"))
+        server.happens(7, "Note: between", { id: 250 });
+      return events(request);
+    });
+    // More than the first request of a read returns.
+    const many = server.events.get(7)!;
+    for (let id = 100; id < 100 + firstEvents; id += 1) many.push({ ...many[0]!, id, kind: "note" });
+    server.happens(7, "Note: many", { id: 200 });
+    await prints("Note: between");
+    server.happens(7, "Note: last", { id: 300 });
+    await prints("Note: last");
+    child.kill("SIGINT");
+    expect((await finished).stdout.match(/Note: between/g)).toHaveLength(1);
+  });
+
+  test("without ID prints the events of all incidents", async () => {
+    server.incident(8, { title: "Disk full" });
+    const { child, finished, prints } = watchPiped("--json");
+    await prints("Checkout is down");
+    server.happens(8, "Note: on eight");
+    server.happens(7, "Note: on seven");
+    server.incident(9, { title: "New" });
+    server.happens(9, "Reported: New", { kind: "incident.reported" });
+    for (const text of ["on eight", "on seven", "Reported: New"]) await prints(text);
+    child.kill("SIGINT");
+    const { stdout } = await finished;
+    const seen = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .map(({ incident, description }) => `${incident} ${description}`);
+    expect(seen.toSorted()).toEqual([
+      "INC-7 Incident reported: Checkout is down",
+      "INC-7 Note: on seven",
+      "INC-8 Note: on eight",
+      "INC-9 Reported: New",
+    ]);
+  });
+});
+
+describe("on a terminal", () => {
+  test("events scroll above a line with the state", async () => {
+    const terminal = svcOnTerminal(["incident", "watch", "INC-7"], env);
+    await terminal.shows(/INC-7 · .*Active.* · Checkout is down · High · Dana · 12m/);
+    server.happens(7, "Note: rolled back");
+    await terminal.shows(/\d\d:\d\d:\d\d.*dana {2}Note: rolled back/);
+    server.incident(7, { status: "Stable" });
+    server.happens(7, "Stable", { kind: "incident.stable" });
+    await terminal.shows(/INC-7 · .*Stable.* · Checkout/);
+    terminal.press("\x03");
+    expect(await terminal.exitCode()).toBe(130);
+    expect(terminal.output()).not.toContain(ENTER);
+    expect(terminal.output()).toEndWith("\r\n");
+    expect(textOf(terminal.output())).not.toContain("svc: ");
+  });
+
+  test("the last minutes of a sign-in are shown", async () => {
+    const more = { ...env, SVC_TOKEN: fakeToken({ seconds: 200 }) };
+    const one = svcOnTerminal(["incident", "watch", "INC-7"], more);
+    await one.shows(/signed out in 4m: svc login · INC-7 · /);
+    const board = svcOnTerminal(["incident", "watch"], more);
+    await board.shows(/1 open incident · signed out in 4m: svc login/);
+    for (const terminal of [one, board]) {
+      terminal.press("\x03");
+      expect(await terminal.exitCode()).toBe(130);
+    }
+  });
+
+  test("the board is on the alternate screen, and stays on the terminal afterwards", async () => {
+    const terminal = svcOnTerminal(["incident", "watch"], env);
+    await terminal.shows(/1 open incident · live/);
+    expect(terminal.output()).toContain(ENTER);
+    server.happens(7, "Note: rolled back");
+    await terminal.shows(/INC-7 {2}dana {2}Note: rolled back/);
+    terminal.press("\x03");
+    expect(await terminal.exitCode()).toBe(130);
+    const [, after = ""] = terminal.output().split(LEAVE);
+    expect(after).toContain("Checkout is down");
+    expect(after).toContain("Note: rolled back");
+  });
+});

@@ -1,0 +1,239 @@
+import { NotFound, Refused, Unavailable } from "../../platform/errors.ts";
+import { follow } from "../client/follow.ts";
+import { renewSession } from "../client/session.ts";
+import type { SseMessage } from "../client/sse.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { canDraw, type Display, statusLine, writeSlowly } from "../screen.ts";
+import { parseWhen } from "../when.ts";
+import { IncidentClient, type IncidentDetail, type Status, type TimelineEvent } from "./incident.ts";
+import { endingText, eventsText, statusText, terminalLines, type WatchedEvent } from "./watch_text.ts";
+
+export interface WatchOptions {
+  id?: string;
+  since?: string;
+  /** "stable" or "closed" */
+  until?: string;
+  server?: string;
+  json?: boolean;
+}
+
+/** Events that are shown at first, unless --since says otherwise. */
+export const firstEvents = 10;
+/** Of those since a time. */
+const mostEvents = 10_000;
+
+/** `svc incident watch` */
+export async function watchCommand(options: WatchOptions, io: Io): Promise<void> {
+  const { id, server, until } = options;
+  const since = options.since === undefined ? undefined : parseWhen("--since", options.since, io.clock.now());
+  if (id === undefined) {
+    if (until !== undefined) throw new UsageError("--until needs an incident: svc incident watch ID");
+    const { watchBoard } = await import("./watch_board.ts");
+    return watchBoard(io, server, since, options.json === true);
+  }
+  let watch: IncidentWatch | undefined;
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      const incident = await client.resolve(id);
+      watch = new IncidentWatch(io, client, incident, options);
+      await watch.run(since);
+    });
+  } finally {
+    // Also after Ctrl-C, which does not wait for the work.
+    watch?.close();
+  }
+}
+
+/** Events of one incident as they happen, and its state in a line below them if the terminal can draw. */
+class IncidentWatch {
+  #incident: IncidentDetail;
+  #connection: string | undefined;
+  #display: Display | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #refetching: Promise<void> | undefined;
+  #isStale = false;
+
+  constructor(
+    readonly io: Io,
+    readonly client: IncidentClient,
+    incident: IncidentDetail,
+    readonly options: WatchOptions,
+  ) {
+    this.#incident = incident;
+    if (options.json || !canDraw(io.stdout, io.env)) return;
+    client.isDrawing = true;
+    this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#notice()));
+    this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
+  }
+
+  /** What the reader must not miss. */
+  #notice(): string | undefined {
+    return this.#connection ?? endingNotice(this.client, this.io);
+  }
+
+  async run(since: Date | undefined): Promise<void> {
+    const { io, client, options } = this;
+    const path = `/incidents/${this.#incident.id}`;
+    const { events, last, isCut } = await readEvents(client, this.#incident.id, since);
+    if (isCut) this.#tell(`Older events are left out: svc incident view ${this.#incident.name} --timeline`);
+    await this.#show(events);
+    // After the events: what happens from now on is in the stream.
+    await this.#refetch();
+    if (isReached(this.#incident.status, options.until)) {
+      return this.#show(await client.list<TimelineEvent>(`${path}/events/`, { after: String(last) }));
+    }
+    const { session, signal } = client;
+    const stream = follow({ io, session, signal, path: `${path}/stream`, after: String(last) });
+    let isLost = false;
+    try {
+      for await (const news of stream) {
+        if (news.type === "lost") {
+          if (!isLost) this.#complain(`${news.reason}; reconnecting`);
+          isLost = true;
+        } else if (news.type === "open") {
+          if (isLost) this.#complain(undefined);
+          isLost = false;
+        } else if (await this.#receive(news.message)) return;
+      }
+    } catch (error) {
+      throw error instanceof NotFound ? this.#gone(error) : error;
+    }
+  }
+
+  /** Whether this was what the user waits for. */
+  async #receive(message: SseMessage): Promise<boolean> {
+    const event = eventOf(message, this.client);
+    // Not the last event that was shown: ids are smaller after a backup was restored, and the server says from where.
+    if (event === undefined || event.id <= Number(message.previousId)) return false;
+    if (/^(incident|role|participant)\./.test(event.kind)) void this.#refetch();
+    await this.#show([event]);
+    const { until } = this.options;
+    const status = statusAfter[event.kind];
+    if (status === undefined || !isReached(status, until)) return false;
+    await this.#refetching;
+    return true;
+  }
+
+  async #show(events: readonly TimelineEvent[]): Promise<void> {
+    const { io, options } = this;
+    const { name: incident } = this.#incident;
+    const watched = events.map((event): WatchedEvent => ({ ...event, incident }));
+    if (this.#display) this.#display.print(watched.flatMap((event) => terminalLines(event, io)));
+    else await writeSlowly(io.stdout, eventsText(watched, io, options.json === true));
+  }
+
+  #tell(line: string): void {
+    if (this.#display) this.#display.print([line]);
+    else this.io.stderr.write(`${line}\n`);
+  }
+
+  /** Reads the state of the incident again, once at a time. */
+  #refetch(): Promise<void> {
+    this.#isStale = true;
+    this.#refetching ??= (async () => {
+      while (this.#isStale) {
+        this.#isStale = false;
+        // The stream says whether the incident, or the server, is gone.
+        const now = await this.client.get(String(this.#incident.id)).catch(() => undefined);
+        if (now) this.#incident = now;
+        this.#display?.refresh();
+      }
+    })().finally(() => {
+      this.#refetching = undefined;
+    });
+    return this.#refetching;
+  }
+
+  #complain(reason: string | undefined): void {
+    this.#connection = reason === undefined ? undefined : "reconnecting";
+    if (reason === undefined) void this.#refetch();
+    if (this.#display) this.#display.refresh();
+    else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
+  }
+
+  #gone(error: NotFound): NotFound {
+    return new NotFound(`${this.#incident.name} is no longer visible to you`, { cause: error });
+  }
+
+  close(): void {
+    clearInterval(this.#ticker);
+    this.#display?.close();
+  }
+}
+
+/** Says that the sign-in ends soon, until the user has signed in again. */
+export function endingNotice({ session }: IncidentClient, io: Io): string | undefined {
+  const text = endingText(session, io);
+  // For the next connection; if the file cannot be read now, the next second will do.
+  if (text !== undefined && session.source !== "keychain") renewSession(session, io).catch(() => {});
+  return text;
+}
+
+const statusAfter: Readonly<Record<string, Status | undefined>> = {
+  "incident.reported": "Active",
+  "incident.reopened": "Active",
+  "incident.stable": "Stable",
+  "incident.closed": "Closed",
+};
+
+/** A closed incident is stable, too. */
+function isReached(status: Status, until: WatchOptions["until"]): boolean {
+  return until !== undefined && (status === "Closed" || (until === "stable" && status === "Stable"));
+}
+
+/** The event in a message of a stream; undefined for what this release does not know. @throws Refused */
+function eventOf({ event, data }: SseMessage, { session }: IncidentClient): TimelineEvent | undefined {
+  if (event !== "event") return undefined;
+  const value = parseObject(data);
+  if (value === undefined || !isEvent(value))
+    throw new Refused(`${session.server.base} sent an invalid event`);
+  return value;
+}
+
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isEvent(value: object): value is TimelineEvent {
+  const { id, at, actor, kind, description } = value as Record<string, unknown>;
+  const texts = [at, actor, kind, description];
+  return Number.isSafeInteger(id) && texts.every((text) => typeof text === "string");
+}
+
+/**
+ * The newest events of an incident, oldest first: ten, or those since a time, up to ten thousand. `last` is the id after
+ * which the stream continues, and `isCut` whether there are more since that time.
+ */
+export async function readEvents(
+  client: IncidentClient,
+  id: number,
+  since: Date | undefined,
+): Promise<{ events: TimelineEvent[]; last: number; isCut: boolean }> {
+  const path = `/incidents/${id}/events/`;
+  // By id, since a backdated note is not among the newest by time.
+  const most = since === undefined ? firstEvents : mostEvents;
+  const newest: TimelineEvent[] = [];
+  const isOlder = (event: TimelineEvent) => since !== undefined && writtenAt(event) < since;
+  for await (const page of client.pages<TimelineEvent>(path, { sort: "-id" }, most)) {
+    if (!page.every(isEvent)) throw new Unavailable(`${client.session.server.base} sent an invalid event`);
+    newest.push(...page);
+    // What was written before that time happened before it, too.
+    if (page.some(isOlder)) break;
+  }
+  const isCut = since !== undefined && newest.length >= most && !newest.some(isOlder);
+  const last = Math.max(0, ...newest.map((event) => event.id));
+  const shown = since === undefined ? newest : newest.filter(({ at }) => new Date(at) >= since);
+  return { events: shown.sort((a, b) => a.id - b.id), last, isCut };
+}
+
+/** A backdated note says when it was written. */
+function writtenAt({ at, data }: TimelineEvent): Date {
+  const { noted_at: noted } = (data ?? {}) as { noted_at?: unknown };
+  return new Date(typeof noted === "string" ? noted : at);
+}

@@ -1,0 +1,295 @@
+import pLimit from "p-limit";
+import { Forbidden, NotFound, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import type { Query } from "../client/api_client.ts";
+import { follow } from "../client/follow.ts";
+import type { Io } from "../io.ts";
+import { canDraw, type Display, fullScreen, writeSlowly } from "../screen.ts";
+import { cut } from "../table.ts";
+import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
+import { incidentTable } from "./list.ts";
+import { stylesOf } from "./text.ts";
+import { endingNotice, firstEvents, parseObject, readEvents } from "./watch.ts";
+import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";
+
+/** Incidents on the board; the rest is a matter for `svc incident list`. */
+const mostIncidents = 100;
+/** Closed incidents that stay on the board, since it was open when they were closed. */
+const mostClosed = 5;
+const keptEvents = 50;
+/** Requests at a time. */
+const parallel = 6;
+const retryMilliseconds = 1000;
+
+/** `svc incident watch` without ID */
+export async function watchBoard(
+  io: Io,
+  server: string | undefined,
+  since: Date | undefined,
+  json: boolean,
+): Promise<void> {
+  const quit = Promise.withResolvers<void>();
+  let board: Board | undefined;
+  try {
+    await IncidentClient.within(io, server, async (client) => {
+      board = new Board(io, client, since, json, quit.resolve);
+      await Promise.race([board.run(), quit.promise]);
+    });
+  } finally {
+    // Also after Ctrl-C, which does not wait for the work.
+    board?.close();
+  }
+}
+
+class Board {
+  readonly #incidents = new Map<number, Incident>();
+  /** By incident: the id of the last event that was shown. */
+  readonly #last = new Map<number, number>();
+  #events: WatchedEvent[] = [];
+  #isLoaded = false;
+  /** There are more open incidents than the board shows. */
+  #isCut = false;
+  #connection: string | undefined;
+  #display: Display | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #stopKeys: (() => void) | undefined;
+  readonly #changed = new Set<number>();
+  #reading: Promise<void> | undefined;
+  readonly #reads = new Map<number, Promise<unknown>>();
+  #failed = Promise.withResolvers<never>();
+
+  constructor(
+    readonly io: Io,
+    readonly client: IncidentClient,
+    readonly since: Date | undefined,
+    readonly json: boolean,
+    leave: () => void,
+  ) {
+    this.#failed.promise.catch(() => {});
+    if (json || !canDraw(io.stdout, io.env)) return;
+    client.isDrawing = true;
+    this.#display = fullScreen(
+      io,
+      (columns, rows) => this.#screen(columns, rows),
+      () => (this.#isLoaded ? this.#lines(io.stdout.columns || 80) : []),
+    );
+    this.#stopKeys = io.onKey((key) => {
+      if (key === "q" || key === "Q") leave();
+    });
+    this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
+    this.#display.refresh();
+  }
+
+  async run(): Promise<void> {
+    const { session, signal } = this.client;
+    const stream = follow({ io: this.io, session, signal, path: "/incidents/stream" });
+    let isLost = false;
+    for (;;) {
+      const { done, value: news } = await Promise.race([stream.next(), this.#failed.promise]);
+      if (done) return;
+      if (news.type === "lost") {
+        if (!isLost) this.#complain(`${news.reason}; reconnecting`);
+        isLost = true;
+      } else if (news.type === "open") {
+        if (isLost) this.#complain(undefined);
+        isLost = false;
+        // Nothing says what changed while nobody listened. From here on, the stream does.
+        await this.#untilDone(() => this.#load());
+      } else this.#hear(news.message.data);
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#ticker);
+    this.#stopKeys?.();
+    this.#display?.close();
+  }
+
+  /** Reads the whole board. */
+  async #load(): Promise<void> {
+    const { client, since } = this;
+    const queries: Query[] = [{ status: "Active,Stable" }];
+    if (since !== undefined) queries.push({ reported_after: since.toISOString() });
+    const lists = await Promise.all(
+      queries.map((query) => client.list<Incident>("/incidents/", query, mostIncidents)),
+    );
+    const known = [...this.#incidents.keys()];
+    const listed = lists.flat();
+    this.#isCut = lists[0]!.length >= mostIncidents;
+    for (const incident of listed) this.#put(incident);
+    const isFirst = !this.#isLoaded;
+    const ids = new Set([...listed.map(({ id }) => id), ...known]);
+    if (isFirst) {
+      await pLimit(parallel).map(ids, (id) => this.#begin(id));
+      this.#events.sort((a, b) => a.at.localeCompare(b.at) || a.id - b.id);
+      if (since === undefined) this.#events = this.#events.slice(-firstEvents);
+      const begun = this.#events;
+      this.#events = [];
+      this.#isLoaded = true;
+      await this.#show(begun);
+    } else await pLimit(parallel).map(ids, (id) => this.#read(id));
+    this.#display?.refresh();
+  }
+
+  /** The events of an incident that is there when the board opens. */
+  async #begin(id: number): Promise<void> {
+    const [read, detail] = await Promise.all([
+      readEvents(this.client, id, this.since),
+      this.client.call<IncidentDetail>("GET", `/incidents/${id}`),
+    ]).catch(ifGone);
+    if (read === undefined || detail === undefined) return void this.#incidents.delete(id);
+    this.#put(detail);
+    this.#last.set(id, read.last);
+    this.#events.push(...read.events.map((event) => ({ ...event, incident: detail.name })));
+  }
+
+  #hear(data: string): void {
+    const id = parseObject(data)?.id;
+    if (typeof id !== "number" || !Number.isSafeInteger(id)) return;
+    this.#changed.add(id);
+    this.#reading ??= this.#readChanged()
+      .catch((error: unknown) => this.#failed.reject(error))
+      .finally(() => {
+        this.#reading = undefined;
+      });
+  }
+
+  async #readChanged(): Promise<void> {
+    while (this.#changed.size > 0) {
+      const ids = [...this.#changed];
+      this.#changed.clear();
+      await this.#untilDone(() => pLimit(parallel).map(ids, (id) => this.#read(id)));
+      this.#display?.refresh();
+    }
+  }
+
+  /** Repeats work that fails because the server is not there: the stream says when it ends for good. */
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        const mayPass = error instanceof Unavailable || error instanceof TooManyRequests;
+        if (!this.#isLoaded || !mayPass) throw error;
+        await this.io.sleep(retryMilliseconds, this.client.signal);
+      }
+    }
+  }
+
+  /** Reads one incident again, and its new events; once at a time, so that no event is shown twice. */
+  #read(id: number): Promise<void> {
+    const before = this.#reads.get(id) ?? Promise.resolve();
+    const read = before.then(() => this.#readNow(id));
+    // A failure is the matter of who asked for that read.
+    const settled = read
+      .catch(() => {})
+      .finally(() => this.#reads.get(id) === settled && this.#reads.delete(id));
+    this.#reads.set(id, settled);
+    return read;
+  }
+
+  async #readNow(id: number): Promise<void> {
+    const { client } = this;
+    let last = this.#last.get(id);
+    const path = `/incidents/${id}/events/`;
+    const [detail, newest = []] = await Promise.all([
+      client.call<IncidentDetail>("GET", `/incidents/${id}`),
+      client.list<TimelineEvent>(path, { sort: "-id" }, firstEvents),
+    ]).catch(ifGone);
+    if (detail === undefined) {
+      this.#incidents.delete(id);
+      return;
+    }
+    this.#put(detail);
+    const top = Math.max(0, ...newest.map((event) => event.id));
+    // A restored backup: what follows gets smaller ids.
+    if (last !== undefined && top < last) last = top;
+    let fresh = newest.filter((event) => event.id > (last ?? 0));
+    if (last !== undefined && fresh.length === firstEvents)
+      fresh = await client.list<TimelineEvent>(path, { after: String(last) }, Number.POSITIVE_INFINITY);
+    // Of an incident that was not on the board, such as a closed one, only what happened now is news.
+    const isNew = newest.some(({ kind }) => kind === "incident.reported");
+    if (last === undefined && !isNew) fresh = fresh.sort((a, b) => b.id - a.id).slice(0, 1);
+    fresh.sort((a, b) => a.id - b.id);
+    // The second request may have found events that the first did not.
+    this.#last.set(id, Math.max(last ?? 0, top, fresh.at(-1)?.id ?? 0));
+    await this.#show(fresh.map((event) => ({ ...event, incident: detail.name })));
+  }
+
+  #put(incident: Incident): void {
+    const before = this.#incidents.get(incident.id);
+    // An answer that was overtaken by a newer one.
+    if (before && before.version > incident.version) return;
+    if (before === undefined && incident.status === "Closed" && this.since === undefined) return;
+    this.#incidents.set(incident.id, { ...before, ...incident });
+    if (this.since !== undefined) return;
+    const closed = [...this.#incidents.values()].filter(({ status }) => status === "Closed");
+    for (const { id } of closed.sort(byClosing).slice(mostClosed)) this.#incidents.delete(id);
+  }
+
+  async #show(events: readonly WatchedEvent[]): Promise<void> {
+    const { io } = this;
+    if (this.#display) {
+      this.#events = [...this.#events, ...events].slice(-keptEvents);
+      this.#display.refresh();
+    } else await writeSlowly(io.stdout, eventsText(events, io, this.json, true));
+  }
+
+  #complain(reason: string | undefined): void {
+    this.#connection = reason === undefined ? undefined : "reconnecting";
+    if (this.#display) this.#display.refresh();
+    else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
+  }
+
+  #sorted(): Incident[] {
+    const order = ["Active", "Stable", "Closed"];
+    return [...this.#incidents.values()].sort(
+      (a, b) =>
+        order.indexOf(a.status) - order.indexOf(b.status) ||
+        b.reported_at.localeCompare(a.reported_at) ||
+        b.id - a.id,
+    );
+  }
+
+  /** The summary, the incidents and the events. */
+  #lines(columns: number, mostRows = Number.POSITIVE_INFINITY, mostEvents = firstEvents): string[] {
+    const { io } = this;
+    const incidents = this.#sorted();
+    const shown = incidents.slice(0, incidents.length > mostRows ? mostRows - 1 : mostRows);
+    const rest = incidents.length - shown.length;
+    const rows = shown.length === 0 ? [] : incidentTable(shown, io).trimEnd().split("\n");
+    const events = mostEvents > 0 ? this.#events.slice(-mostEvents) : [];
+    return [
+      ...(rows.length > 0 ? rows : ["No open incidents."]),
+      ...(rest > 0 ? [cut(`… and ${rest} more: svc incident list`, columns)] : []),
+      ...(events.length > 0 ? ["", ...events.map((event) => shortLine(event, io, columns))] : []),
+    ];
+  }
+
+  #screen(columns: number, rows: number): string[] {
+    const dim = stylesOf(this.io);
+    const open = [...this.#incidents.values()].filter(({ status }) => status !== "Closed").length;
+    const count = `${open}${this.#isCut ? "+" : ""} open incident${open === 1 ? "" : "s"}`;
+    const state =
+      this.#connection ?? endingNotice(this.client, this.io) ?? (this.#isLoaded ? "live" : "loading");
+    const title = cut([count, state, "q to leave"].join(" · "), columns);
+    if (!this.#isLoaded) return [dim(title, "dim")];
+    // The title, the header, an empty line, and a third of the rest for events.
+    const free = Math.max(1, rows - 3);
+    const events = Math.min(
+      this.#events.length,
+      Math.max(Math.floor(free / 3), free - this.#incidents.size - 1),
+    );
+    return [dim(title, "dim"), ...this.#lines(columns, Math.max(1, free - Math.max(0, events)), events)];
+  }
+}
+
+function byClosing(a: Incident, b: Incident): number {
+  return (b.closed_at ?? "").localeCompare(a.closed_at ?? "");
+}
+
+/** An incident that the user may no longer see is no longer on the board. */
+function ifGone(error: unknown): [undefined, undefined] {
+  if (error instanceof NotFound || error instanceof Forbidden) return [undefined, undefined];
+  throw error;
+}

@@ -1,0 +1,103 @@
+import type { Session } from "../client/session.ts";
+import type { Io } from "../io.ts";
+import { cut } from "../table.ts";
+import { jsonText, printable, printableLines } from "../text.ts";
+import type { Incident, TimelineEvent } from "./incident.ts";
+import { nameOf, shortName } from "./people.ts";
+import { ageText, statusStyle, stylesOf } from "./text.ts";
+
+// How `svc incident watch` shows events and incidents. A line of an event stays on the terminal, where a relative time
+// would not stay true: it has the time of day.
+
+/** An event, and the name of its incident. */
+export interface WatchedEvent extends TimelineEvent {
+  incident: string;
+}
+
+/** What stdout gets: lines of JSON, lines for people on a terminal, or lines for other programs. */
+export function eventsText(
+  events: readonly WatchedEvent[],
+  io: Io,
+  json: boolean,
+  withIncident = false,
+): string {
+  if (json) return events.map(jsonLine).join("");
+  if (!io.stdout.isTTY) return events.map(plainLine).join("");
+  const lines = events.flatMap((event) => terminalLines(event, io, withIncident));
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+/** One line of NDJSON: the event as the API has it, and the name of its incident. */
+function jsonLine({ incident, ...event }: WatchedEvent): string {
+  return `${jsonText({ incident, ...event })}\n`;
+}
+
+/** One line for programs: time, incident, actor and text, without line breaks. */
+function plainLine({ at, incident, actor, description }: WatchedEvent): string {
+  return `${at}  ${incident}  ${printable(actor, 320)}  ${oneLine(description)}\n`;
+}
+
+/** The lines of an event on a terminal; the further ones of a long text are indented. */
+export function terminalLines(
+  { at, incident, actor, description }: WatchedEvent,
+  io: Io,
+  withIncident = false,
+): string[] {
+  const [first = "", ...more] = printableLines(description);
+  const dim = stylesOf(io);
+  const parts = [dim(timeText(at, io), "dim"), ...(withIncident ? [incident] : []), shortName(actor), first];
+  return [parts.join("  "), ...more.map((line) => `    ${line}`.trimEnd())];
+}
+
+/** The same in one line of at most so many columns. */
+export function shortLine({ at, incident, actor, description }: WatchedEvent, io: Io, width: number): string {
+  return cut([timeText(at, io), incident, shortName(actor), oneLine(description)].join("  "), width);
+}
+
+function oneLine(text: string): string {
+  return printable(text.trim().replace(/\s+/g, " "), 20_000);
+}
+
+/** `14:05:09` today, `Nov 20 14:05` on another day, in the local time zone. */
+function timeText(instant: string, { clock }: Pick<Io, "clock">): string {
+  const at = new Date(instant);
+  const two = (number: number) => String(number).padStart(2, "0");
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (at.toDateString() === clock.now().toDateString()) return `${time}:${two(at.getSeconds())}`;
+  const month = at.toLocaleDateString("en", { month: "short" });
+  return `${month} ${two(at.getDate())} ${time}`;
+}
+
+const lastMinutes = 5;
+
+/** Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. */
+export function endingText({ expiresAt }: Session, { clock }: Pick<Io, "clock">): string | undefined {
+  const left = (expiresAt.getTime() - clock.now().getTime()) / 60_000;
+  if (left > lastMinutes) return undefined;
+  return left <= 1 ? "signed out in a minute: svc login" : `signed out in ${Math.ceil(left)}m: svc login`;
+}
+
+/**
+ * The state of an incident in one line of at most `width` columns; `connection` comes first because it is what the reader
+ * must not miss.
+ */
+export function statusText(
+  incident: Incident,
+  io: Io,
+  width: number,
+  connection: string | undefined = undefined,
+): string {
+  const { name, status, title, incident_priority, commander, reported_at } = incident;
+  const age = ageText(new Date(reported_at), io.clock.now());
+  const before = [...(connection === undefined ? [] : [connection]), name, status];
+  const isWide = width >= 60;
+  const people = isWide && commander ? [cut(nameOf(commander), 20)] : [];
+  const after = [...(isWide ? [cut(printable(incident_priority.name), 20)] : []), ...people, age];
+  const separator = " · ";
+  const fixed = Bun.stringWidth([...before, "", ...after].join(separator));
+  const shown = cut(printable(title), Math.max(0, width - fixed));
+  const parts = [...before, ...(shown === "" || shown === "…" ? [] : [shown]), ...after];
+  const line = cut(parts.join(separator), width);
+  // Only after it was cut to the width.
+  return line.replace(` ${status} `, ` ${stylesOf(io)(status, statusStyle[status])} `);
+}

@@ -1,0 +1,373 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import type { Io } from "../io.ts";
+import { drafts, editor } from "../testing/drafts.ts";
+import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+
+let { server, member, ids, reported, notesOf } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, member, ids, reported, notesOf } = given);
+});
+
+let carol: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(server, "carol@example.com");
+});
+
+const stateOf = async (id: number) => (await member.call("GET", `/incidents/${id}`)).body;
+/** A user without drafts. */
+const somebody = async () => carol.elsewhere();
+
+describe("svc incident note", () => {
+  test("adds a note, and says to which incident", async () => {
+    const { id, name } = await reported("Broken \u05d0");
+    expect(await carol.svc("incident", "note", "-i", name, "Disk is full")).toEqual({
+      ...{ code: 0, stdout: "", stderr: `${name}: Broken \u05d0\n` },
+    });
+    expect((await carol.svc("inc", "note", name, "Second", "note")).code).toBe(0);
+    const { stdout } = await carol.svc("inc", "note", name, "Third", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ kind: "note", description: "Third" });
+    expect(await notesOf(id)).toEqual(["Third", "Second note", "Disk is full"]);
+  });
+
+  test("reads stdin for -, also as a file, and a file", async () => {
+    const { id, name } = await reported();
+    const piped = (text: string) => carol.with({ readStdin: async () => Buffer.from(text) });
+    await piped("From\r\nstdin\n").svc("inc", "note", name, "-");
+    await piped("Again\n").svc("inc", "note", "-i", name, "-F", "-");
+    const file = join(carol.home, "file.md");
+    writeFileSync(file, "\n  From a file\n\n");
+    await carol.svc("inc", "note", "-i", name, "-F", file);
+    expect(await notesOf(id)).toEqual(["  From a file", "Again", "From\nstdin"]);
+    expect(existsSync(file)).toBe(true);
+  });
+
+  test.each([
+    [20, "ahead of"],
+    [-20, "behind"],
+  ])("refuses a relative time if the clock of this machine is wrong by %i minutes", async (minutes, by) => {
+    const { id, name } = await reported();
+    const now = () => new Date(server.clock.now().getTime() + minutes * 60_000);
+    const person = carol.with({ clock: { now } });
+    const zoned = new Date(server.clock.now().getTime() - 1_800_000).toISOString();
+    for (const words of [
+      ["note", name, "Text", "--at", "5m"],
+      ["note", name, "Text", "--at", "2026-01-01 10:00"],
+      ["task", "add", name, "Text", "--due", "2h"],
+    ])
+      expect(await person.svc("inc", ...words)).toMatchObject({
+        ...{
+          code: 2,
+          stderr: expect.stringContaining(`: the clock of this machine is 20 minutes ${by} that of`),
+        },
+      });
+    expect((await person.svc("inc", "note", name, "Text", "--at", zoned)).code).toBe(0);
+    expect((await person.svc("inc", "note", name, "Now")).code).toBe(0);
+    expect((await notesOf(id)).sort()).toEqual(["Now", "Text"]);
+    expect((await carol.svc("inc", "note", name, "Text", "--at", "5m")).code).toBe(0);
+  });
+
+  test("takes words that begin with a hyphen after --", async () => {
+    const { id, name } = await reported();
+    const bare = await carol.svc("inc", "note", name, "-x is not an option");
+    expect(bare).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining("-x. TEXT that begins with a hyphen goes after --\n") },
+    });
+    expect((await carol.svc("inc", "note", name, "--", "-x is", "--not")).code).toBe(0);
+    expect((await carol.svc("inc", "note", "--", name, "-y")).code).toBe(0);
+    expect(await notesOf(id)).toEqual(["-y", "-x is --not"]);
+    const title = await carol.svc("inc", "report", "-q", "--", "--title");
+    expect((await carol.svc("inc", "view", "--json", "--", title.stdout.trim())).stdout).toContain(
+      '"--title"',
+    );
+    for (const words of [
+      [name, "--", "-x"],
+      ["--", name, "-x"],
+    ])
+      expect((await carol.svc("inc", "view", ...words)).stderr).toContain("unexpected argument: -x");
+    expect((await carol.svc("inc", "doc", "open", "--", "-d", "-i", name)).stderr).toContain(
+      "unexpected argument: -i",
+    );
+    expect((await carol.svc("inc", "doc", "open", "-i", name, "--")).stderr).toContain(
+      "missing argument: DOCUMENT",
+    );
+  });
+
+  test("takes a first word that is an incident for the incident, also alone", async () => {
+    const { id, name } = await reported();
+    const file = join(carol.home, "file.md");
+    writeFileSync(file, "From a file");
+    expect((await carol.svc("inc", "note", name, "-F", file)).code).toBe(0);
+    expect(await carol.svc("inc", "note", name)).toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining("missing argument: TEXT") },
+    });
+    expect(await notesOf(id)).toEqual(["From a file"]);
+  });
+
+  test.each([
+    ["an empty note", "", "the note is empty: nothing was sent"],
+    ["a note of spaces", " \u200b\n\t", "the note is empty: nothing was sent"],
+    [
+      "a note of 1 MiB",
+      "a".repeat(1_048_576),
+      "the note is too long: it has 1,048,576 characters, and may have 20,000",
+    ],
+    ["a note of 5 MiB", "a".repeat(5_242_880), "stdin is longer than 4 MiB"],
+    ["NUL", "a\0b", "stdin is binary: it contains NUL"],
+    ["what is not UTF-8", Buffer.from([0x89, 0x50, 0x4e, 0x47]), "stdin is not text in UTF-8"],
+  ])("refuses %s", async (_, text, message) => {
+    const person = await somebody();
+    const piped = person.with({ readStdin: async () => Buffer.from(text) });
+    const { code, stderr } = await piped.svc("inc", "note", "INC-1", "-");
+    expect([code, stderr, drafts(person.home)]).toEqual([1, `svc: ${message}\n`, []]);
+  });
+
+  test.each([
+    [[], 2, "missing argument: TEXT (or -, --file or --editor)"],
+    [["text", "-F", "-"], 2, "give only one of TEXT, --file and --editor"],
+    [["-F", "/nonexistent"], 1, "cannot read /nonexistent: there is no such file"],
+    [["-F", "/"], 1, "cannot read /: it is a directory"],
+    [["text", "--at", "tomorrow"], 2, '--at: "tomorrow" is not a time such as'],
+    [["text", "--at", "2999-01-01"], 2, "--at: 2999-01-01 is in the future"],
+  ])("refuses %p", async (args, code, message) => {
+    const ran = await carol.svc("inc", "note", "-i", "INC-1", ...args);
+    expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });
+  });
+
+  test("to an incident that does not exist opens no editor", async () => {
+    const { code, stderr } = await carol.svc("inc", "note", "-i", "INC-99999", "-e");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("there is no incident INC-99999")]);
+  });
+});
+
+describe("svc incident say", () => {
+  test("writes to everyone, or to a participant", async () => {
+    const [id, name] = [ids.incidentId, "INC-1"];
+    expect((await carol.svc("inc", "say", name, "Hello")).stderr).toBe(`${name}: Disk full\n`);
+    expect((await carol.svc("inc", "say", name, "Only you", "--to", "alice")).code).toBe(0);
+    const { body } = await member.call("GET", `/incidents/${id}/messages?sort=at`);
+    expect(body.items.slice(-2)).toMatchObject([
+      { text: "Hello", recipient: null },
+      { text: "Only you", recipient: { email: "alice@example.com" } },
+    ]);
+    const other = await carol.svc("inc", "say", name, "Only you", "--to", "carol");
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("does not take part in") });
+  });
+});
+
+describe("svc incident update", () => {
+  const lastReport = async (id: number) =>
+    (await member.call("GET", `/incidents/${id}/reports?limit=1`)).body.items[0];
+
+  test("writes a report from options, or from a file with headings", async () => {
+    const { id, name } = await reported();
+    expect((await carol.svc("inc", "update", name, "-c", "Bad", "-a", "Rolling back")).stderr).toBe(
+      `${name}: Broken\n`,
+    );
+    expect(await lastReport(id)).toMatchObject({ conditions: "Bad", actions: "Rolling back", needs: "" });
+    const text = "# conditions\nBetter\n# Actions\n\n# Needs\nSleep\n# Actions\nmore";
+    const piped = carol.with({ readStdin: async () => Buffer.from(text) });
+    expect((await piped.svc("inc", "update", name, "-F", "-")).code).toBe(0);
+    expect(await lastReport(id)).toMatchObject({
+      ...{ conditions: "Better", actions: "", needs: "Sleep\n# Actions\nmore" },
+    });
+  });
+
+  test("opens the editor with a template and the last report", async () => {
+    const { id, name } = await reported();
+    await carol.svc("inc", "update", name, "-c", "Bad --> worse");
+    const edit = editor((text) => {
+      expect(text).toContain("Conditions:\n  Bad -- > worse\n-->\n");
+      return text
+        .replace("# Conditions\n", "# Conditions\nGood\n")
+        .replace("# Needs\n", "# Needs\n\nNothing");
+    });
+    const person = await somebody();
+    expect((await person.with(edit).svc("inc", "update", name, "-e")).code).toBe(0);
+    expect(await lastReport(id)).toMatchObject({ conditions: "Good", actions: "", needs: "Nothing" });
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("keeps a text without its headings, and nothing of an empty one", async () => {
+    const { name } = await reported();
+    const person = await somebody();
+    const same = await person.with(editor((text) => text)).svc("inc", "update", name, "-e");
+    expect([same.stderr, drafts(person.home)]).toEqual(["svc: the report is empty: nothing was sent\n", []]);
+    const ran = await person.with(editor(() => "Just text")).svc("inc", "update", name, "-e");
+    expect(ran.stderr).toEndWith('svc: the heading "# Conditions" is missing, or not in its place\n');
+    expect(readFileSync(drafts(person.home)[0]!, "utf8")).toBe("Just text");
+  });
+
+  test.each([
+    [["-a", "Something"], 2, "missing option: --conditions"],
+    [[], 2, "missing option: --conditions (or --file, or --editor)"],
+    [["-c", "x", "-e"], 2, "give either --conditions"],
+    [["-c", " "], 1, "the report is empty: nothing was sent"],
+  ])("refuses %p", async (args, code, message) => {
+    const ran = await carol.svc("inc", "update", "INC-1", ...args);
+    expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });
+  });
+});
+
+describe("the state of an incident", () => {
+  test("goes from Active to Stable, to Closed and back", async () => {
+    const { id, name } = await reported();
+    expect((await carol.svc("inc", "stable", name)).stderr).toBe(`${name}: Broken (Stable)\n`);
+    expect((await carol.svc("inc", "stable", name)).stderr).toBe(`${name}: Broken (Stable)\n`);
+    expect(await carol.svc("inc", "close", name, "-r", "Rolled back")).toEqual({
+      ...{ code: 0, stdout: "", stderr: `${name}: Broken (Closed)\n` },
+    });
+    expect(await stateOf(id)).toMatchObject({ status: "Closed", resolution: "Rolled back", version: 3 });
+    expect(await carol.svc("inc", "stable", name)).toMatchObject({
+      ...{ code: 1, stderr: `svc: ${name} is Closed; to open it again: svc incident reopen ${name}\n` },
+    });
+    expect(await carol.svc("inc", "close", name)).toMatchObject({ code: 0 });
+    expect((await stateOf(id)).version).toBe(3);
+    const { stdout } = await carol.svc("inc", "reopen", name, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ status: "Active", resolution: "Rolled back" });
+  });
+});
+
+test("a resolution comes from one place", async () => {
+  const ran = await carol.svc("inc", "close", "INC-1", "-r", "Done", "-F", "-");
+  expect(ran).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("give only one of --resolution, --file and --editor"),
+  });
+});
+
+describe("a change that meets another one", () => {
+  /** Runs `other` between what the command reads and what it writes. */
+  const meeting = (other: () => Promise<unknown>): Partial<Io> => {
+    let isFirst = true;
+    return {
+      fetch: async (url, init) => {
+        if (init.method === "PUT" && isFirst) {
+          isFirst = false;
+          await other();
+        }
+        return fetch(url, init);
+      },
+    };
+  };
+  const changed = async (id: number, change: object) => {
+    const { body } = await member.call("GET", `/incidents/${id}`);
+    const { http } = await member.call("PUT", `/incidents/${id}`, { ...body, ...change });
+    expect(http).toBe(200);
+  };
+
+  test("of another field keeps both", async () => {
+    const { id, name } = await reported();
+    const other = meeting(() => changed(id, { title: "Theirs", resolution: "Theirs" }));
+    expect((await carol.with(other).svc("inc", "edit", name, "-d", "Mine")).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "Theirs", resolution: "Theirs", description: "Mine" });
+  });
+
+  test("of the same field saves nothing, and shows both versions", async () => {
+    const { id, name } = await reported();
+    const other = meeting(() => changed(id, { title: "Theirs" }));
+    const ran = await carol.with(other).svc("inc", "edit", name, "--title", "Mine", "-d", "Mine");
+    expect(ran).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: [
+        `svc: The title of ${name} was changed by somebody else meanwhile; nothing was saved.`,
+        "svc:   Theirs: Theirs",
+        "svc:   Yours:  Mine",
+        "",
+      ].join("\n"),
+    });
+    expect(await stateOf(id)).toMatchObject({ title: "Theirs", description: "First" });
+  });
+
+  test("to the same value is no conflict", async () => {
+    const { id, name } = await reported();
+    const other = meeting(() => changed(id, { status: "Closed" }));
+    expect((await carol.with(other).svc("inc", "close", name, "-r", "Done")).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ status: "Closed", resolution: "Done" });
+  });
+
+  test("during the editor keeps the text", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const edit: Partial<Io> = {
+      runOnTerminal: async (_, [path = ""]) => {
+        await changed(id, { description: "Theirs" });
+        writeFileSync(path, readFileSync(path, "utf8").replace("First", "Mine\nin two lines"));
+        return { code: 0 };
+      },
+    };
+    const { code, stderr } = await person.with(edit).svc("inc", "edit", name, "-e");
+    const [path = ""] = drafts(person.home);
+    expect([code, stderr]).toEqual([
+      1,
+      [
+        `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
+        `svc: The description of ${name} was changed by somebody else meanwhile; nothing was saved.`,
+        "svc:   Theirs: Theirs",
+        "svc:   Yours:  Mine",
+        "svc:           in two lines",
+        "",
+      ].join("\n"),
+    ]);
+    expect((await person.svc("inc", "edit", name, "-F", path)).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "Broken", description: "Mine\nin two lines" });
+  });
+});
+
+describe("svc incident edit", () => {
+  test("changes fields, and nothing without a difference", async () => {
+    const { id, name } = await reported();
+    const args = [
+      "--title",
+      "New",
+      "-d",
+      "Second",
+      "-r",
+      "So far",
+      "--restricted",
+      "-p",
+      "urgent",
+      "-t",
+      "outage",
+    ];
+    expect((await carol.svc("inc", "edit", name, ...args)).stderr).toBe(`${name}: New\n`);
+    const after = await stateOf(id);
+    expect(after).toMatchObject({
+      ...{ title: "New", description: "Second", resolution: "So far", visibility: "Restricted", version: 2 },
+    });
+    expect((await carol.svc("inc", "edit", name, ...args)).code).toBe(0);
+    const unchanged = carol.with(editor((text) => text));
+    expect((await unchanged.svc("inc", "edit", name, "-e")).code).toBe(0);
+    expect((await stateOf(id)).version).toBe(2);
+  });
+
+  test("in the editor keeps what was written there, also for an option", async () => {
+    const { id, name } = await reported();
+    const edit = editor((text) => text.replace("# Title\n\nTyped", "# Title\n\nEdited"));
+    const args = ["edit", name, "-e", "--title", " Typed ", "-r", "So far"];
+    expect((await carol.with(edit).svc("inc", ...args)).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "Edited", resolution: "So far" });
+    const unchanged = carol.with(editor((text) => text));
+    expect((await unchanged.svc("inc", ...args)).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "Typed", description: "First" });
+  });
+
+  test("in the editor changes title and description", async () => {
+    const { id, name } = await reported();
+    const edit = editor((text) => text.replace("Broken", "Fixed").replace("First", "- one\n- two\n"));
+    expect((await carol.with(edit).svc("inc", "edit", name, "-e")).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "Fixed", description: "- one\n- two" });
+  });
+
+  test.each([
+    [[], "nothing to change: give an option, or --editor"],
+    [["--restricted", "--open"], "give either --restricted or --open"],
+    [["-d", "x", "-e"], "give only one of --description, --file and --editor"],
+    [["--title", "a\nb"], "the title must be a single line of text"],
+  ])("refuses %p", async (args, message) => {
+    const ran = await carol.svc("inc", "edit", "INC-1", ...args);
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+});

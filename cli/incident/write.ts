@@ -1,0 +1,243 @@
+import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { jsonText, printableLines, shellWord } from "../text.ts";
+import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
+import { editDraft, keptAt } from "./editor.ts";
+import { isIncidentId } from "./id.ts";
+import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { commentText, withoutComment } from "./template.ts";
+import { checkText, decodeText, largestText, readText } from "./written_text.ts";
+
+/** Where the text of a command comes from. */
+export interface TextSource {
+  /** The text on the command line, or `-` for stdin. */
+  text?: string;
+  file?: string;
+  editor?: boolean;
+}
+
+/** A text, with the key that keeps it from being sent twice. */
+export interface Written {
+  text: string;
+  key: string;
+  /** The file that holds it already. */
+  path?: string;
+  /** It came from stdin, and cannot be read again. */
+  isPiped?: boolean;
+}
+
+/**
+ * The words of a command line: the incident, if the first one names it, and the others, of which there are at least so
+ * many.
+ */
+export function splitWords(words: readonly string[] | undefined, incident: string | undefined, least = 0) {
+  const given = words ?? [];
+  const [first] = given;
+  const isNamed =
+    incident === undefined && first !== undefined && given.length > least && isIncidentId(first);
+  const rest = isNamed ? given.slice(1) : given;
+  return { incident: isNamed ? first : incident, words: rest };
+}
+
+/**
+ * Where the text comes from.
+ *
+ * @param name what the text on the command line is called in its help
+ * @throws UsageError if it comes from several places
+ */
+export function sourceOf(
+  words: readonly string[],
+  file: string | undefined,
+  editor: boolean | undefined,
+  name = "TEXT",
+): TextSource {
+  const text = words.length === 0 ? undefined : words.join(" ");
+  const places = [text !== undefined, file !== undefined, editor === true];
+  if (places.filter(Boolean).length > 1)
+    throw new UsageError(`give only one of ${name}, --file and --editor`);
+  return { text, file: text === "-" ? "-" : file, editor };
+}
+
+/**
+ * The text that a command sends. On a terminal, without any source, the editor opens.
+ *
+ * @param what what it is, for errors and for the name of a draft: `note`
+ * @throws UsageError without a source
+ * @throws InvalidInput for an empty one, one that is too long, and binary data
+ */
+export async function writtenText(
+  io: Io,
+  what: string,
+  source: TextSource,
+  incident: Pick<Incident, "name" | "title">,
+): Promise<Written> {
+  if (source.file !== undefined) {
+    const written = await fromFile(io, source.file, what);
+    return { ...written, text: checkText(withoutComment(written.text), what) };
+  }
+  if (source.text !== undefined) return { text: checkText(source.text, what), key: crypto.randomUUID() };
+  if (!source.editor && !io.canAsk())
+    throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
+  const { name, title } = incident;
+  const template = commentText([`Your ${what} on ${name}: ${title}`, "This comment is not sent."]);
+  const { text, draft } = await editDraft(io, what, `${template}\n`);
+  return checked(io, withoutComment(text), what, draft);
+}
+
+/** The text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
+export async function fromFile(io: Io, file: string, what: string): Promise<Written> {
+  const text = await readText(io, file, what);
+  const key = file === "-" ? undefined : draftKey(io.env, file);
+  return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
+}
+
+/** Checks what came from the editor: an empty text leaves no draft, any other fault does. */
+export function checked(io: Io, text: string, what: string, draft: Draft, limit?: number): Written {
+  if (text.trim() === "") removeDraft(io.env, draft.path);
+  try {
+    return { ...draft, text: checkText(text, what, limit) };
+  } catch (error) {
+    if (text.trim() !== "") io.stderr.write(`${keptAt(draft)}\n`);
+    throw error;
+  }
+}
+
+/** The command line that sends a text again, up to the file. */
+export function againLine(
+  io: Io,
+  server: string | undefined,
+  words: readonly (string | undefined)[],
+): string {
+  const all = ["svc", "incident", ...words, ...option("--server", server)];
+  if (io.certificate) all.push("--certificate");
+  return all
+    .filter((word) => word !== undefined)
+    .map(shellWord)
+    .join(" ");
+}
+
+/** An option of `againLine`, if it was given. */
+export function option(name: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [name, value];
+}
+
+/**
+ * Sends a text, and removes its draft. If that fails, the text is kept, and what to type is printed.
+ *
+ * @param again of `againLine`
+ * @param isLast whether the text is then sent; the draft stays otherwise
+ */
+export async function sending<T>(
+  io: Io,
+  what: string,
+  { text, key, path, isPiped }: Written,
+  again: string,
+  work: () => Promise<T>,
+  isLast = true,
+): Promise<T> {
+  try {
+    const result = await work();
+    if (path !== undefined && isLast) removeDraft(io.env, path);
+    return result;
+  } catch (error) {
+    const isFault = error instanceof InvalidInput || error instanceof UsageError;
+    if (path !== undefined || isPiped || !isFault) {
+      const kept = path ?? keep(io, what, text, key);
+      if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
+    }
+    throw error;
+  }
+}
+
+/**
+ * Runs a command whose text may come from stdin. It is read first, since it cannot be read again: if the command fails
+ * before it takes the text, the text is kept.
+ *
+ * @param again as for `sending`
+ */
+export async function withStdin<T>(
+  io: Io,
+  what: string,
+  source: Pick<TextSource, "file">,
+  again: string,
+  work: (io: Io) => Promise<T>,
+): Promise<T> {
+  if (source.file !== "-") return work(io);
+  const bytes = await io.readStdin(largestText);
+  let isTaken = false;
+  const readStdin = async () => {
+    isTaken = true;
+    return bytes;
+  };
+  try {
+    return await work({ ...io, readStdin });
+  } catch (error) {
+    if (!isTaken) keepStdin(io, what, bytes, again);
+    throw error;
+  }
+}
+
+function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void {
+  let text: string;
+  try {
+    text = checkText(decodeText(bytes, "stdin", what), what, largestText);
+  } catch {
+    // Nothing that could be sent.
+    return;
+  }
+  const path = keep(io, what, text, crypto.randomUUID());
+  if (path) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(path)}\n`);
+}
+
+/** The file that holds the text now. Without one, for instance on a full disk, the text is printed. */
+function keep(io: Io, what: string, text: string, key: string): string | undefined {
+  try {
+    return writeDraft(io.env, what, `${text}\n`, "md", key).path;
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    io.stderr.write(`Your text could not be kept: ${error.detail}. This is it:\n`);
+    for (const line of printableLines(text)) io.stderr.write(`${line}\n`);
+    return undefined;
+  }
+}
+
+/** Reads the incident of a command before anything is written. */
+export async function incidentOf(
+  io: Io,
+  server: string | undefined,
+  typed: string | undefined,
+): Promise<IncidentDetail> {
+  return IncidentClient.within(io, server, (client) => client.resolve(typed));
+}
+
+/**
+ * Changes several things, one after the other. If one fails, the incident is announced, and how far it got.
+ *
+ * @param did what was done with them, for that message: `were added`
+ */
+export async function eachInTurn<T, R>(
+  io: Io,
+  incident: Incident,
+  did: string,
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  try {
+    for (const item of items) results.push(await work(item));
+  } catch (error) {
+    if (results.length > 0) {
+      announce(io, incident);
+      io.stderr.write(`Only the first ${results.length} of ${items.length} ${did}.\n`);
+    }
+    throw error;
+  }
+  return results;
+}
+
+/** Prints the result of a change: the incident on stderr, and the answer for programs. */
+export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
+  announce(io, incident);
+  if (json) io.stdout.write(`${jsonText(answer)}\n`);
+}

@@ -1,0 +1,82 @@
+import { SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { forgetCredentials } from "../access/cache.ts";
+import { revoke } from "../client/api.ts";
+import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "../client/credentials.ts";
+import { updateCredentials } from "../client/credentials_file.ts";
+import { parseServer, type Server } from "../client/server.ts";
+import { fromKeychain, isExpired, openServer, storedToken } from "../client/session.ts";
+import type { Io } from "../io.ts";
+
+export interface SignedOut {
+  server: string;
+  user: string;
+  /** False if neither the token nor a certificate was valid, so that there was nothing to revoke. */
+  revoked: boolean;
+}
+
+/**
+ * Revokes the stored token and certificate at the server, and deletes them and everything issued by them; with `all`, for
+ * every server.
+ * @returns the servers signed out of
+ * @throws Unavailable if a server could not be reached. Its token is still deleted here.
+ */
+export async function logout(options: { server?: string; all?: boolean }, io: Io): Promise<SignedOut[]> {
+  const { server, credentials } = openServer(io, options.server);
+  const signedIn = Object.entries(credentials().servers)
+    .filter(
+      ([base, { storage, certificate }]) => (storage ?? certificate) && (options.all || base === server.base),
+    )
+    .map(([base, entry]) => ({ server: parseServer(base, (fault) => new Unavailable(fault)), entry }));
+  const faults: string[] = [];
+  const done: SignedOut[] = [];
+  for (const { server, entry } of signedIn) {
+    const before = faults.length;
+    if (entry.certificate !== undefined) {
+      const { endCertificate } = await import("../client/certificate.ts");
+      const token = await storedToken(io, server, entry).catch(() => undefined);
+      faults.push(...(await endCertificate(io, server, entry, token)));
+    }
+    try {
+      const revoked = await revokeStored(io, server, entry);
+      if (faults.length === before)
+        done.push({
+          server: server.base,
+          user: entry.user,
+          revoked: revoked || entry.certificate !== undefined,
+        });
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      faults.push(`${error.detail}; deleted here, but the token is valid until ${entry.expires_at}`);
+    }
+    if (entry.storage === "keychain")
+      await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});
+    updateCredentials(io.env, (all) => withoutToken(all, server.base));
+  }
+  forgetCredentials(io.env, options.all ? undefined : server.base);
+  if (options.all && Object.keys(credentials().servers).length > 0) {
+    updateCredentials(io.env, forgetUsers);
+  }
+  if (faults.length > 0) throw new Unavailable(faults.join("\n"));
+  return done;
+}
+
+/** Revokes the token at the server, unless it is already invalid. */
+async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boolean> {
+  const token = await storedToken(io, server, entry);
+  if (token === undefined || isExpired(token, io)) return false;
+  try {
+    await io.interruptible((signal) => revoke(io, { endpoint: server, token }, signal));
+    return true;
+  } catch (error) {
+    if (error instanceof Unauthenticated) return false;
+    throw error;
+  }
+}
+
+/** Keeps concurrent sign-ins. */
+function forgetUsers(all: Credentials): Credentials {
+  const servers = Object.fromEntries(
+    Object.entries(all.servers).filter(([, { storage, certificate }]) => storage ?? certificate),
+  );
+  return Object.keys(servers).length === 0 ? NO_CREDENTIALS : { ...all, servers };
+}

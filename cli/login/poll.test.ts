@@ -1,0 +1,162 @@
+import { describe, expect, test } from "bun:test";
+import { SvcError } from "../../platform/errors.ts";
+import type { Challenge } from "../client/answer.ts";
+import type { Fetch } from "../io.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { NOW, script, testIo } from "../testing/io.ts";
+import { awaitDecision, backoff } from "./poll.ts";
+
+const server = { base: "https://svc.example", origin: "https://svc.example" };
+const challenge: Challenge = {
+  challengeUrl: "https://svc.example/challenge_validator/T0",
+  pollingUrl: "https://svc.example/noauth/v1/challenge_poller/T0",
+  lifetime: 120,
+  interval: 2,
+  userCode: "WXYZ-2345",
+  bound: true,
+};
+const pending = Response.json({ status: "pending" });
+const token = fakeToken({ now: NOW.getTime() });
+const success = Response.json({ status: "success", encoded_jwt: token, user: "alice@example.com" });
+
+function poll(fetch: Fetch, change: Partial<Challenge> = {}) {
+  const notes: string[] = [];
+  const controller = new AbortController();
+  const io = testIo({ fetch });
+  const options = {
+    verifier: "v".repeat(43),
+    signal: controller.signal,
+    note: (line: string) => void notes.push(line),
+  };
+  return { io, notes, controller, result: awaitDecision(io, server, { ...challenge, ...change }, options) };
+}
+
+test("polls at the interval until it is approved", async () => {
+  const { io, result } = poll(script(pending, pending, success));
+  expect(await result).toMatchObject({ status: "success", token: { token }, user: "alice@example.com" });
+  expect(io.slept).toEqual([2000, 2000]);
+});
+
+test("a bound poll sends the verifier and may be held; a poll of an old server does neither", async () => {
+  for (const bound of [true, false]) {
+    const seen: unknown[] = [];
+    const fetch: Fetch = async (url, { headers }) => {
+      const { authorization, prefer } = headers as Record<string, string>;
+      seen.push({ url, authorization, prefer });
+      return success.clone();
+    };
+    await poll(fetch, { bound }).result;
+    const [authorization, prefer] = bound ? [`Challenge ${"v".repeat(43)}`, "wait=25"] : [];
+    expect(seen).toEqual([{ url: challenge.pollingUrl, authorization, prefer }]);
+  }
+});
+
+test("a poll that was held longer than the interval is followed immediately", async () => {
+  const { io, result } = poll(
+    script(() => {
+      io.clock.now = () => new Date(NOW.getTime() + 25_000);
+      return pending.clone();
+    }, success),
+  );
+  await result;
+  expect(io.slept).toEqual([0]);
+});
+
+describe("fails with a specific message for", () => {
+  const codeAndSentence = async (fetch: Fetch, change?: Partial<Challenge>) => {
+    const { io, result } = poll(fetch, change);
+    const error = await result.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(error).toBeInstanceOf(SvcError);
+    const { code, detail } = error as SvcError;
+    return { code, detail, slept: io.slept };
+  };
+  test.each([
+    ["denied", 403, "forbidden", "the sign-in was denied in the browser"],
+    ["expired", 410, "unavailable", "the sign-in was not approved in time; run svc login again"],
+    ["unknown", 404, "not_found", "the server does not know this sign-in; run svc login again"],
+  ])("%s", async (status, http, code, detail) => {
+    const answer = Response.json({ status }, { status: http });
+    expect(await codeAndSentence(script(answer))).toEqual({ code, detail, slept: [] } as never);
+  });
+
+  test("a server that never decides, at the end of the lifetime", async () => {
+    const { detail, slept } = await codeAndSentence(script(pending), { lifetime: 10 });
+    expect(detail).toBe("the sign-in was not approved in time; run svc login again");
+    expect(slept.reduce((a, b) => a + b)).toBe(12_000);
+  });
+
+  test("a network that does not recover, at the end of the lifetime", async () => {
+    const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
+    const { detail, slept } = await codeAndSentence(script(reset), { lifetime: 30 });
+    expect(detail).toBe("the sign-in was not approved in time; run svc login again");
+    expect(slept).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000, 500]);
+  });
+
+  test("a page instead of an answer", async () => {
+    const { detail } = await codeAndSentence(script(pending, new Response("<p>hello")));
+    expect(detail).toBe("https://svc.example answered with an HTML page (HTTP 200); is it an svc server?");
+  });
+
+  test("a redirect instead of an answer", async () => {
+    const moved = new Response(null, { status: 302, headers: { location: "https://evil.example/" } });
+    expect((await codeAndSentence(script(moved))).detail).toContain("redirects to https://evil.example/");
+  });
+});
+
+test("a network error is retried with backoff, and reported once", async () => {
+  const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
+  const { io, notes, result } = poll(
+    script(reset, reset, new Response("<html>", { status: 503 }), pending, success),
+  );
+  expect(await result).toMatchObject({ status: "success" });
+  expect(io.slept).toEqual([500, 1000, 2000, 2000]);
+  expect(notes).toEqual(["cannot reach https://svc.example (ECONNRESET); trying again"]);
+});
+
+test("an answer resets the backoff", async () => {
+  const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
+  const { io, notes, result } = poll(script(reset, reset, pending, reset, success));
+  await result;
+  expect(io.slept).toEqual([500, 1000, 2000, 500]);
+  expect(notes).toHaveLength(2);
+});
+
+test("a server error is retried", async () => {
+  const { io, result } = poll(
+    script(Response.json({ code: "internal", detail: "Oops" }, { status: 500 }), success),
+  );
+  expect(await result).toMatchObject({ status: "success" });
+  expect(io.slept).toEqual([500]);
+});
+
+test("obeys Retry-After, but never polls faster than the interval", async () => {
+  const slow = (seconds: string) =>
+    Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": seconds } });
+  const { io, result } = poll(script(slow("7"), slow("1"), slow("soon"), success));
+  await result;
+  expect(io.slept).toEqual([7000, 2000, 2000]);
+});
+
+test("limits Retry-After to the lifetime", async () => {
+  const slow = Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": "9999" } });
+  const { io, result } = poll(script(slow));
+  await expect(result).rejects.toThrow("not approved in time");
+  expect(io.slept).toEqual([122_000]);
+});
+
+test("Ctrl-C during the pause stops polling", async () => {
+  const { controller, result } = poll(
+    script(() => {
+      controller.abort(new Error("stop"));
+      return pending.clone();
+    }),
+  );
+  await expect(result).rejects.toThrow("stop");
+});
+
+test("backoff", () => {
+  expect([1, 2, 3, 4, 5, 6, 60].map(backoff)).toEqual([0.5, 1, 2, 4, 8, 8, 8]);
+});

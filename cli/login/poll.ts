@@ -1,0 +1,75 @@
+import { Forbidden, NotFound, type SvcError, Unavailable } from "../../platform/errors.ts";
+import { type Challenge, type Decision, readDecision } from "../client/answer.ts";
+import { NetworkFault, problem, request, retryAfter } from "../client/request.ts";
+import type { Server } from "../client/server.ts";
+import type { Io } from "../io.ts";
+
+type Success = Extract<Decision, { status: "success" }>;
+
+/** Seconds for which the server is asked to hold a poll (`Prefer: wait`, RFC 7240 4.3). */
+const HOLD = 25;
+/** Seconds after the lifetime in which the server may still report the outcome. */
+const GRACE = 2;
+
+/**
+ * Polls until the sign-in is decided. Network errors are retried with backoff during the lifetime of the sign-in; `note`
+ * is called for the first one.
+ *
+ * @throws SvcError with a specific message for denied, expired and unknown.
+ */
+export async function awaitDecision(
+  io: Io,
+  server: Server,
+  challenge: Challenge,
+  { verifier, signal, note }: { verifier: string; signal: AbortSignal; note: (line: string) => void },
+): Promise<Success> {
+  const deadline = io.clock.now().getTime() + (challenge.lifetime + GRACE) * 1000;
+  const headers: Record<string, string> = challenge.bound
+    ? { authorization: `Challenge ${verifier}`, prefer: `wait=${HOLD}` }
+    : {};
+  let faults = 0;
+  for (;;) {
+    const started = io.clock.now().getTime();
+    if (started >= deadline) throw verdict("expired");
+    let pause = challenge.interval;
+    try {
+      const remaining = (deadline - started) / 1000;
+      const timeout = Math.min(challenge.bound ? HOLD + 10 : 10, remaining);
+      const answer = await request(io, server, challenge.pollingUrl, { headers, signal, timeout });
+      if (answer.status === 429) {
+        pause = Math.max(retryAfter(answer.headers) ?? 0, pause);
+      } else if (answer.status >= 500) {
+        throw new NetworkFault(problem(answer, server).detail);
+      } else {
+        const decision = readDecision(answer.body, io.clock.now(), server);
+        if (decision.status === "success") return decision;
+        if (decision.status !== "pending") throw verdict(decision.status);
+      }
+      faults = 0;
+    } catch (error) {
+      if (!(error instanceof NetworkFault)) throw error;
+      if (faults++ === 0) note(`${error.detail}; trying again`);
+      pause = backoff(faults);
+    }
+    // The interval counts from the start of a poll, so one that was held longer is followed immediately.
+    const next = started + pause * 1000;
+    const now = io.clock.now().getTime();
+    await io.sleep(Math.max(0, Math.min(next, deadline) - now), signal);
+  }
+}
+
+/** Seconds before the next attempt after this many consecutive errors: 0.5, 1, 2, 4, 8, 8, ... */
+export function backoff(faults: number): number {
+  return Math.min(0.5 * 2 ** (faults - 1), 8);
+}
+
+function verdict(status: "expired" | "denied" | "unknown"): SvcError {
+  switch (status) {
+    case "denied":
+      return new Forbidden("the sign-in was denied in the browser");
+    case "expired":
+      return new Unavailable("the sign-in was not approved in time; run svc login again");
+    case "unknown":
+      return new NotFound("the server does not know this sign-in; run svc login again");
+  }
+}
