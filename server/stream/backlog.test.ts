@@ -8,7 +8,7 @@ import { until } from "../../tests/support/process/until.ts";
 
 // Clients that do not read what they are sent.
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(240_000);
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("stream", (given) => {

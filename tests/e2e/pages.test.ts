@@ -14,7 +14,7 @@ import { Stack } from "../support/process/stack.ts";
 
 /** Every page in a real browser: its content, behaviour, appearance and accessibility. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(240_000);
 
 let stack: Stack;
 let tab: Tab;
@@ -94,7 +94,7 @@ describe("the approve page", () => {
     const challenge = await atApprovePage();
     const text = await tab.text();
     for (const fact of ["alice@example.com", challenge.user_code!, "127.0.0.1"]) expect(text).toContain(fact);
-    expect(text).toMatch(/Asked\s+\d+ seconds? ago/);
+    expect(text).toMatch(/Requested\s+\d+ seconds? ago/);
     expect(await tab.inspect("approve")).toEqual([]);
     await tab.resize(390, 844);
     const buttons = await tab.ask<{ width: number; height: number; bottom: number }[]>(
