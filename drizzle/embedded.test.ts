@@ -9,7 +9,7 @@ import { descendants, untilGone } from "../tests/support/process/processes.ts";
 import { hydrateLinks } from "./embedded/binaries.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "./embedded.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let directory: string;
 beforeAll(async () => {

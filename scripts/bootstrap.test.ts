@@ -8,7 +8,7 @@ import { whyInstall } from "./bootstrap/install.mjs";
 import { withLock } from "./bootstrap/lock.mjs";
 import { findBun } from "./bootstrap/run.mjs";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(30_000);
 
 const root = join(import.meta.dir, "..");
 const stub = "#!/bin/sh\necho 'run the post-install script' >&2; exit 1\n";

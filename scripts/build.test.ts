@@ -7,7 +7,7 @@ import { version } from "../package.json" with { type: "json" };
 import { createEmptyTestDatabase } from "../tests/support/database/database.ts";
 import { build, describeSource } from "./build.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let directory: string;
 let program: string;

@@ -19,7 +19,7 @@ import { type Lane, lanesOf } from "./test_lanes.ts";
 
 const root = join(import.meta.dir, "..");
 /** For one test. Bun's limit of 5 s fails on busy machines. */
-const patienceMilliseconds = 240_000;
+const patienceMilliseconds = 60_000;
 
 /**
  * Tests that need a Docker engine. They run if they are named, or after all others with `--containers` if an engine is

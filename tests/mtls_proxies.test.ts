@@ -114,7 +114,7 @@ describe.each(["haproxy", "caddy", "nginx"] as const)("%s", (proxy) => {
       ...{ mtlsCaCerts: root.certificate, mtlsProxyHeader: headers[proxy], proxyHeaders: true },
     });
     through = await start(proxy, Number(new URL(server.url).port));
-  }, 240_000);
+  }, 60_000);
   afterAll(async () => {
     await through?.[Symbol.asyncDispose]();
     await server?.[Symbol.asyncDispose]();

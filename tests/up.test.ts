@@ -8,7 +8,7 @@ import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
 import { fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(30_000);
 
 let directory: string;
 /** A data directory after its first start, for tests that need no first start. */

@@ -10,7 +10,7 @@ import { environmentOf, startUp, type Up } from "./support/process/up.ts";
 
 // "Try it" in docs/credentials.md, in a trial like that of `npm start`, with its worker.
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let directory: string;
 let up: Up;

@@ -9,7 +9,7 @@ import { fromSource, startUp, type Up } from "./support/process/up.ts";
 
 /** Administrative commands in the folder of a running trial. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let folder: string;
 let up: Up;

@@ -7,7 +7,7 @@ import { using } from "./support/database/backup.ts";
 import { createTestDatabase } from "./support/database/database.ts";
 import { environmentOf, startUp, svc, type Up } from "./support/process/up.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(30_000);
 
 let directory: string;
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { environmentOf, npmStart, startUp } from "./support/process/up.ts";
 
 // docs/mutual-tls.md, "Try it".
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let directory: string;
 let data: string;

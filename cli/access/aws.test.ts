@@ -365,21 +365,21 @@ describe("the AWS CLI", () => {
       );
     }
     expect(sts.asked.filter(({ Action }) => Action === "AssumeRoleWithWebIdentity")).toHaveLength(1);
-  }, 240_000);
+  }, 60_000);
 
   test("shows the error of svc", async () => {
     expect(await svc("logout")).toMatchObject({ code: 0 });
     const { code, stderr } = await runAws("sts", "get-caller-identity");
     expect(code).not.toBe(0);
     expect(stderr).toContain(`svc: not signed in to ${server.url}; run svc login`);
-  }, 240_000);
+  }, 60_000);
 
   test("uses the variables of svc access run", async () => {
     const command = [aws, "--endpoint-url", sts.url, "sts", "get-caller-identity", "--output", "json"];
     const { code, stdout, stderr } = await svc("access", "run", "aws-deploy", "--", ...command);
     expect([code, stderr]).toEqual([0, ""]);
     expect(JSON.parse(stdout).Arn).toMatch(/assumed-role\/of\/ASIA\d{16}$/);
-  }, 240_000);
+  }, 60_000);
 });
 
 test("svc access get --format env prints AWS credentials and tokens", async () => {

@@ -27,4 +27,4 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
   await within("PostgreSQL to be asked again", Promise.all(all()), 8);
   await sql.end();
   proxy.close();
-}, 240_000);
+}, 30_000);

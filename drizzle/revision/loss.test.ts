@@ -149,7 +149,7 @@ describe("upgrade", () => {
     await sql.unsafe("commit");
     await expect(change).rejects.toThrow("This would lose the rows of report.");
     expect(await db.applied()).toEqual(["1"]);
-  }, 240_000);
+  }, 20_000);
 
   test("the script for psql stops there too, unless data loss is allowed", async () => {
     await using db = await filled(table, "insert into report values (1, 'abc')");

@@ -44,4 +44,4 @@ test("a killed process's temporary database is dropped by the next one, and noth
     await sql.end();
     await database.stop();
   }
-}, 240_000);
+}, 60_000);

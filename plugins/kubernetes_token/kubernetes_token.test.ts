@@ -298,7 +298,7 @@ describe("svc access get --format kube", () => {
     const issued = cluster.tokens.size;
     expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
     expect(cluster.tokens.size).toBe(issued);
-  }, 240_000);
+  }, 30_000);
 });
 
 test("svc access run sets KUBECONFIG to a private file and deletes it afterwards", async () => {

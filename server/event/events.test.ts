@@ -84,6 +84,7 @@ test.each([
   ["zebra\udc00", "description"],
   [1, "description"],
   [{ toString: 1 }, undefined],
+  [{ valueOf: 1 }, undefined],
 ])("POST refuses %p, naming the field but not the value", async (description, field) => {
   const answer = await note(description);
   expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
-const methods = new Set(["__proto__", "toString"]);
+const methods = new Set(["__proto__", "toString", "valueOf"]);
 
 /** Stands for a body that is not JSON. It is not an object, so no schema accepts it. */
 export const noJson = "no JSON";

@@ -35,7 +35,7 @@ test("a third-party linter finds no error", async () => {
   rmSync(folder, { recursive: true });
   expect(await linter.exited, said).toBe(0);
   expect(said).toContain("is valid");
-}, 240_000);
+}, 60_000);
 
 test("every route is in the document, or is a page", () => {
   const known = new Set(operations.map(({ method, path }) => `${method} ${path}`));

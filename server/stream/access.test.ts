@@ -7,7 +7,7 @@ import { StreamClient } from "../../tests/support/http/stream.ts";
 
 // Who sees what in a stream, and when it ends.
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(30_000);
 
 let server: TestServer;
 let kinds: { incident_type_id: number; incident_priority_id: number };

@@ -118,7 +118,7 @@ describe("after a restore, whose events get smaller ids than those already sent,
     expect(await note("new")).toMatchObject({ id: first.id + 1 });
     expect(await stream.data()).toMatchObject({ id: first.id + 1, description: "new" });
     stream.leave();
-  }, 240_000);
+  }, 20_000);
 
   test("a client resumes with an id that does not exist yet", async () => {
     const first = await note("kept");
@@ -139,5 +139,5 @@ describe("after a restore, whose events get smaller ids than those already sent,
     await checked();
     await restoreTo(first.id);
     expect(await board.data()).toBeUndefined();
-  }, 240_000);
+  }, 20_000);
 });

@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database/datab
 import { openSpoiltWay } from "../support/http/half_open.ts";
 import { until } from "../support/process/until.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let database: TestDatabase;
 let sql: Sql;

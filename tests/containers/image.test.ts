@@ -6,7 +6,7 @@ import { buildImage, docker, say, testImage } from "../support/containers/contai
 
 /** The image alone: its content, and its behaviour without configuration. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 /** Allowed difference from the size in the README, in MB. */
 const margin = 4;

@@ -8,7 +8,7 @@ import { until } from "../support/process/until.ts";
 
 /** If a server stops before it has run the steps of an incident, the next one runs them. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let stack: Stack;
 let client: DatabaseClient;

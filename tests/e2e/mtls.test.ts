@@ -127,7 +127,7 @@ test("with workers, each of them knows certificates, and SIGHUP replaces them", 
   running = false;
   await Promise.all(load);
   expect(faults).toEqual([]);
-}, 240_000);
+}, 60_000);
 
 /** Only announces its body: the server refuses that before it is sent, and closes the connection. */
 function statusOfLarge(port: number): Promise<number | undefined> {

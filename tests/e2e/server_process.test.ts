@@ -8,7 +8,7 @@ import { until, within } from "../support/process/until.ts";
 
 /** `svc server start` as a process: startup problems and shutdown. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let stack: Stack;
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { commandLines, databaseAsText, databaseLog } from "../support/process/tr
 
 /** The complete sign-in, from `svc login` on a terminal to a token for the API, and its traces. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 const password = crypto.randomUUID();
 let stack: Stack;

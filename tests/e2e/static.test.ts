@@ -5,7 +5,7 @@ import { startTestServer, type TestServer } from "../support/http/server.ts";
 
 /** STATIC_DIR in a real browser: a front end together with the API and the sign-in pages. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 const site = frontEnd();
 let server: TestServer;

@@ -16,7 +16,7 @@ import { within } from "../support/process/until.ts";
 
 /** Streams of real servers, which are killed, stopped, replaced and cut off while others write (docs/stream.md). */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(90_000);
 
 /** This file's own, since one test kills it. What it has acknowledged survives that. */
 let postgres: EmbeddedPostgres;

@@ -8,7 +8,7 @@ import { until, within } from "../support/process/until.ts";
 
 /** The output of `svc login` on a real pseudo-terminal, against a real server. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let stack: Stack;
 let tab: Tab;

@@ -13,7 +13,7 @@ import { until, within } from "../support/process/until.ts";
 
 /** `svc incident watch` against a real server, which is killed and starts again while others write. */
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 /** Never stops: others write through it. */
 let writer: TestServer;

@@ -193,7 +193,7 @@ describe("the task", () => {
     end.resolve();
     await other;
     expect((await run()).result).toEqual({ done: 1, skipped: 10, failed: 0 });
-  }, 240_000);
+  }, 60_000);
 
   test("if all incidents are locked, the run ends and is retried", async () => {
     const { db, clock } = outbox;
@@ -210,7 +210,7 @@ describe("the task", () => {
     expect(transience(error)).toBe("contention");
     end.resolve();
     await other;
-  }, 240_000);
+  }, 60_000);
 
   test("continues at its next slot after the clock was a day ahead and set back", async () => {
     const { db, clock } = outbox;

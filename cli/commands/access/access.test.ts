@@ -10,7 +10,7 @@ import { signInToken, startTestServer, type TestServer } from "../../../tests/su
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc } from "../../testing/process.ts";
 
-setDefaultTimeout(240_000);
+setDefaultTimeout(60_000);
 
 let server: TestServer;
 let target: AccessTarget;

@@ -24,7 +24,7 @@ test("targets: heads, REV+N, head-N", async () => {
   expect(await run("upgrade", `${first}+99`)).toEqual(
     failed(`There is no revision ${first}+99: svc database history lists them`),
   );
-}, 240_000);
+}, 60_000);
 
 test("ranges: SQL without a database, and a part of the history", async () => {
   for (const [range, revisions] of [
@@ -54,7 +54,7 @@ test("ranges: SQL without a database, and a part of the history", async () => {
   expect((await svc(["database", "upgrade", "base:head"], {})).stderr).toStartWith(
     "svc: the range base:head requires --sql\n",
   );
-}, 240_000);
+}, 60_000);
 
 test("current --verbose, and stamp --purge", async () => {
   await using database = await createEmptyTestDatabase();
@@ -73,7 +73,7 @@ test("current --verbose, and stamp --purge", async () => {
   expect((await run("stamp", "--purge", "head")).code).toBe(0);
   expect(await sql`select from revision where id = 'stranger'`).toHaveLength(0);
   await sql.end();
-}, 240_000);
+}, 60_000);
 
 test("heads --verbose, history --indicate-current, current --check-heads", async () => {
   await using database = await createEmptyTestDatabase();
@@ -95,7 +95,7 @@ test("heads --verbose, history --indicate-current, current --check-heads", async
   expect(check).toMatchObject({ code: 1, stdout: `${before}\n` });
   expect(check.stderr).toBe(`${behind}svc: The database is not at the head of this release\n`);
   expect((await run("current", "--check-heads", "--json")).code).toBe(1);
-}, 240_000);
+}, 60_000);
 
 test("options with a different name in svc", async () => {
   for (const [command, option, instead] of [
@@ -106,7 +106,7 @@ test("options with a different name in svc", async () => {
     expect(code).toBe(2);
     expect(stderr).toStartWith(`svc: unknown option: ${option}. Use instead: ${instead}`);
   }
-}, 240_000);
+}, 60_000);
 
 test("shows an interrupted revision, and how to continue", async () => {
   await using database = await createEmptyTestDatabase();
@@ -124,7 +124,7 @@ test("shows an interrupted revision, and how to continue", async () => {
   expect(JSON.parse((await run("current", "--json")).stdout)).toMatchObject({
     interrupted: [{ id: head, state: "reverting" }],
   });
-}, 240_000);
+}, 60_000);
 
 test("repair lists pending revisions", async () => {
   await using database = await createEmptyTestDatabase();
@@ -132,7 +132,7 @@ test("repair lists pending revisions", async () => {
   expect((await run("upgrade", before)).code).toBe(0);
   const text = "is not applied: run svc database upgrade, which reports any failure";
   expect(await run("repair")).toEqual(failed("1 revision needs attention", `${head} ${text}\n`));
-}, 240_000);
+}, 60_000);
 
 test("merge heads, and commands with a different name in svc", async () => {
   const nowhere = {};
@@ -147,4 +147,4 @@ test("merge heads, and commands with a different name in svc", async () => {
     expect(code).toBe(2);
     expect(stderr).toStartWith(`svc: unknown command: ${name}. Use instead: ${instead}\n`);
   }
-}, 240_000);
+}, 60_000);

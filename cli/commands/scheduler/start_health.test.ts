@@ -52,7 +52,7 @@ test("with one of two workers frozen, its own probe fails and the other's passes
   await until("the first to be healthy again", async () => healthy(first));
   for (const worker of workers) worker.child.kill("SIGTERM");
   for (const worker of workers) expect((await worker.finished).code).toBe(0);
-}, 240_000);
+}, 60_000);
 
 test("a worker whose event loop is frozen fails its probe and ends itself, with a line that says so", async () => {
   const preload = join(directory, "freeze.ts");
@@ -74,7 +74,7 @@ test("a worker whose event loop is frozen fails its probe and ends itself, with 
     level: 60,
     msg: "the event loop was blocked for 20 s: this process exits",
   });
-}, 240_000);
+}, 90_000);
 
 test("a worker that waits for its database is alive but not ready", async () => {
   const port = await chooseFreePort("127.0.0.1");

@@ -48,7 +48,7 @@ test("the worker serves its metrics, including those of runs and the outbox", as
   });
   worker.child.kill("SIGTERM");
   expect((await worker.finished).code).toBe(0);
-}, 240_000);
+}, 60_000);
 
 test("a run is a span with its statements as children, and the rest is sent at exit", async () => {
   using collector = startCollector();

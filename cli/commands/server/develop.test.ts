@@ -139,7 +139,7 @@ test("a compile error is shown on the port and in the log until it is fixed; eve
     writeFileSync(join(tree, file), "");
     await until(`a restart after ${file}`, () => server.words().split("serving on").length > before);
   }
-}, 240_000);
+}, 60_000);
 
 test("a new process that hangs is stopped, and the next change starts another", async () => {
   writeFileSync(main, source("good"));
@@ -160,7 +160,7 @@ test("names the commands that serve /metrics", async () => {
   expect(server.words()).toContain(
     "svc: svc server develop does not serve /metrics; use svc server start or svc up\n",
   );
-}, 240_000);
+}, 60_000);
 
 test("shows an invalid configuration, also at the first start", async () => {
   writeFileSync(main, source("configured"));
@@ -170,7 +170,7 @@ test("shows an invalid configuration, also at the first start", async () => {
   expect(text).toContain("SVC_SSO: &quot;saml&quot; is not one of oidc, proxy");
   writeFileSync(join(tree, ".env"), "");
   await server.answers("configured");
-}, 240_000);
+}, 60_000);
 
 test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
   "%s leaves nothing behind",
@@ -185,7 +185,7 @@ test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
     await untilGone(below);
     await expect(server.ask("/")).rejects.toThrow();
   },
-  240_000,
+  30_000,
 );
 
 test("svc server start --reload, of the working directory or of --reload-dir", async () => {
@@ -204,4 +204,4 @@ test("svc server start --reload, of the working directory or of --reload-dir", a
   expect((await second.ask()).pid).toBe(first);
   writeFileSync(join(elsewhere.path, "a.ts"), "");
   await until("another process", async () => (await second.ask()).pid !== first);
-}, 240_000);
+}, 30_000);

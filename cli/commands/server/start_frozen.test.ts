@@ -31,4 +31,4 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
   const goesOn = workersOf(reloading);
   for (const pid of goesOn) process.kill(pid, "SIGKILL");
   expect(goesOn).toEqual(stepped);
-}, 240_000);
+}, 90_000);

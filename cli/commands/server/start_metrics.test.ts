@@ -184,7 +184,7 @@ test("with workers, one port serves the metrics of all, and shows which is down"
   await server.says(`worker ${first!.pid} was killed by SIGKILL`);
   await scraped([1, 1]);
   expect((await server.end()).code).toBe(0);
-}, 240_000);
+}, 60_000);
 
 test.each([[[]], [["--workers", "2"]]])("a port that is taken with %p: one clear line", async (args) => {
   using taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });

@@ -125,7 +125,7 @@ test.concurrent(
     expect(client.closed).toBe(false);
     client.socket.destroy();
   },
-  240_000,
+  30_000,
 );
 
 /** The number of sockets of a process. */

@@ -103,7 +103,7 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
   await clients.stop();
   expect(clients.failures).toEqual([]);
   expect((await server.end()).code).toBe(0);
-}, 240_000);
+}, 60_000);
 
 test("the same under wrk", async () => {
   await using server = await start(["--workers", "3"]);
@@ -121,7 +121,7 @@ test("the same under wrk", async () => {
     expect(requests).toBeGreaterThan(100);
     expect(failed).toEqual([]);
   }
-}, 240_000);
+}, 60_000);
 
 test("kill -9 of any of 6 workers under load fails only its own requests, and it is replaced", async () => {
   await using server = await start(["--workers", "6"]);

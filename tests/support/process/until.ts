@@ -1,5 +1,5 @@
 /** Less than a test's timeout, so that the error names the condition; enough for a busy machine. */
-const patienceSeconds = 120;
+const patienceSeconds = 40;
 
 /**
  * Repeats the call until it returns anything but undefined, null and false.
