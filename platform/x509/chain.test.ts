@@ -222,12 +222,13 @@ test("damaged certificates are refused, and cause no other error", async () => {
   expect(reasons.size).toBeGreaterThan(3);
 });
 
-test("many certificates of one name cost a bounded number of signatures", async () => {
-  const same = Array.from({ length: 6 }, () =>
-    certificates.issue({ subject: "/CN=Same", extensions: asAuthority }),
-  );
+test("many certificates of one name and key cost a bounded number of signatures", async () => {
+  const issue = (keyOf?: Issued) =>
+    certificates.issue({ subject: "/CN=Same", extensions: asAuthority, ...(keyOf ? { keyOf } : {}) });
+  const first = issue();
+  const same = [first, ...Array.from({ length: 5 }, () => issue(first))];
   using verify = spyOn(X509Certificate.prototype, "verify");
-  expect(await reasonOf([leaf(asClient, same[0]!), ...same])).toMatch(/chain too long|unknown authority/);
+  expect(await reasonOf([leaf(asClient, first), ...same])).toBe("chain too long");
   expect(verify.mock.calls.length).toBeLessThanOrEqual(20);
 });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -22,6 +22,8 @@ export interface IssueOptions {
   from?: string;
   to?: string;
   digest?: string;
+  /** Reuses the key of another certificate. */
+  keyOf?: Issued;
 }
 
 export const asAuthority = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"];
@@ -49,6 +51,7 @@ export class CertificateFolder {
     extensions = asClient,
     by,
     key = p256,
+    keyOf,
     from = "20200101000000Z",
     to = "20991231235959Z",
     digest = "sha256",
@@ -56,7 +59,8 @@ export class CertificateFolder {
     this.#made += 1;
     const name = `certificate-${this.#made}`;
     const [certificate, keyFile] = [this.at(`${name}.pem`), this.at(`${name}.key`)];
-    this.run("genpkey", ...key, "-out", keyFile);
+    if (keyOf) copyFileSync(keyOf.key, keyFile);
+    else this.run("genpkey", ...key, "-out", keyFile);
     // In OpenSSL 3.0, only `openssl ca` accepts both dates.
     writeFileSync(this.at(`${name}.index`), "");
     writeFileSync(
