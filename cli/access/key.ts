@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
+import { lockCredentials } from "../client/credentials_file.ts";
 import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "../client/private_file.ts";
 import type { Session } from "../client/session.ts";
 import { UsageError } from "../errors.ts";
@@ -96,17 +97,22 @@ async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKe
   const path = join(privateDirectory(io.env, session.server.base, "ssh"), role);
   const { sshPrivateKeyFile } = await import("../../platform/ssh/private_key.ts");
   const { key, publicKey } = await newSshKey(`svc ${role}`);
-  return storing(path, () => {
-    makePrivateDirectory(io.env, dirname(path));
-    if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
-      if ((fs.statSync(path).mode & 0o077) !== 0)
-        throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
-      return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
-    }
-    writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
-    writePrivately(`${path}.pub`, `${publicKey}\n`);
-    return { path, publicKey };
-  });
+  const file: SshKeyFile = { path, publicKey };
+  // Without the lock, of two first commands at once, one could write its public key next to the other's key.
+  lockCredentials(io.env, () =>
+    storing(path, () => {
+      makePrivateDirectory(io.env, dirname(path));
+      if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
+        if ((fs.statSync(path).mode & 0o077) !== 0)
+          throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
+        file.publicKey = fs.readFileSync(`${path}.pub`, "utf8").trim();
+      } else {
+        writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
+        writePrivately(`${path}.pub`, `${publicKey}\n`);
+      }
+    }),
+  );
+  return file;
 }
 
 /** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for other kinds */

@@ -1,5 +1,6 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -103,6 +104,31 @@ test("svc access get --format ssh writes a key and a certificate to private file
   });
   Bun.spawnSync(["chmod", "600", path]);
 });
+
+test("of two first svc access get, one waits until the other has written both files of its key", async () => {
+  const fresh = await mkdtemp(join(home, "fresh-"));
+  const folder = privateDirectory({ HOME: fresh }, server.url, "ssh");
+  const lock = join(dirname(dirname(folder)), "credentials.lock");
+  await mkdir(dirname(lock), { recursive: true, mode: 0o700 });
+  const other = new Database(lock, { create: true });
+  other.run("begin exclusive");
+  const get = spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], { ...env, HOME: fresh });
+  await until("svc to wait for the lock", () => opens(get.child.pid, lock));
+  expect(existsSync(folder)).toBe(false);
+  other.close();
+  expect(await get.finished).toMatchObject({ code: 0 });
+  expect(readdirSync(folder).sort()).toEqual(["web-hosts", "web-hosts-cert.pub", "web-hosts.pub"]);
+});
+
+/** Whether a process has opened this file. */
+function opens(pid: number, path: string): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === path);
+  } catch {
+    // A descriptor was closed meanwhile.
+    return false;
+  }
+}
 
 test("svc access run gives ssh and scp an agent that ends with the command", async () => {
   const inside = [

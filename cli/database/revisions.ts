@@ -1,6 +1,7 @@
 import type { HistoryEntry } from "../../drizzle/revision/inspect.ts";
 import type { SyncResult } from "../../drizzle/revision/triggers.ts";
 import type { Io } from "../io.ts";
+import { canDraw } from "../screen.ts";
 
 /** Reports of a running schema change. */
 export interface Progress {
@@ -14,14 +15,15 @@ export interface Progress {
  * what it is waiting for.
  */
 export async function follow<T>(
-  { stdout, stderr }: Pick<Io, "stdout" | "stderr">,
+  { stdout, stderr, env }: Pick<Io, "stdout" | "stderr" | "env">,
   doing: string,
   done: string,
   change: (progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const clear = () => stderr.isTTY && stderr.write("\r\x1b[K");
+  const draws = canDraw(stderr, env);
+  const clear = () => draws && stderr.write("\r\x1b[K");
   const progress: Progress = {
-    begin: (revision) => stderr.isTTY && stderr.write(`\r\x1b[K${doing} ${revision}`),
+    begin: (revision) => draws && stderr.write(`\r\x1b[K${doing} ${revision}`),
     log: (revision) => {
       clear();
       stdout.write(`${done} ${revision}\n`);

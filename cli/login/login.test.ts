@@ -137,6 +137,14 @@ describe("a valid token", () => {
     server.whoami = () => Response.json({ code: "unauthenticated" }, { status: 401 });
     expect(await signIn()).toMatchObject({ reused: false });
   });
+  test.each([
+    [403, "Your address is not allowed"],
+    [500, "Something is broken"],
+  ])("is neither used nor replaced if the server answers %p", async (status, detail) => {
+    server.whoami = () => Response.json({ code: "any", detail }, { status });
+    await expect(signIn()).rejects.toThrow(detail);
+    expect(generated()).toHaveLength(1);
+  });
   test("is not used after it has expired", async () => {
     io.clock = { now: () => new Date(Date.now() + 3_600_000) };
     await expect(signIn()).rejects.toThrow("an expired token");

@@ -197,7 +197,11 @@ async function revoke(io: Io, server: Server, token: AccessToken): Promise<void>
 
 const validUntil = (token: AccessToken) => `valid until ${localTime(token.expiresAt)}`;
 
-/** The stored sign-in, if it is the wanted user's, has not expired here and the server takes it. */
+/**
+ * The stored sign-in, if it is the wanted user's, has not expired here and the server takes it.
+ *
+ * @throws SvcError if the server neither takes nor refuses it: that it is still good would be a guess
+ */
 async function stillSignedIn(
   io: Io,
   server: Server,
@@ -213,6 +217,7 @@ async function stillSignedIn(
     request(io, server, `${server.base}/whoami`, { headers, signal }),
   );
   if (answer.status === 401) return undefined;
+  if (answer.status !== 200) throw problem(answer, server);
   const { user, storage } = entry;
   return { server: server.base, user, expiresAt: token.expiresAt, storage, reused: true };
 }

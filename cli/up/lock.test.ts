@@ -2,8 +2,8 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SvcError } from "../../platform/errors.ts";
-import { lockDirectory } from "./lock.ts";
+import { ConfigurationError, SvcError } from "../../platform/errors.ts";
+import { lockDirectory, runningTrial } from "./lock.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-lock-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -17,4 +17,12 @@ test.each([
   const path = join(directory, name);
   const sentence = `${path} cannot be written (${code}): choose another folder with --data-dir`;
   expect(() => lockDirectory(path, "")).toThrow(new SvcError("configuration", sentence));
+});
+
+test("a lock that cannot be read is named, instead of taken for a trial that does not run", () => {
+  const lock = join(directory, "odd/lock.db");
+  const ask = () => runningTrial(join(directory, "odd"));
+  expect(ask).toThrow(ConfigurationError);
+  // A folder in its place is SQLITE_IOERR_READ; a file of another user is SQLITE_CANTOPEN.
+  expect(ask).toThrow(`Whether a trial runs here is unknown: ${lock} cannot be read (SQLITE_`);
 });

@@ -47,7 +47,7 @@ export function lockDirectory(directory: string, url: string): DirectoryLock {
 
 /**
  * The trial of a data directory, if it is running and ready.
- * @throws ConfigurationError if its file cannot be read, because it belongs to another user
+ * @throws ConfigurationError if its files cannot be read, because they belong to another user
  */
 export function runningTrial(directory: string): RunningTrial | undefined {
   if (!isLocked(directory)) return undefined;
@@ -66,7 +66,7 @@ export function runningTrial(directory: string): RunningTrial | undefined {
 function isLocked(directory: string): boolean {
   const file = join(directory, "lock.db");
   if (!existsSync(file)) return false;
-  const database = new Database(file, { readonly: true });
+  const database = openLock(file);
   try {
     database.run("pragma busy_timeout = 0");
     database.query("select 1 from sqlite_master").get();
@@ -75,6 +75,15 @@ function isLocked(directory: string): boolean {
     return (error as { code?: string }).code?.startsWith("SQLITE_BUSY") ?? false;
   } finally {
     database.close();
+  }
+}
+
+function openLock(file: string): Database {
+  try {
+    return new Database(file, { readonly: true });
+  } catch (cause) {
+    const { code } = cause as { code?: string };
+    throw new ConfigurationError([`Whether a trial runs here is unknown: ${file} cannot be read (${code})`], { cause });
   }
 }
 

@@ -46,8 +46,9 @@ export class StaticFiles {
     const found = await this.#find(request);
     if (found !== "in a folder") return found && (await this.#send(found, request));
     const { pathname, search } = new URL(request.url);
-    // Relative, because a proxy may serve us under a path prefix.
-    const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
+    const name = pathname.slice(pathname.lastIndexOf("/") + 1);
+    // Relative, because a proxy may serve us under a path prefix. A colon would end a scheme (RFC 3986, 4.2).
+    const location = `${name.includes(":") ? "./" : ""}${name}/${search}`;
     return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { secret } from "../../tests/support/browser/front_end.ts";
@@ -219,6 +219,13 @@ describe("a path without a file", () => {
     expect([answer.status, answer.headers.get("location")]).toEqual([308, "guide/"]);
     const asked = await get("/guide?code=1", page);
     expect([asked.status, asked.headers.get("location")]).toEqual([308, "guide/?code=1"]);
+  });
+
+  test("redirects to a folder whose name would be read as a scheme", async () => {
+    mkdirSync(join(site.path, "mailto:us"));
+    writeFileSync(join(site.path, "mailto:us/index.html"), "<h1>Us</h1>");
+    const answer = await get("/mailto:us", page);
+    expect([answer.status, answer.headers.get("location")]).toEqual([308, "./mailto:us/"]);
   });
 
   test("stays the API's if it is an API path, whatever the folder contains", async () => {
