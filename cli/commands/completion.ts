@@ -10,7 +10,7 @@ export default defineCommand({
     "svc completion fish > ~/.config/fish/completions/svc.fish",
   ],
   notes: [
-    "The script runs svc for the candidates, so it also works for later releases. svc must be on the PATH. Only svc incident asks the server, for the numbers of incidents.",
+    "The script runs svc for the candidates, so it also works for later releases. svc must be on the PATH. The server is asked only for the arguments of svc incident.",
   ],
   async run({ shell }, io) {
     const { scripts, shells } = await import("../completion/scripts.ts");

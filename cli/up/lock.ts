@@ -83,7 +83,9 @@ function openLock(file: string): Database {
     return new Database(file, { readonly: true });
   } catch (cause) {
     const { code } = cause as { code?: string };
-    throw new ConfigurationError([`Whether a trial runs here is unknown: ${file} cannot be read (${code})`], { cause });
+    throw new ConfigurationError([`Whether a trial runs here is unknown: ${file} cannot be read (${code})`], {
+      cause,
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { asc, min } from "drizzle-orm";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { Unavailable } from "../../../platform/errors.ts";
+import { withTimeLimit } from "../../../platform/time_limit.ts";
 import { attemptWork, LeaseLost } from "../../outbox/work.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { type Claim, claimDue, fail, finish, giveBack, isStepDue, renew } from "../flow/lease.ts";
@@ -111,12 +112,8 @@ export async function runFlowWithin(
   incidentId: number,
   milliseconds: number,
 ): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
   const run = () => runFlow(context, incidentId);
-  const running = context.background?.addInTurn(run) ?? run();
-  await Promise.race([running, late]);
-  clearTimeout(timer);
+  await withTimeLimit(milliseconds, context.background?.addInTurn(run) ?? run());
 }
 
 /**
