@@ -95,24 +95,24 @@ export interface SshKeyFile {
  */
 async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
   const path = join(privateDirectory(io.env, session.server.base, "ssh"), role);
-  const { sshPrivateKeyFile } = await import("../../platform/ssh/private_key.ts");
-  const { key, publicKey } = await newSshKey(`svc ${role}`);
-  const file: SshKeyFile = { path, publicKey };
+  const { newSshKeyPair, sshPrivateKeyFile, sshPublicLine } =
+    await import("../../platform/ssh/private_key.ts");
   // Without the lock, of two first commands at once, one could write its public key next to the other's key.
-  lockCredentials(io.env, () =>
+  return lockCredentials(io.env, () =>
     storing(path, () => {
       makePrivateDirectory(io.env, dirname(path));
       if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
         if ((fs.statSync(path).mode & 0o077) !== 0)
           throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
-        file.publicKey = fs.readFileSync(`${path}.pub`, "utf8").trim();
-      } else {
-        writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
-        writePrivately(`${path}.pub`, `${publicKey}\n`);
+        return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
       }
+      const key = newSshKeyPair();
+      const publicKey = sshPublicLine(key, `svc ${role}`);
+      writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
+      writePrivately(`${path}.pub`, `${publicKey}\n`);
+      return { path, publicKey };
     }),
   );
-  return file;
 }
 
 /** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for other kinds */

@@ -42,8 +42,8 @@ export function updateCredentials(env: Environment, change: (credentials: Creden
 }
 
 /** Runs `work` under the lock of the credentials, which stay as they are. */
-export function lockCredentials(env: Environment, work: () => void): void {
-  inLockedDirectory(credentialsPath(env), work);
+export function lockCredentials<T>(env: Environment, work: () => T): T {
+  return inLockedDirectory(credentialsPath(env), work);
 }
 
 /** Characters of the largest token, with a margin for its entry. */
@@ -64,18 +64,18 @@ export function assertStorable(env: Environment): void {
   });
 }
 
-function inLockedDirectory(path: string, work: () => void): void {
+function inLockedDirectory<T>(path: string, work: () => T): T {
   const directory = dirname(path);
   guard(`create ${directory}`, () => fs.mkdirSync(directory, { recursive: true, mode: 0o700 }));
   checkDirectory(directory);
-  locked(directory, work);
+  return locked(directory, work);
 }
 
 /**
  * A lock of the kernel, through SQLite, which supports every platform. Unlike a lock file, it ends with the process that
  * holds it. `work` must be synchronous.
  */
-function locked(directory: string, work: () => void): void {
+function locked<T>(directory: string, work: () => T): T {
   const database = guard(`lock ${directory}`, () => {
     const database = new Database(join(directory, "credentials.lock"), { create: true });
     database.run(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
@@ -83,7 +83,7 @@ function locked(directory: string, work: () => void): void {
     return database;
   });
   try {
-    work();
+    return work();
   } finally {
     database.close();
   }

@@ -9,20 +9,22 @@ const directory = mkdtempSync(join(tmpdir(), "svc-lock-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 writeFileSync(join(directory, "file"), "");
 mkdirSync(join(directory, "odd/lock.db"), { recursive: true });
+mkdirSync(join(directory, "other"));
+writeFileSync(join(directory, "other/lock.db"), "of another program ".repeat(100));
 
 test.each([
   ["file/below", "ENOTDIR"],
   ["odd", "SQLITE_CANTOPEN"],
+  ["other", "SQLITE_NOTADB"],
 ])("%s: a folder that cannot be written is named, with the option that changes it", (name, code) => {
   const path = join(directory, name);
   const sentence = `${path} cannot be written (${code}): choose another folder with --data-dir`;
   expect(() => lockDirectory(path, "")).toThrow(new SvcError("configuration", sentence));
 });
 
-test("a lock that cannot be read is named, instead of taken for a trial that does not run", () => {
-  const lock = join(directory, "odd/lock.db");
-  const ask = () => runningTrial(join(directory, "odd"));
+test.each(["odd", "other"])("%s: a lock that cannot be read does not mean that no trial runs", (name) => {
+  const ask = () => runningTrial(join(directory, name));
   expect(ask).toThrow(ConfigurationError);
-  // A folder in its place is SQLITE_IOERR_READ; a file of another user is SQLITE_CANTOPEN.
+  const lock = join(directory, name, "lock.db");
   expect(ask).toThrow(`Whether a trial runs here is unknown: ${lock} cannot be read (SQLITE_`);
 });

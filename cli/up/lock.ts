@@ -26,7 +26,7 @@ export function lockDirectory(directory: string, url: string): DirectoryLock {
     database.run("begin exclusive");
   } catch (cause) {
     database.close();
-    if (!(cause as { code?: string }).code?.startsWith("SQLITE_BUSY")) throw cause;
+    if (!codeOf(cause)?.startsWith("SQLITE_BUSY")) throw notWritable(directory, cause);
     throw new Conflict(describe(file), { cause });
   }
   const publish = (environment: Environment) => {
@@ -57,8 +57,8 @@ export function runningTrial(directory: string): RunningTrial | undefined {
     return trial.environment.SVC_DATABASE_URL === undefined ? undefined : trial;
   } catch (cause) {
     // It is stopping.
-    if ((cause as { code?: string }).code === "ENOENT") return undefined;
-    const reason = (cause as { code?: string }).code ?? "not JSON";
+    if (codeOf(cause) === "ENOENT") return undefined;
+    const reason = codeOf(cause) ?? "not JSON";
     throw new ConfigurationError([`A trial runs here, and ${file} cannot be read (${reason})`], { cause });
   }
 }
@@ -66,26 +66,19 @@ export function runningTrial(directory: string): RunningTrial | undefined {
 function isLocked(directory: string): boolean {
   const file = join(directory, "lock.db");
   if (!existsSync(file)) return false;
-  const database = openLock(file);
+  let database: Database | undefined;
   try {
+    database = new Database(file, { readonly: true });
     database.run("pragma busy_timeout = 0");
     database.query("select 1 from sqlite_master").get();
     return false;
-  } catch (error) {
-    return (error as { code?: string }).code?.startsWith("SQLITE_BUSY") ?? false;
-  } finally {
-    database.close();
-  }
-}
-
-function openLock(file: string): Database {
-  try {
-    return new Database(file, { readonly: true });
   } catch (cause) {
-    const { code } = cause as { code?: string };
-    throw new ConfigurationError([`Whether a trial runs here is unknown: ${file} cannot be read (${code})`], {
-      cause,
-    });
+    const code = codeOf(cause);
+    if (code?.startsWith("SQLITE_BUSY")) return true;
+    const fault = `Whether a trial runs here is unknown: ${file} cannot be read (${code})`;
+    throw new ConfigurationError([fault], { cause });
+  } finally {
+    database?.close();
   }
 }
 
@@ -96,10 +89,16 @@ function openIn(directory: string): Database {
     mkdirSync(directory, { recursive: true });
     return new Database(join(directory, "lock.db"));
   } catch (cause) {
-    const reason = `${directory} cannot be written (${(cause as { code?: string }).code})`;
-    throw new SvcError("configuration", `${reason}: choose another folder with --data-dir`, { cause });
+    throw notWritable(directory, cause);
   }
 }
+
+function notWritable(directory: string, cause: unknown): SvcError {
+  const reason = `${directory} cannot be written (${codeOf(cause)})`;
+  return new SvcError("configuration", `${reason}: choose another folder with --data-dir`, { cause });
+}
+
+const codeOf = (error: unknown) => (error as { code?: string }).code;
 
 function describe(file: string): string {
   try {

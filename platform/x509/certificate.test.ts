@@ -3,6 +3,7 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openssl } from "../../tests/support/process/openssl.ts";
 import {
   createX509Authority,
   parseP256PublicKey,
@@ -41,11 +42,6 @@ async function file(content: string | Uint8Array): Promise<string> {
   const path = join(directory, `file-${++made}`);
   await writeFile(path, content);
   return path;
-}
-
-function openssl(...args: string[]): string {
-  const { stdout, stderr } = Bun.spawnSync(["openssl", ...args]);
-  return `${stdout}${stderr}`;
 }
 
 /** Returns the output of `openssl verify`, run with the revocation list if one is given. */

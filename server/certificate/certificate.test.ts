@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createHash, generateKeyPairSync, X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { describe, expect, test } from "bun:test";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { eq } from "drizzle-orm";
 import {
   findClientCertificate,
@@ -13,55 +10,20 @@ import {
   thumbprintOf,
 } from "../../core/auth/certificate/certificate.ts";
 import { rotateAuthority } from "../../core/authority/authority.ts";
-import { x509RevocationLists } from "../../core/authority/x509_revocation_list.ts";
-import type { Actor, Context } from "../../core/context.ts";
+import type { Actor } from "../../core/context.ts";
 import { auditLog, authorityKey, clientCertificate, token } from "../../drizzle/schema/index.ts";
-import { createLog } from "../../platform/log.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
+import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
-import { processorMilliseconds } from "../../tests/support/process/processor_time.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
+import { openssl } from "../../tests/support/process/openssl.ts";
 
-let server: TestServer;
-let context: Context;
-let directory: string;
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "svc-certificates-"));
-  server = await startTestServer({
-    ...{ mtlsUrl: "https://svc.example.com:8443", pluginCredential: "x509-ca" },
-  });
-  // openssl has the real time.
-  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
-  context = { ...server, log: createLog("fatal") };
+let { server, context, file, newUser, issue } = {} as CertificateServer;
+useCertificateServer((given) => {
+  ({ server, context, file, newUser, issue } = given);
 });
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  await rm(directory, { recursive: true, force: true });
-});
-
-let made = 0;
-async function file(content: string): Promise<string> {
-  const path = join(directory, `file-${++made}`);
-  await writeFile(path, content);
-  return path;
-}
-
-function openssl(...args: string[]): string {
-  const { stdout, stderr } = Bun.spawnSync(["openssl", ...args]);
-  return `${stdout}${stderr}`;
-}
 
 const csrOf = newCertificateRequest;
-
-const newUser = () => `user-${++made}@example.com`;
-
-async function issue(user = newUser(), groups: string[] = []) {
-  const person = await personOf(server, user, groups);
-  const { http, body } = await person.call("POST", "/certificates/", { csr: csrOf() });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return { person, ...body };
-}
 
 async function actorOf(sha256: string): Promise<Actor> {
   const found = await findClientCertificate(context, sha256);
@@ -71,8 +33,6 @@ async function actorOf(sha256: string): Promise<Actor> {
 
 const renew = async (sha256: string) =>
   issueClientCertificate(context, await actorOf(sha256), csrOf(), "192.0.2.1");
-
-const later = (of: Date) => new Date(of.getTime() + 3_600_000);
 
 async function atLater<T>(seconds: number, work: () => Promise<T>): Promise<T> {
   server.clock.advance(seconds);
@@ -324,90 +284,16 @@ test("users list and revoke their own certificates, and admins everybody's", asy
   expect((await list(his.person))[0].revoked_at).not.toBeNull();
 });
 
-test("the revocation list contains the revoked certificates", async () => {
-  const [kept, revoked] = [await issue(), await issue()];
-  await revoked.person.call("DELETE", `/certificates/${revoked.serial}`);
-  const [url] = /http\S+/.exec(
-    openssl("x509", "-noout", "-ext", "crlDistributionPoints", "-in", await file(revoked.certificate)),
-  )!;
-  const der = join(directory, "list.der");
-  await writeFile(der, new Uint8Array(await (await fetch(url!)).arrayBuffer()));
-  const text = openssl("crl", "-inform", "DER", "-noout", "-text", "-in", der).toLowerCase();
-  expect([text.includes(revoked.serial), text.includes(kept.serial)]).toEqual([true, false]);
-});
-
-test("revocation lists are signed, have increasing numbers, and are not sent again unchanged", async () => {
-  const revoked = await issue();
-  const authority = await file(revoked.chain);
-  const read = async () => {
-    const { lists, digest } = (await x509RevocationLists(context, "client"))!;
-    const path = await file("");
-    await writeFile(path, [...lists.values()].at(-1)!);
-    const text = openssl("crl", "-inform", "DER", "-in", path, "-CAfile", authority, "-noout", "-text");
-    const at = (field: string) => Date.parse(new RegExp(`${field} Update: (.+)`).exec(text)![1]!);
-    const number = BigInt(/CRL Number:\s+(\S+)/.exec(text)![1]!);
-    const has = text.toLowerCase().includes(revoked.serial);
-    return { text, number, hours: (at("Next") - at("Last")) / 3_600_000, has, digest };
-  };
-  const before = await read();
-  await revoked.person.call("DELETE", `/certificates/${revoked.serial}`);
-  const after = await read();
-  expect([before.has, after.has]).toEqual([false, true]);
-  expect(after.number).toBeGreaterThan(before.number);
-  expect(after.digest).not.toBe(before.digest);
-  for (const { text, hours } of [before, after]) {
-    expect(text).toContain("verify OK");
-    expect(hours).toBeCloseTo(48, 0);
-  }
-  const fetchList = (headers = {}) => server.fetch("/access/x509/client/crl.pem", { headers });
-  const first = await fetchList();
-  expect(first.headers.get("cache-control")).toBe("public, max-age=5");
-  const again = await fetchList({ "if-none-match": first.headers.get("etag")! });
-  expect([again.status, await again.text()]).toEqual([304, ""]);
-});
-
-test("two revocation lists of one second have different numbers", async () => {
-  await issue();
-  const numbers = new Set<string>();
-  for (let list = 0; list < 20; list += 1) {
-    const { lists } = (await x509RevocationLists(context, "client"))!;
-    const path = await file("");
-    await writeFile(path, [...lists.values()].at(-1)!);
-    numbers.add(openssl("crl", "-inform", "DER", "-in", path, "-noout", "-crlnumber").trim());
-  }
-  expect(numbers.size).toBe(20);
-});
-
-test("a revocation list of 10,000 certificates does not hold up the server", async () => {
-  const { sha256 } = await issue();
-  const [one] = await server.db.select().from(clientCertificate).where(eq(clientCertificate.sha256, sha256));
-  const jti = crypto.randomUUID();
-  const now = server.clock.now();
-  const many = { userName: newUser(), groups: [], issuedAt: now, expiresAt: later(now), revokedAt: now };
-  await server.db.insert(token).values({ jti, ...many });
-  const { id: _, ...row } = one!;
-  const rows = Array.from({ length: 10_000 }, (_, at) => ({
-    ...{ ...row, jti, sha256: thumbprintOf(Buffer.from(String(at))) },
-    serial: createHash("sha1").update(String(at)).digest("hex"),
-  }));
-  for (let at = 0; at < rows.length; at += 2000)
-    await server.db.insert(clientCertificate).values(rows.slice(at, at + 2000));
-  const before = process.cpuUsage();
-  const { lists } = (await x509RevocationLists(context, "client"))!;
-  expect(processorMilliseconds(before)).toBeLessThan(1000);
-  const list = [...lists.values()].at(-1)!;
-  expect(list.length).toBeLessThan(500_000);
-  const path = await file("");
-  await writeFile(path, list);
-  const text = openssl("crl", "-inform", "DER", "-in", path, "-noout", "-text").toLowerCase();
-  expect(rows.filter(({ serial }) => !text.includes(serial.replace(/^(00)+/, "")))).toEqual([]);
-  await server.db.delete(token).where(eq(token.jti, jti));
-});
-
 test("no access role can sign with the authority that stands for users", async () => {
   const admin = await personOf(server, newUser(), ["admin"]);
   const role = (authority: string) => ({
-    ...{ slug: `web-${++made}`, description: "", plugin: "x509-ca", settings: { authority }, groups: ["*"] },
+    ...{
+      slug: `web-${authority}`,
+      description: "",
+      plugin: "x509-ca",
+      settings: { authority },
+      groups: ["*"],
+    },
     ...{ approval: "none", default_duration: 3600, max_duration: 7200, incident_required: false },
     ...{ break_glass: false, disabled: false },
   });
