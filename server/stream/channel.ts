@@ -162,11 +162,12 @@ export class Channel {
   async #catchUp(follower: Follower): Promise<void> {
     const { connection } = follower;
     const { db, log } = this.context;
+    let limit = eventsAtOnce;
     for (;;) {
       await connection.room();
       if (connection.ended) return;
       const hints = this.#hints;
-      const slice = await readSlice(db, connection.actor, this.incidentId, follower.cursor).catch(
+      const slice = await readSlice(db, connection.actor, this.incidentId, follower.cursor, limit).catch(
         (error: unknown) => {
           log.debug({ err: error, incident_id: this.incidentId }, "could not read missed events");
           return "failed" as const;
@@ -178,6 +179,8 @@ export class Channel {
       if (slice.tail < follower.cursor) follower.cursor = slice.tail;
       if (slice.events.length > 0) {
         const { events, texts } = firstPiece(slice.events);
+        // The rest is read again, which is most of a slice if its events are long.
+        limit = events.length < slice.events.length ? events.length : Math.min(2 * limit, eventsAtOnce);
         follower.cursor = events.at(-1)!.id;
         connection.send(encode(texts));
         continue;

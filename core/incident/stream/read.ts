@@ -10,19 +10,19 @@ import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 type Db = Context["db"];
 
-/** How many events are read at once. */
+/** The most events that are read at once. */
 export const eventsAtOnce = 100;
 
 export interface Slice {
   visibility: (typeof incident.$inferSelect)["visibility"];
   /** The id of the newest event; 0 without one. */
   tail: number;
-  /** By id, at most `eventsAtOnce`. */
+  /** By id. */
   events: Event[];
 }
 
 /**
- * Reads the events of an incident after `cursor`. For `"server"`, which shows each reader only what they may read.
+ * Reads the first events of an incident after `cursor`, at most `limit`. For `"server"`, which shows each reader only what they may read.
  *
  * @returns undefined if the incident does not exist, or the reader may not read it
  */
@@ -31,6 +31,7 @@ export async function readSlice(
   reader: Reader | "server",
   incidentId: number,
   cursor: number,
+  limit = eventsAtOnce,
 ): Promise<Slice | undefined> {
   const visible = reader === "server" ? undefined : mayReadIncident(reader);
   const rows = await db
@@ -39,7 +40,7 @@ export async function readSlice(
     .leftJoin(event, and(eq(event.incidentId, incident.id), gt(event.id, cursor)))
     .where(and(eq(incident.id, incidentId), visible))
     .orderBy(asc(event.id))
-    .limit(eventsAtOnce);
+    .limit(limit);
   const [first] = rows;
   if (!first) return undefined;
   const events = rows.flatMap(({ item }) => (item?.id ? [item as Event] : []));
