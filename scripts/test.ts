@@ -131,7 +131,9 @@ async function runTests(files: string[], changed?: string, env = process.env): P
   // 107 bytes.
   const temporary = join(directory, "t");
   await mkdir(temporary);
+  const building = performance.now();
   await buildForTests(program);
+  const buildMilliseconds = performance.now() - building;
   const database = await startEmbeddedPostgres({
     directory: join(directory, "postgres"),
     durable: false,
@@ -139,7 +141,7 @@ async function runTests(files: string[], changed?: string, env = process.env): P
   });
   try {
     const chosen = changed === undefined ? files : [changed, ...files];
-    const lanes = lanesOf(chosen, containers);
+    const lanes = lanesOf(chosen, containers, buildMilliseconds);
     const results = await Promise.all(
       lanes.map((lane, at) =>
         runLane(lane, {

@@ -49,4 +49,4 @@ test("runs an incident from report to closure, and a second terminal shows it", 
   for (const text of ["The release of 11:40 is the cause", "Status report written"])
     expect(watched).toContain(text);
   // Ten commands in turn take a minute on a slow machine.
-}, 120_000);
+}, 60_000);

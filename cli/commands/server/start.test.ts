@@ -17,7 +17,7 @@ afterAll(() => folder[Symbol.dispose]());
 const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
 
 test("--root-path: a WebSocket of the application opens below it", async () => {
-  await using server = await start(["--root-path", "/svc"], { app: "mine:elysia" });
+  await using server = await start(["--root-path", "/svc"], { app: "with_elysia:app" });
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/svc/echo`);
   const heard = await new Promise((resolve) => {
     socket.onopen = () => socket.send("hello");
@@ -28,7 +28,7 @@ test("--root-path: a WebSocket of the application opens below it", async () => {
   expect(heard).toBe("hello");
 });
 
-describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
+describe.each(["mine:plain", "with_elysia:app"])("%s with", (app) => {
   test("--root-path: the prefix is stripped, and the client's address is kept", async () => {
     await using server = await start(["--root-path", "/svc/"], { app });
     const paths = ["/svc/a/b", "/svc", "/a", "/svcx"];

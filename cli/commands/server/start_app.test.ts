@@ -9,7 +9,7 @@ afterAll(() => folder[Symbol.dispose]());
 const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
 
 describe("APP", () => {
-  test.each(["mine:plain", "mine:elysia", `${folder.path}/mine:plain`, "pkg:app", "@mine/pkg/deep:app"])(
+  test.each(["mine:plain", "with_elysia:app", `${folder.path}/mine:plain`, "pkg:app", "@mine/pkg/deep:app"])(
     "%s is served, and SIGTERM ends it with 0",
     async (app) => {
       const index = `export { plain as app } from ${JSON.stringify(join(folder.path, "mine.ts"))};`;

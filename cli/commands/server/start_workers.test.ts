@@ -19,13 +19,13 @@ const start = (args: readonly string[], options = {}) => startServing(folder.pat
 const workersOf = ({ pid }: Pick<Started, "pid">) => descendants(pid).map((worker) => worker.pid);
 
 /**
- * Between the requests of each of many clients. Without it, they and the workers fill the processors, and new workers start
- * several times slower. A few clients need none, and wrk sends without a pause.
+ * Between two requests of a client. Without it, clients and workers fill the processors, and new workers start several
+ * times slower. wrk sends without a pause.
  */
-const pauseMilliseconds = 4;
+const pauseMilliseconds = 10;
 
 /** Clients that send one request after the other; half of them keep their connections, like a browser or a proxy. */
-function load({ port }: Pick<Started, "port">, clients: number, pause = 0) {
+function load({ port }: Pick<Started, "port">, clients: number) {
   let stopped = false;
   let answered = 0;
   const failures: string[] = [];
@@ -40,7 +40,7 @@ function load({ port }: Pick<Started, "port">, clients: number, pause = 0) {
       } catch (error) {
         failures.push((error as { code?: string }).code ?? String(error));
       }
-      if (pause > 0) await Bun.sleep(pause);
+      await Bun.sleep(pauseMilliseconds);
     }
   };
   const all = Array.from({ length: clients }, (_, at) => client(at % 2 === 0));
@@ -90,7 +90,7 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
   await using server = await start(["--workers", "3"]);
   const before = workersOf(server);
   expect(before).toHaveLength(3);
-  const clients = load(server, 20, pauseMilliseconds);
+  const clients = load(server, 20);
   await until("some answers", () => clients.answered() > 50);
   for (let round = 0; round < 3; round++) {
     const old = workersOf(server);
@@ -106,7 +106,7 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
 }, 60_000);
 
 test("the same under wrk", async () => {
-  await using server = await start(["--workers", "3"]);
+  await using server = await start(["--workers", "2"]);
   const old = workersOf(server);
   const replaced = () => !workersOf(server).some((pid) => old.includes(pid));
   const results = [wrk(server, 1)];

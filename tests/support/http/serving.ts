@@ -6,14 +6,13 @@ import { type Finished, spawnSvc, testProgram } from "../../../cli/testing/proce
 import { chooseFreePort } from "../../../cli/up/ports.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
-const elysia = join(import.meta.dir, "../../../node_modules/elysia");
+const packageOfElysia = join(import.meta.dir, "../../../node_modules/elysia");
 
-/** A small application, both as an object with `fetch` and as an Elysia. */
-const source = `
+/** A small application. */
+const plainSource = `
 import { appendFileSync } from "node:fs";
-import { Elysia } from ${JSON.stringify(elysia)};
 
-const answer = async (request, server) => {
+export const answer = async (request, server) => {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === "/slow") {
     console.error("slow for " + searchParams.get("ms"));
@@ -33,14 +32,22 @@ const answer = async (request, server) => {
 };
 
 export const plain = { fetch: answer };
-export const elysia = new Elysia().ws("/echo", { message: (socket, message) => void socket.send(message) }).all("/*", ({ request, server }) => answer(request, server));
 export const number = 42;
 `;
 
-/** Creates a folder with that application as `mine.ts`. */
+/** The same as an Elysia, with a WebSocket. Each process needs as long again to load it as to start. */
+const elysiaSource = `
+import { Elysia } from ${JSON.stringify(packageOfElysia)};
+import { answer } from "./mine.ts";
+
+export const app = new Elysia().ws("/echo", { message: (socket, message) => void socket.send(message) }).all("/*", ({ request, server }) => answer(request, server));
+`;
+
+/** Creates a folder with that application as `mine:plain` and `with_elysia:app`. */
 export function appFolder(): { path: string; [Symbol.dispose](): void } {
   const path = mkdtempSync(join(tmpdir(), "svc-serve-"));
-  writeFileSync(join(path, "mine.ts"), source);
+  writeFileSync(join(path, "mine.ts"), plainSource);
+  writeFileSync(join(path, "with_elysia.ts"), elysiaSource);
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
