@@ -48,5 +48,5 @@ test("runs an incident from report to closure, and a second terminal shows it", 
   expect(stdout).toMatch(/Conditions: +A third of payments fail/);
   for (const text of ["The release of 11:40 is the cause", "Status report written"])
     expect(watched).toContain(text);
-  // Ten commands in turn take a minute on a slow machine.
+  // Ten commands in turn.
 }, 60_000);

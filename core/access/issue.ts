@@ -1,5 +1,6 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
+import { lockName } from "../../drizzle/lock_name.ts";
 import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
@@ -131,6 +132,8 @@ async function beginLease(
   wanted: NewLease,
 ): Promise<{ lease: LeaseRow; role: RoleRow; plugin: ActivePlugin<"credential"> }> {
   const { config } = context;
+  // For the maximum below. It comes first, because rows are locked later.
+  await lockName(tx, `svc access leases ${actor.user}`);
   const role = await requestableRole(tx, actor, wanted.role);
   const plugin = pluginOf(context, role.pluginSlug);
   const at = await databaseNow(tx);

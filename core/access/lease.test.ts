@@ -369,7 +369,7 @@ test("a role's secrets are masked in every text from its plugin", async () => {
   for (const text of said) expect(text).toContain("postgres://broker:***@db refuses ***");
 });
 
-test("a user may have 100 leases of a plugin, or 2,000 if its credentials only expire", async () => {
+test("a user may have 100 leases of a plugin, or 2,000 if its credentials only expire, also of concurrent requests", async () => {
   const expiring = fakeCredential(
     { check: () => [], issue: issued, revoke: () => {} },
     { slug: "fake-expiring" },
@@ -389,10 +389,11 @@ test("a user may have 100 leases of a plugin, or 2,000 if its credentials only e
     await db.insert(accessLease).values(rows);
     return slug;
   };
-  const one = await fill("fake-credential", 99);
-  const two = await fill("fake-expiring", 1999);
+  const one = await fill("fake-credential", 95);
+  const two = await fill("fake-expiring", 1995);
   for (const role of [one, two]) {
-    expect((await other.issue(other.alice, role)).http).toBe(201);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => other.issue(other.alice, role)));
+    expect(answers.map(({ http }) => http).sort()).toEqual([...Array(5).fill(201), ...Array(5).fill(409)]);
     expect(await other.issue(other.alice, role)).toMatchObject({
       http: 409,
       body: { detail: expect.stringMatching(/^You already have (100|2000) leases: /) },

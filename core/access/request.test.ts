@@ -161,4 +161,14 @@ describe("a request", () => {
       statuses.push((await dave.call("POST", "/access/requests/", { role, reason: "again" })).http);
     expect(statuses).toEqual([...Array(20).fill(201), 409]);
   });
+
+  test("is refused beyond that, also if many are made at once", async () => {
+    const erin = await personOf(world.server, "erin@example.com", ["oncall"]);
+    const role = await makeRole({ approval: "admin" });
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => erin.call("POST", "/access/requests/", { role, reason: "again" })),
+    );
+    const statuses = answers.map(({ http }) => http).sort();
+    expect(statuses).toEqual([...Array(20).fill(201), ...Array(10).fill(409)]);
+  });
 });

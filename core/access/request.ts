@@ -1,5 +1,6 @@
 import { and, arrayContains, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
+import { lockName } from "../../drizzle/lock_name.ts";
 import { accessRequest, accessRole, individual, token } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
@@ -62,6 +63,8 @@ export async function requestAccess(
 ): Promise<AccessRequest> {
   const reason = parseProse("reason", parseText("reason", wanted.reason, longestReason));
   return context.db.transaction(async (tx) => {
+    // For the maximum below. It comes first, because the incident is locked later.
+    await lockName(tx, `svc access requests ${actor.user}`);
     const role = await requestableRole(tx, actor, wanted.role);
     const duration = durationOf(role, wanted.duration);
     const { breakGlass } = wanted;

@@ -1,6 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
 import { and, asc, eq, getTableColumns, gt, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
+import { lockName } from "../../drizzle/lock_name.ts";
 import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
@@ -84,7 +85,7 @@ async function createFirst(context: KeyContext, kind: AuthorityKind, name: strin
 
 /** Serializes changes to one authority across processes. */
 const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
-  tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
+  lockName(tx, `svc authority ${kind} ${name}`);
 
 /** The currently trusted keys, oldest first. Empty if the authority has never signed. */
 export async function trustedKeys(

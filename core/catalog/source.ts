@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
+import { lockName } from "../../drizzle/lock_name.ts";
 import { Conflict } from "../../platform/errors.ts";
 import type { Plugins } from "../plugin/choose.ts";
 import type { Resource } from "./resource.ts";
@@ -26,5 +26,5 @@ export function unlessListed(
 
 /** Locks the records of a source until the transaction ends, so that only one transaction writes them at a time. */
 export async function lockSource(tx: Transaction, source: string): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`source ${source}`}, 0))`);
+  await lockName(tx, `source ${source}`);
 }

@@ -1,6 +1,7 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { and, eq, gt, isNull, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { lockName } from "../../../drizzle/lock_name.ts";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { authorityKey, clientCertificate, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
@@ -96,7 +97,7 @@ export async function issueClientCertificate(
 
 /** @throws Conflict */
 async function assertRoom(tx: Transaction, user: string, now: Date): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc certificates ${user}`}, 0))`);
+  await lockName(tx, `svc certificates ${user}`);
   const [valid] = await tx
     .select({ count: sql<number>`count(*)::int` })
     .from(clientCertificate)

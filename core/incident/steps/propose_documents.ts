@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { lockName } from "../../../drizzle/lock_name.ts";
 import { document, incident } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { parseName, parseUrl } from "../../../platform/text.ts";
@@ -77,8 +78,7 @@ function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Pr
  */
 async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promise<void> {
   const links = proposals.flatMap(({ document: one }) => ("id" in one ? [] : [one.weblink]));
-  for (const link of [...new Set(links)].sort())
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${link}`}, 0))`);
+  for (const link of [...new Set(links)].sort()) await lockName(tx, `document ${link}`);
 }
 
 /**
