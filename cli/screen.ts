@@ -25,6 +25,11 @@ export function canDraw({ isTTY, columns }: Output, { TERM }: Environment): bool
   return isTTY === true && (columns ?? 0) > 0 && TERM !== "dumb";
 }
 
+/** Whether colours and other emphasis may be used. */
+export function hasColours({ isTTY }: Output, { TERM, NO_COLOR }: Environment): boolean {
+  return isTTY === true && !NO_COLOR && TERM !== "dumb";
+}
+
 /** What is drawn while something is watched. */
 export interface Display {
   /** Shows lines that stay. */

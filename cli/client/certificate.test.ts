@@ -255,6 +255,14 @@ test("signing out revokes and deletes it, by the token where its address cannot 
   }
 });
 
+test("signing out says whether it was still valid", async () => {
+  const said = async (user: CliUser) => JSON.parse((await user.svc("logout", "--json")).stdout);
+  const [valid, expired] = [await certified(), await certified()];
+  expect(await said(valid)).toMatchObject([{ revoked: true }]);
+  server.clock.advance(30 * 3600);
+  expect(await said(expired)).toMatchObject([{ revoked: false }]);
+});
+
 test("signing out offline deletes it, and says until when it is valid", async () => {
   const user = await certified();
   const offline = user.with({

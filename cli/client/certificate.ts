@@ -144,22 +144,23 @@ export async function obtainCertificate(
 /**
  * Revokes the certificate and deletes it here, even if it cannot be revoked.
  *
- * @returns why it could not be revoked, if so
+ * @returns whether a valid one was revoked, and why it could not be
  */
 export async function endCertificate(
   io: Io,
   server: Server,
   { certificate: stored }: Entry,
   token: Session["token"],
-): Promise<string[]> {
-  if (stored === undefined) return [];
-  const faults: string[] = [];
+): Promise<{ revoked: boolean; fault?: string }> {
+  if (stored === undefined) return { revoked: false };
+  let revoked = false;
+  let fault: string | undefined;
   try {
     const pair = await readPair(io, server, stored);
-    await revokeAnywhere(io, server, { stored, pair, token });
+    revoked = await revokeAnywhere(io, server, { stored, pair, token });
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    faults.push(error.detail);
+    fault = error.detail;
   }
   if (stored.key === "keychain") await io.keychain.delete(keyName(server.base)).catch(() => {});
   const files = certificateFiles(io.env, server.base);
@@ -169,16 +170,21 @@ export async function endCertificate(
       fs.rmSync(path, { force: true });
     return withCertificate(all, server.base, undefined);
   });
-  return faults;
+  return { revoked, fault };
 }
 
-/** By the certificate itself, or by the token where the certificate's address cannot be reached. @throws Unavailable */
+/**
+ * By the certificate itself, or by the token where the certificate's address cannot be reached.
+ *
+ * @returns false if it was no longer valid
+ * @throws Unavailable
+ */
 async function revokeAnywhere(
   io: Io,
   server: Server,
   { stored, pair, token }: { stored: StoredCertificate; pair: KeyPair; token: Session["token"] },
-): Promise<void> {
-  if (endOf(pair) <= io.clock.now()) return;
+): Promise<boolean> {
+  if (endOf(pair) <= io.clock.now()) return false;
   const serial = new X509Certificate(pair.cert).serialNumber.toLowerCase();
   try {
     await io.interruptible(async (signal) => {
@@ -191,9 +197,9 @@ async function revokeAnywhere(
         if (answer.status >= 400) throw error;
       }
     });
+    return true;
   } catch (error) {
-    // Then it is not valid any more.
-    if (error instanceof Unauthenticated) return;
+    if (error instanceof Unauthenticated) return false;
     if (!(error instanceof SvcError)) throw error;
     const until = endOf(pair).toISOString();
     throw new Unavailable(`${error.detail}; deleted here, but the certificate is valid until ${until}`);

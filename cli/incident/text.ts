@@ -1,5 +1,6 @@
 import type { Environment } from "../../platform/variable.ts";
 import type { Io, Output } from "../io.ts";
+import { hasColours } from "../screen.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
 
@@ -45,8 +46,8 @@ const codes: Record<Style, string> = { bold: "1", dim: "2", red: "31", yellow: "
 
 /** Emphasis that carries no meaning of its own: nothing without a terminal, with NO_COLOR or on a dumb terminal. */
 export function stylesOf({ stdout, env }: Pick<Io, "stdout" | "env">) {
-  const isPlain = !stdout.isTTY || env.NO_COLOR || env.TERM === "dumb";
-  return (text: string, style: Style) => (isPlain ? text : `\x1b[${codes[style]}m${text}\x1b[0m`);
+  const isColourful = hasColours(stdout, env);
+  return (text: string, style: Style) => (isColourful ? `\x1b[${codes[style]}m${text}\x1b[0m` : text);
 }
 
 /**

@@ -95,7 +95,8 @@ async function endCertificateOfOther(
 ): Promise<void> {
   if (before?.certificate === undefined || before.certificate.user === user) return;
   const { endCertificate } = await import("../client/certificate.ts");
-  for (const fault of await endCertificate(io, server, before, undefined))
+  const { fault } = await endCertificate(io, server, before, undefined);
+  if (fault !== undefined)
     io.stderr.write(`svc: warning: the certificate of ${before.certificate.user}: ${fault}\n`);
 }
 

@@ -30,20 +30,12 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
   const faults: string[] = [];
   const done: SignedOut[] = [];
   for (const { server, entry } of signedIn) {
-    const before = faults.length;
-    if (entry.certificate !== undefined) {
-      const { endCertificate } = await import("../client/certificate.ts");
-      const token = await storedToken(io, server, entry).catch(() => undefined);
-      faults.push(...(await endCertificate(io, server, entry, token)));
-    }
+    const certificate = await endStoredCertificate(io, server, entry);
+    if (certificate.fault !== undefined) faults.push(certificate.fault);
     try {
-      const revoked = await revokeStored(io, server, entry);
-      if (faults.length === before)
-        done.push({
-          server: server.base,
-          user: entry.user,
-          revoked: revoked || entry.certificate !== undefined,
-        });
+      const isTokenRevoked = await revokeStored(io, server, entry);
+      const revoked = certificate.revoked || isTokenRevoked;
+      if (certificate.fault === undefined) done.push({ server: server.base, user: entry.user, revoked });
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       faults.push(`${error.detail}; deleted here, but the token is valid until ${entry.expires_at}`);
@@ -58,6 +50,12 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
   }
   if (faults.length > 0) throw new Unavailable(faults.join("\n"));
   return done;
+}
+
+async function endStoredCertificate(io: Io, server: Server, entry: Entry) {
+  if (entry.certificate === undefined) return { revoked: false };
+  const { endCertificate } = await import("../client/certificate.ts");
+  return endCertificate(io, server, entry, await storedToken(io, server, entry).catch(() => undefined));
 }
 
 /** Revokes the token at the server, unless it is already invalid. */

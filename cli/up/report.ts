@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
-import type { Output } from "../io.ts";
+import type { Io } from "../io.ts";
+import { hasColours } from "../screen.ts";
 import { shellWord } from "../text.ts";
 import type { Settings } from "./settings.ts";
 
@@ -16,14 +17,14 @@ export interface Progress {
   seconds(): number;
 }
 
-export function progressOn(output: Output): Progress {
+export function progressOn({ stderr, env }: Pick<Io, "stderr" | "env">): Progress {
   const started = performance.now();
-  const colour = output.isTTY === true && !process.env.NO_COLOR;
+  const colour = hasColours(stderr, env);
   const paint = (code: number, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   return {
-    done: (text) => void output.write(`${paint(32, "✓")} ${text}\n`),
-    note: (text) => void output.write(`${paint(2, `  ${text} ...`)}\n`),
-    say: (text) => void output.write(`${paint(2, text)}\n`),
+    done: (text) => void stderr.write(`${paint(32, "✓")} ${text}\n`),
+    note: (text) => void stderr.write(`${paint(2, `  ${text} ...`)}\n`),
+    say: (text) => void stderr.write(`${paint(2, text)}\n`),
     seconds: () => (performance.now() - started) / 1000,
   };
 }

@@ -17,13 +17,13 @@ import { start } from "./start.ts";
 export async function up(
   options: UpOptions,
   callers: Environment,
-  io: Pick<Io, "stdout" | "stderr">,
+  io: Pick<Io, "stdout" | "stderr" | "env">,
 ): Promise<void> {
   using stop = awaitStop(callers);
   const settings = await decide(options, callers);
   using lock = lockDirectory(settings.dataDir, settings.publicUrl);
   await assertPortsFree(settings);
-  const reason = await run(settings, lock, stop.reason, io, progressOn(io.stderr));
+  const reason = await run(settings, lock, stop.reason, io, progressOn(io));
   if (reason === "SIGINT") throw new Interrupted();
   if (reason === "starter gone")
     throw new SvcError("unavailable", "Stopped, because the process that started svc up has ended");

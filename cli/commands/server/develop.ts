@@ -1,4 +1,5 @@
 import { defineCommand } from "../../command.ts";
+import { hasColours } from "../../screen.ts";
 import { whole } from "../../start_options.ts";
 import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
 import { assertSourceTree } from "../../up/source_tree.ts";
@@ -48,7 +49,7 @@ export default defineCommand({
     const place = ["--host", host, "--port", String(chosen), ...level];
     const rest = ["--timeout-graceful-shutdown", "1", "--supervised"];
     const args = ["server", "start", "server/main:app", ...place, ...rest];
-    const colour = io.stderr.isTTY === true && !io.env.NO_COLOR;
+    const colour = hasColours(io.stderr, io.env);
     await develop({ args, host, port: chosen, colour, startSeconds: timeoutStart });
   },
 });

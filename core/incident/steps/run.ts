@@ -51,7 +51,8 @@ export async function runFlow(
 async function runClaims(context: PluginContext, claims: Claim[], signal: AbortSignal): Promise<void> {
   const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
   // They belong to one incident and begin now, so they share its facts.
-  const facts = incidentFacts(context, claims[0]!.incidentId);
+  let read: ReturnType<typeof incidentFacts> | undefined;
+  const facts = () => (read ??= incidentFacts(context, claims[0]!.incidentId));
   await Promise.all(
     claims.map(async (claim) => {
       const { step, incidentId } = claim;
@@ -88,12 +89,12 @@ async function runStep(
     facts,
     ...run
   }: Pick<StepRun, "signal" | "waitFor" | "waiting"> & {
-    facts: ReturnType<typeof incidentFacts>;
+    facts: () => ReturnType<typeof incidentFacts>;
   },
 ): Promise<void> {
   const { incidentId, step } = claim;
   const work = async () => {
-    const incident = await facts;
+    const incident = await facts();
     if (!incident) throw new LeaseLost();
     return await workOf(step)({ ...run, context, claim, incident });
   };
