@@ -17,6 +17,7 @@ export function isAdditive(sql: string): boolean {
 function isHarmless(words: readonly string[], created: ReadonlySet<string>): boolean {
   const [first, second] = words;
   if (first === "COMMENT") return true;
+  if (refusesDeletions(words, created)) return false;
   if (first === "CREATE" && words.includes("INDEX")) {
     const table = nameAt(words, afterNoise(words, words.indexOf("ON") + 1));
     // A unique index may reject what the previous release writes, unless that release does not know the table.
@@ -28,6 +29,18 @@ function isHarmless(words: readonly string[], created: ReadonlySet<string>): boo
   const { name, end } = nameAt(words, afterNoise(words, 2));
   // The previous release does not know a table created here.
   return created.has(name) || addsOptionalColumns(words.slice(end));
+}
+
+/** Whether a new foreign key may keep the previous release from deleting records of a table that it knows. */
+function refusesDeletions(words: readonly string[], created: ReadonlySet<string>): boolean {
+  return words.some((word, at) => {
+    if (word !== "REFERENCES") return false;
+    const { name, end } = nameAt(words, at + 1);
+    const next = words.indexOf("REFERENCES", end);
+    const rest = words.slice(end, next < 0 ? undefined : next);
+    const rule = rest[rest.indexOf("DELETE") + 1];
+    return !created.has(name) && !(rest.includes("DELETE") && (rule === "CASCADE" || rule === "SET"));
+  });
 }
 
 /** `ADD COLUMN a ..., ADD COLUMN b ...`, each nullable or with a default, and nothing else. */

@@ -79,6 +79,35 @@ describe("a non-transactional statement", () => {
   });
 });
 
+test("an index of a table in another schema is found again after an interruption", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const elsewhere = testRevision(
+    "2",
+    ["1"],
+    '-- svc: no-transaction\ncreate index concurrently if not exists a_idx on only "Else where".a (id);\ncreate unique index concurrently b_idx on other.a (id);',
+    '-- svc: no-transaction\ndrop index concurrently "Else where".a_idx;\ndrop index concurrently other.b_idx;',
+  );
+  const schemas = testRevision(
+    "1",
+    [],
+    'create schema "Else where"; create table "Else where".a (id int); create schema other; create table other.a (id int)',
+  );
+  const revisions = [schemas, elsewhere];
+  await upgrade({ url, revisions, target: "1" });
+  await using sql = closing(url);
+  await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', ${elsewhere.checksum}, ${elsewhere.down}, '{"parents": ["1"]}', 'applying')`;
+  await sql.client.unsafe('create index a_idx on "Else where".a (id)');
+  await sql.client`insert into other.a values (1), (1)`;
+  await sql.client`create unique index concurrently b_idx on other.a (id)`.catch(() => {});
+  expect(await isValid(sql.client, "other.b_idx")).toBe(false);
+  await sql.client`delete from other.a`;
+  expect(await upgrade({ url, revisions })).toMatchObject({ head: "2" });
+  for (const name of ['"Else where".a_idx', "other.b_idx"])
+    expect(await isValid(sql.client, name)).toBe(true);
+});
+
 describe("several non-transactional statements", () => {
   const several = testRevision(
     "2",

@@ -1,6 +1,6 @@
 import { SvcError } from "../../platform/errors.ts";
 import { nameParts, shownName } from "../sql_text.ts";
-import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
+import { afterNoise, commentsOf, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * What a revision's SQL declares about itself, in comments on their own lines:
@@ -143,7 +143,10 @@ export function isResumable(sql: string): boolean {
   });
 }
 
-/** The name, as written, of the index in `CREATE | DROP INDEX CONCURRENTLY`. */
+/**
+ * The name, as written, of the index in `CREATE | DROP INDEX CONCURRENTLY`. A new index has no schema of its own, because it
+ * is in that of its table.
+ */
 export function concurrentIndex(words: readonly string[]): string | undefined {
   const at = words.indexOf("INDEX");
   if (at < 1 || at > 2 || words[at + 1] !== "CONCURRENTLY") return undefined;
@@ -152,6 +155,10 @@ export function concurrentIndex(words: readonly string[]): string | undefined {
   let to = from + 1;
   while (words[to] === ".") to += 2;
   const name = words.slice(from, to);
+  if (words[0] === "CREATE") {
+    const table = afterNoise(words, to + 1);
+    if (words[table + 1] === ".") name.unshift(words[table]!, ".");
+  }
   // `wordsOf` capitalised unquoted names; PostgreSQL folds them to lower case.
   return name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
 }
