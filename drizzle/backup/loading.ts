@@ -60,12 +60,11 @@ async function keyConstraints(sql: Runner, tables: readonly Table[]): Promise<Ob
 }
 
 async function constraints(sql: Runner, tables: readonly Table[], which: string): Promise<Obstacle[]> {
-  if (tables.length === 0) return [];
   const rows = (await sql.unsafe(`
     select format('%I.%I', n.nspname, c.relname) as table, quote_ident(k.conname) as name,
       pg_get_constraintdef(k.oid) as definition, quote_literal(obj_description(k.oid, 'pg_constraint')) as comment
     from pg_constraint k join pg_class c on c.oid = k.conrelid join pg_namespace n on n.oid = c.relnamespace
-    where c.oid in (${oids(tables)}) and ${which}
+    where c.oid = any (${oids(tables)}) and ${which}
     order by 1, 2`)) as unknown as Constraint[];
   return rows.map(({ table, name, definition, comment }) => ({
     away: `alter table ${table} drop constraint ${name}`,
@@ -77,12 +76,11 @@ async function constraints(sql: Runner, tables: readonly Table[], which: string)
 }
 
 async function plainIndexes(sql: Runner, tables: readonly Table[]): Promise<Obstacle[]> {
-  if (tables.length === 0) return [];
   const rows = await sql.unsafe(`
     select format('%I.%I', n.nspname, x.relname) as name, pg_get_indexdef(i.indexrelid) as definition,
       quote_literal(obj_description(i.indexrelid, 'pg_class')) as comment
     from pg_index i join pg_class x on x.oid = i.indexrelid join pg_namespace n on n.oid = x.relnamespace
-    where i.indrelid in (${oids(tables)}) and not i.indisclustered and not i.indisreplident and not x.relispartition
+    where i.indrelid = any (${oids(tables)}) and not i.indisclustered and not i.indisreplident and not x.relispartition
       and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
       and not exists (select from pg_depend d where d.refclassid = 'pg_class'::regclass and d.refobjid = i.indexrelid)
     order by 1`);
@@ -96,7 +94,7 @@ async function userTriggers(sql: Runner, tables: readonly Table[]): Promise<Obst
   const rows = await sql.unsafe(`
     select format('%I.%I', n.nspname, c.relname) as table, quote_ident(t.tgname) as name, t.tgenabled::text as state
     from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
-    where c.oid in (${oids(tables)}) and not t.tgisinternal and t.tgparentid = 0 and t.tgenabled <> 'D'
+    where c.oid = any (${oids(tables)}) and not t.tgisinternal and t.tgparentid = 0 and t.tgenabled <> 'D'
     order by 1, 2`);
   const how: Record<string, string> = { O: "enable", A: "enable always", R: "enable replica" };
   return rows.map(({ table, name, state }) => ({
@@ -106,7 +104,7 @@ async function userTriggers(sql: Runner, tables: readonly Table[]): Promise<Obst
 }
 
 function oids(tables: readonly Table[]): string {
-  return tables.map((table) => `${literal(tableName(table))}::regclass`).join(", ");
+  return `array[${tables.map((table) => literal(tableName(table))).join(", ")}]::regclass[]::oid[]`;
 }
 
 async function runAll(sql: Runner, statements: readonly string[]): Promise<void> {

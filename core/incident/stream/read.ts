@@ -22,7 +22,8 @@ export interface Slice {
 }
 
 /**
- * Reads the first events of an incident after `cursor`, at most `limit`. For `"server"`, which shows each reader only what they may read.
+ * Reads the first events of an incident after `cursor`, at most `limit`. For `"server"`, which shows each reader only what
+ * they may read.
  *
  * @returns undefined if the incident does not exist, or the reader may not read it
  */
