@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { X509Certificate } from "node:crypto";
+import { expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
@@ -12,68 +11,18 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
-import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
-import { decide, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { decide, startTestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
-import type { Fetch, Io, Keychain } from "../io.ts";
-import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
+import { type Certifying, serialIn, useCertificates, whoami } from "../testing/certificates.ts";
+import type { CliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
 // `svc login --certificate` and what uses the certificate, against a real server with a port for client certificates.
 
-let mtls: MtlsServer;
-let server: TestServer;
-let ca: string;
-/** The addresses that were asked. */
-let asked: string[] = [];
-beforeAll(async () => {
-  mtls = await startMtlsServer();
-  ({ server } = mtls);
-  ca = readFileSync(mtls.authorityFile, "utf8");
+let { mtls, server, ca } = {} as Certifying;
+const { asked, somebody, login, certified } = useCertificates((given) => {
+  ({ mtls, server, ca } = given);
 });
-afterAll(() => mtls[Symbol.asyncDispose]());
-beforeEach(() => {
-  asked = [];
-});
-
-/** A person who has not signed in yet. */
-async function somebody(of = server): Promise<CliUser & Pick<Io, "fetch" | "keychain" | "openBrowser">> {
-  const user = await cliUser(of, "alice@example.com", ["oncall"]);
-  delete user.env.SVC_TOKEN;
-  const recorded: Fetch = (url, init) => {
-    asked.push(`${init.method ?? "GET"} ${url}`);
-    return fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init);
-  };
-  const secrets = new Map<string, string>();
-  const keychain: Keychain = {
-    get: async (name) => secrets.get(name) ?? null,
-    set: async (name, value) => void secrets.set(name, value),
-    delete: async (name) => void secrets.delete(name),
-  };
-  const openBrowser: Io["openBrowser"] = (challengeUrl) => {
-    void decide({ challengeUrl } as never, "approve");
-    return { failed: new Promise(() => {}) };
-  };
-  const person = user.with({
-    ...{ fetch: recorded, keychain },
-    ...{ openBrowser, sleep: () => Bun.sleep(20) },
-  });
-  return { ...person, fetch: recorded, keychain, openBrowser };
-}
-
-const login = (user: CliUser, ...more: string[]) =>
-  user.svc("login", "alice@example.com", "--browser", "--certificate", "--json", ...more);
-async function certified(...more: string[]) {
-  const user = await somebody();
-  const { code, stdout, stderr } = await login(user, ...more);
-  expect([code, code === 0 ? "" : stderr]).toEqual([0, ""]);
-  return { ...user, files: JSON.parse(stdout).certificate as { certificate: string; key: string } };
-}
-const serialIn = (path: string) => new X509Certificate(readFileSync(path)).serialNumber.toLowerCase();
-const whoami = async (user: CliUser) => {
-  const { code, stdout, stderr } = await user.svc("--certificate", "whoami", "--json");
-  return code === 0 ? JSON.parse(stdout).user : [code, stderr];
-};
 
 test("a certificate authenticates every command, also without a token, and other programs", async () => {
   const user = await certified();
@@ -123,7 +72,7 @@ test("a command renews it after two thirds of its lifetime, in place, once, unti
   await whoami(user);
   expect(serialIn(file)).toBe(serial);
   server.clock.advance(4 * 3600);
-  asked = [];
+  asked.length = 0;
   const alice = "alice@example.com";
   expect(await Promise.all([whoami(user), whoami(user), whoami(user)])).toEqual([alice, alice, alice]);
   expect(asked.filter((one) => one.startsWith("POST"))).toEqual([`POST ${mtls.url}/certificates/`]);
@@ -209,7 +158,7 @@ test("a command that runs for days renews it", async () => {
   );
   expect(reported).toMatchObject({ code: 0, stdout: expect.stringMatching(/^INC-/) });
   const name = reported.stdout.trim();
-  asked = [];
+  asked.length = 0;
   const watching = user.svc("--certificate", "incident", "watch", name, "--until", "closed", "--json");
   await until("the stream", () => asked.some((one) => one.includes("/stream")));
   server.clock.advance(19 * 3600);
@@ -332,7 +281,7 @@ test("damaged files are refused with what to do, and replaced by signing in", as
 test("a command that read the certificate before another renewed it does not renew it again", async () => {
   const user = await certified("--keychain");
   server.clock.advance(19 * 3600);
-  asked = [];
+  asked.length = 0;
   const key = await user.keychain.get(`${server.url} (certificate)`);
   // The keychain is read after the certificate: the other command renews it in between.
   const late = user.with({
@@ -422,68 +371,6 @@ test("an older server without mutual TLS keeps the sign-in, and says so", async 
     ),
   ]);
   expect((await user.svc("whoami")).code).toBe(0);
-});
-
-test("the list fits a terminal of 40 columns, and has whole serial numbers", async () => {
-  const user = await certified();
-  const stdout = wideTerminal(40);
-  expect((await user.with({ stdout }).svc("certificates", "list")).code).toBe(0);
-  const lines = stdout.text.trimEnd().split("\n");
-  for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40);
-  expect(lines[0]).toMatch(/^Serial +State$/);
-  expect(lines.join("\n")).toMatch(new RegExp(`^${serialIn(user.files.certificate)} +Valid$`, "m"));
-  const wide = wideTerminal(200);
-  await user.with({ stdout: wide }).svc("certificates", "list");
-  expect(wide.text).toMatch(/^Serial +User +State +Created +Expires +Renewable Until\n/);
-});
-
-test("users list and revoke their certificates, and admins those of others", async () => {
-  const user = await certified();
-  const serial = serialIn(user.files.certificate);
-  const bob = await cliUser(server, "bob@example.com");
-  expect((await bob.svc("certificates", "list")).stdout).not.toContain(serial);
-  expect(await bob.svc("certificates", "revoke", serial)).toMatchObject({ code: 1, stdout: "" });
-  expect((await user.svc("certificates", "list")).stdout).toMatch(
-    new RegExp(`^${serial} +alice@example.com +Valid`, "m"),
-  );
-  const root = await cliUser(server, "root@example.com", ["admin"]);
-  expect((await root.svc("certificates", "list")).stdout).toContain(serial);
-  expect((await root.svc("certificates", "revoke", "--user", "alice@example.com")).stdout).toMatch(
-    /^Revoked \d+\n$/,
-  );
-  expect(await whoami(user)).toEqual([
-    4,
-    expect.stringContaining(
-      "does not accept this certificate (the certificate has been revoked); run svc login --certificate",
-    ),
-  ]);
-  expect((await root.svc("certificates", "list", "--all")).stdout).toMatch(new RegExp(`${serial} .*Revoked`));
-  for (const [words, code] of [
-    [["revoke"], 2],
-    [["revoke", "xyz"], 2],
-    [["revoke", "ff"], 1],
-    [["revoke", serial, "--user", "alice@example.com"], 2],
-  ] as const)
-    expect([words, (await root.svc("certificates", ...words)).code]).toEqual([words, code]);
-});
-
-test("a certificate revokes itself and its predecessor after all others", async () => {
-  const user = await certified();
-  const { certificate: file } = user.files;
-  const replaced = serialIn(file);
-  server.clock.advance(19 * 3600);
-  await whoami(user);
-  const own = serialIn(file);
-  const other = serialIn((await certified()).files.certificate);
-  expect(own).not.toBe(replaced);
-  const { code, stdout, stderr } = await user.svc(
-    ...["--certificate", "certificates", "revoke", "--json", own, replaced, other],
-  );
-  expect([code, stderr]).toEqual([0, ""]);
-  expect(JSON.parse(stdout)).toEqual({ revoked: [other, own, replaced] });
-  const admin = await cliUser(server, "root@example.com", ["admin"]);
-  const { stdout: left } = await admin.svc("certificates", "list", "--user", "alice@example.com");
-  for (const serial of [own, replaced, other]) expect(left).not.toContain(serial);
 });
 
 test("a command without a server has no --certificate", async () => {
