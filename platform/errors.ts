@@ -65,6 +65,13 @@ export class Conflict extends SvcError {
   }
 }
 
+/** The record is at another version than the one that the change is based on. */
+export class Changed extends Conflict {
+  constructor(one: string, version: number | string | null) {
+    super(`This ${one} has changed since you read it: it is now at version ${version}`);
+  }
+}
+
 /** An identical request is in progress; a retry gets its response once it is done. */
 export class InProgress extends Conflict {
   constructor(

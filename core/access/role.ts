@@ -4,7 +4,14 @@ import { Value } from "@sinclair/typebox/value";
 import { and, arrayOverlaps, eq, getTableColumns, isNull, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole, type approvals } from "../../drizzle/schema/index.ts";
-import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
+import {
+  Changed,
+  ConfigurationError,
+  Conflict,
+  Forbidden,
+  InvalidInput,
+  NotFound,
+} from "../../platform/errors.ts";
 import { seal, unseal } from "../../platform/sealed.ts";
 import { parseText } from "../../platform/text.ts";
 import { audit } from "../audit.ts";
@@ -157,10 +164,7 @@ export async function updateRole(
       throw new InvalidInput("slug", "The slug of a role cannot change: create a new role");
     if (fields.plugin !== now.pluginSlug)
       throw new InvalidInput("plugin", "The plugin of a role cannot change: create a new role");
-    if (now.version !== version)
-      throw new Conflict(
-        `This access role has changed since you read it: it is now at version ${now.version}`,
-      );
+    if (now.version !== version) throw new Changed("access role", now.version);
     const parsed = parseRole(context, fields, openSecrets(context, now));
     await tx
       .update(accessRole)

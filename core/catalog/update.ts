@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { Conflict } from "../../platform/errors.ts";
+import { Changed } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
 import { getRecord } from "./get.ts";
 import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } from "./resource.ts";
@@ -43,7 +43,7 @@ export async function updateRecord<T extends CatalogTable, C extends Columns, F 
     if (!updated) {
       const now = await getRecord({ db: tx }, actor, resource, id);
       if (now.version === version && resource.whyNot) throw resource.whyNot(now);
-      throw new Conflict(`This ${one} has changed since you read it: it is now at version ${now.version}`);
+      throw new Changed(one, now.version);
     }
     await resource.keep?.(tx, id, fields);
     return getRecord({ db: tx }, actor, resource, id);

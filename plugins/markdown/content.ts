@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
 import { longestContent } from "../../core/incident/document/content.ts";
 import { document, documentContent } from "../../drizzle/schema/index.ts";
-import { Conflict, NotFound } from "../../platform/errors.ts";
+import { Changed, NotFound } from "../../platform/errors.ts";
 import { sha256 } from "../../platform/secret.ts";
 import { parseText } from "../../platform/text.ts";
 
@@ -70,7 +70,7 @@ export async function replaceContent(
     }
     const now = await readContent({ ...context, db: tx }, documentId);
     if (!now) throw new NotFound("This document has no text");
-    throw new Conflict(`This text has changed since you read it: it is now at version ${now.version}`);
+    throw new Changed("text", now.version);
   });
 }
 

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
-import { Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
+import { Changed, Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
 import { parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import { type ActivePlugin, callPlugin } from "../../plugin/call.ts";
@@ -94,10 +94,7 @@ async function expectVersion(
 ): Promise<void> {
   const now = answerOf(await callPlugin(plugin, "get", { document: facts }));
   if (now === null) throw textIsGone();
-  if ((now.version ?? null) !== expected)
-    throw new Conflict(
-      `This text has changed since you read it: it is now at version ${now.version ?? "null"}`,
-    );
+  if ((now.version ?? null) !== expected) throw new Changed("text", now.version ?? null);
 }
 
 async function recordContentChange({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {

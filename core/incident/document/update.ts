@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
-import { Conflict } from "../../../platform/errors.ts";
+import { Changed } from "../../../platform/errors.ts";
 import { setReasons } from "../../catalog/reason.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
@@ -34,7 +34,7 @@ export async function updateDocument(
       .returning({ name: document.name, incidentId: document.incidentId });
     if (!updated) {
       const now = await getDocument({ ...context, db: tx }, actor, id);
-      throw new Conflict(`This document has changed since you read it: it is now at version ${now.version}`);
+      throw new Changed("document", now.version);
     }
     const lost = await setReasons(tx, documentLinks, id, change);
     // A removed term may still occur in the text: make the worker read it again.

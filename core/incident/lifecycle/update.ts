@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
-import { Conflict } from "../../../platform/errors.ts";
+import { Changed, Conflict } from "../../../platform/errors.ts";
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
@@ -82,9 +82,7 @@ function takePartFirst(): Conflict {
 }
 
 function changedSince(now: Incident | undefined) {
-  return now
-    ? new Conflict(`This incident has changed since you read it: it is now at version ${now.version}`)
-    : noSuchIncident();
+  return now ? new Changed("incident", now.version) : noSuchIncident();
 }
 
 function changesOf(step: Transition | undefined) {

@@ -1,5 +1,5 @@
 import { task } from "../../../drizzle/schema/index.ts";
-import { Conflict } from "../../../platform/errors.ts";
+import { Changed, Conflict } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
 import { getTask, isTask } from "./get.ts";
@@ -26,7 +26,7 @@ export async function updateTask(
   return db.transaction(async (tx) => {
     await lockIncidentOf(tx, task, id, actor);
     const found = await getTask({ db: tx }, actor, id);
-    if (found.version !== version) throw changed(found);
+    if (found.version !== version) throw new Changed("task", found.version);
     const current = {
       ...found,
       owner: found.owner?.email ?? null,
@@ -40,11 +40,7 @@ export async function updateTask(
       condition: isTask(actor, id),
     });
     const now = await getTask({ db: tx }, actor, id);
-    if (!written) throw changed(now);
+    if (!written) throw new Changed("task", now.version);
     return now;
   });
-}
-
-function changed({ version }: Task): Conflict {
-  return new Conflict(`This task has changed since you read it: it is now at version ${version}`);
 }
