@@ -60,9 +60,9 @@ test("a certificate with another valid signature is the same one", async () => {
   const [r, s] = readElements(readElement(signature!.content.subarray(1), 0x30));
   const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
   const other = (order - BigInt(`0x${Buffer.from(s!.content).toString("hex")}`)).toString(16);
-  const integer = Buffer.from(`00${other.padStart(64, "0")}`, "hex");
-  // Minimal, as DER demands.
-  const minimal = integer[1]! >= 0x80 ? integer : integer.subarray(1);
+  // As DER demands: as few bytes as possible, and without the sign bit.
+  const bytes = Buffer.from(other.padStart(other.length + (other.length % 2), "0"), "hex");
+  const minimal = bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;
   const der = (tag: number, ...parts: Uint8Array[]) => {
     const content = Buffer.concat(parts);
     const { length } = content;
