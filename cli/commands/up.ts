@@ -79,6 +79,6 @@ export default defineCommand({
   async run({ mtls, mtlsPort, verbose = false, ...options }, io) {
     assertSourceTree("svc up");
     const { up } = await import("../up/up.ts");
-    await up({ ...options, mtlsPort: mtls ? mtlsPort : undefined, verbose }, io.env, io);
+    await up({ ...options, mtlsPort: mtls ? mtlsPort : undefined, verbose }, io);
   },
 });

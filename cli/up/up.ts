@@ -1,5 +1,4 @@
 import { SvcError } from "../../platform/errors.ts";
-import type { Environment } from "../../platform/variable.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type DirectoryLock, lockDirectory } from "./lock.ts";
@@ -14,13 +13,9 @@ import { start } from "./start.ts";
  *
  * @throws Interrupted at Ctrl-C; SvcError with the reason if a process cannot start, or exits
  */
-export async function up(
-  options: UpOptions,
-  callers: Environment,
-  io: Pick<Io, "stdout" | "stderr" | "env">,
-): Promise<void> {
-  using stop = awaitStop(callers);
-  const settings = await decide(options, callers);
+export async function up(options: UpOptions, io: Pick<Io, "stdout" | "stderr" | "env">): Promise<void> {
+  using stop = awaitStop(io.env);
+  const settings = await decide(options, io.env);
   using lock = lockDirectory(settings.dataDir, settings.publicUrl);
   await assertPortsFree(settings);
   const reason = await run(settings, lock, stop.reason, io, progressOn(io));

@@ -106,7 +106,7 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
 }, 60_000);
 
 test("the same under wrk", async () => {
-  await using server = await start(["--workers", "2"]);
+  await using server = await start(["--workers", "3"]);
   const old = workersOf(server);
   const replaced = () => !workersOf(server).some((pid) => old.includes(pid));
   const results = [wrk(server, 1)];
