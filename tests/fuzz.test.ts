@@ -12,7 +12,7 @@ import { startTestServer, type TestServer } from "./support/http/server.ts";
  * sends valid, nearly valid and invalid requests, and no answer may be an internal error or missing from the document.
  * SVC_TEST_EFFORT multiplies the number of requests for each operation.
  */
-const runs = effort(16);
+const runs = effort(25);
 
 let server: TestServer;
 let document: OpenApiDocument;

@@ -304,8 +304,6 @@ class Load {
         } catch (error) {
           this.#faults.push(String(error));
         }
-        // Otherwise the clients take the processors from the workers that start.
-        await Bun.sleep(5);
       }
     });
   }

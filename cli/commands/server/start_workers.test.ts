@@ -19,13 +19,13 @@ const start = (args: readonly string[], options = {}) => startServing(folder.pat
 const workersOf = ({ pid }: Pick<Started, "pid">) => descendants(pid).map((worker) => worker.pid);
 
 /**
- * Between two requests of a client. Without it, clients and workers fill the processors, and new workers start several
- * times slower. wrk sends without a pause.
+ * Between the requests of each of many clients. Without it, they and the workers fill the processors, and new workers start
+ * several times slower. A few clients need none, and wrk sends without a pause.
  */
-const pauseMilliseconds = 10;
+const pauseMilliseconds = 4;
 
 /** Clients that send one request after the other; half of them keep their connections, like a browser or a proxy. */
-function load({ port }: Pick<Started, "port">, clients: number) {
+function load({ port }: Pick<Started, "port">, clients: number, pause = 0) {
   let stopped = false;
   let answered = 0;
   const failures: string[] = [];
@@ -40,7 +40,7 @@ function load({ port }: Pick<Started, "port">, clients: number) {
       } catch (error) {
         failures.push((error as { code?: string }).code ?? String(error));
       }
-      await Bun.sleep(pauseMilliseconds);
+      if (pause > 0) await Bun.sleep(pause);
     }
   };
   const all = Array.from({ length: clients }, (_, at) => client(at % 2 === 0));
@@ -90,7 +90,7 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
   await using server = await start(["--workers", "3"]);
   const before = workersOf(server);
   expect(before).toHaveLength(3);
-  const clients = load(server, 20);
+  const clients = load(server, 20, pauseMilliseconds);
   await until("some answers", () => clients.answered() > 50);
   for (let round = 0; round < 3; round++) {
     const old = workersOf(server);
