@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
+import { Load } from "../../tests/support/http/load.ts";
 import {
   appFolder,
   messagesIn,
@@ -91,27 +92,29 @@ test("SIGHUP reloads the certificate without refusing requests", async () => {
   use(server);
   await using started = await start(["--mtls-keyfile", key, "--mtls-certfile", certificate]);
   const before = await serialOf(started.mtls);
-  const load = new Load(started.mtls);
+  const load = startLoad(started.mtls);
   use(other);
   process.kill(started.pid, "SIGHUP");
   await started.says("certificate reloaded");
-  expect(await load.end()).toEqual([]);
+  await load.end();
+  expect(load.failures).toEqual([]);
   expect(await serialOf(started.mtls)).not.toBe(before);
 });
 
 test.each([
-  ["each on a connection of its own", false],
-  ["on connections that stay open", true],
-])(
+  ["each on a connection of its own", 3, "none"],
+  ["on connections that stay open", 12, "all"],
+] as const)(
   "SIGHUP under load replaces every worker, and no request %s over mTLS fails",
-  async (_, keepalive) => {
+  async (_, clients, keepAlive) => {
     await using started = await start([...files(), "--workers", "2"]);
-    const load = new Load(started.mtls, keepalive);
-    await load.hasSeen(1);
+    const load = startLoad(started.mtls, clients, keepAlive);
+    await hasSeen(load, 1);
     const before = new Set(load.pids);
     process.kill(started.pid, "SIGHUP");
-    await load.hasSeen(before.size + 2);
-    expect(await load.end()).toEqual([]);
+    await hasSeen(load, before.size + 2);
+    await load.end();
+    expect(load.failures).toEqual([]);
     expect((await started.end()).code).toBe(0);
   },
   60_000,
@@ -129,14 +132,15 @@ test.each(slowParts)(
   "SIGHUP under load waits for slow %s",
   async (_, parts) => {
     await using started = await start([...files(), "--workers", "2"]);
-    const load = new Load(started.mtls);
+    const load = startLoad(started.mtls);
     const slow: Promise<string>[] = [];
     const timer = setInterval(() => slow.push(slowRequest(started.mtls, parts, 600)), 50);
-    await load.hasSeen(2);
+    await hasSeen(load, 2);
     process.kill(started.pid, "SIGHUP");
-    await load.hasSeen(4);
+    await hasSeen(load, 4);
     clearInterval(timer);
-    expect(await load.end()).toEqual([]);
+    await load.end();
+    expect(load.failures).toEqual([]);
     const answers = await Promise.all(slow);
     expect(answers.filter((answer) => answer !== "HTTP/1.1 200 OK")).toEqual([]);
   },
@@ -233,12 +237,13 @@ test("SIGHUP under load replaces workers of a descriptor, and no request over mT
       () => false,
     ),
   );
-  const load = new Load(mtls);
-  await load.hasSeen(1);
+  const load = startLoad(mtls);
+  await hasSeen(load, 1);
   const before = new Set(load.pids);
   process.kill(started.pid, "SIGHUP");
-  await load.hasSeen(before.size + 2);
-  expect(await load.end()).toEqual([]);
+  await hasSeen(load, before.size + 2);
+  await load.end();
+  expect(load.failures).toEqual([]);
 }, 60_000);
 
 test("options for all requests apply to both ports", async () => {
@@ -271,9 +276,10 @@ test.each(["", "/svc"])("WebSockets work on both ports, with the root path %p", 
 
 test("a worker is replaced after its maximum of requests, and none fails", async () => {
   await using started = await start([...files(), "--workers", "1", "--limit-max-requests", "50"]);
-  const load = new Load(started.mtls);
-  await load.hasSeen(4);
-  expect(await load.end()).toEqual([]);
+  const load = startLoad(started.mtls);
+  await hasSeen(load, 4);
+  await load.end();
+  expect(load.failures).toEqual([]);
 }, 60_000);
 
 test("limits count requests of both ports", async () => {
@@ -285,38 +291,13 @@ test("limits count requests of both ports", async () => {
   expect((await slow).status).toBe(200);
 });
 
-/** Sends requests until it ends, each on a connection of its own unless connections stay open. */
-class Load {
-  readonly pids = new Set<number>();
-  readonly #faults: string[] = [];
-  #ended = false;
-  readonly #running: Promise<void>[];
+/** The kernel chooses the worker of a connection: a few that stay open may all be with one worker. */
+function startLoad(port: number, clients = 6, keepAlive: "none" | "half" | "all" = "half"): Load {
+  return new Load({ port, clients, keepAlive, tls: tlsWith(client) });
+}
 
-  constructor(port: number, keepalive = false) {
-    // The kernel chooses the worker of a connection: a few that stay open may all be with one worker.
-    const clients = keepalive ? 12 : 3;
-    this.#running = Array.from({ length: clients }, async () => {
-      while (!this.#ended) {
-        try {
-          const answer = await get(port, "/", { keepalive });
-          if (answer.status !== 200) this.#faults.push(String(answer.status));
-          this.pids.add(((await answer.json()) as { pid: number }).pid);
-        } catch (error) {
-          this.#faults.push(String(error));
-        }
-      }
-    });
-  }
-
-  async hasSeen(processes: number): Promise<void> {
-    while (this.pids.size < processes) await Bun.sleep(20);
-  }
-
-  async end(): Promise<string[]> {
-    this.#ended = true;
-    await Promise.all(this.#running);
-    return this.#faults;
-  }
+async function hasSeen({ pids }: Load, processes: number): Promise<void> {
+  while (pids.size < processes) await Bun.sleep(20);
 }
 
 /** A request in two parts. */

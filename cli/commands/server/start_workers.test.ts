@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Load } from "../../../tests/support/http/load.ts";
 import {
   appFolder,
   type Started,
@@ -22,76 +23,14 @@ const workersOf = ({ pid }: Pick<Started, "pid">) => descendants(pid).map((worke
  * Between the requests of each of many clients. Without it, they and the workers fill the processors, and new workers start
  * several times slower. A few clients need none, and wrk sends without a pause.
  */
-const pauseMilliseconds = 4;
-
-/** Clients that send one request after the other; half of them keep their connections, like a browser or a proxy. */
-function load({ port }: Pick<Started, "port">, clients: number, pause = 0) {
-  let stopped = false;
-  let answered = 0;
-  const failures: string[] = [];
-  const client = async (keepAlive: boolean) => {
-    while (!stopped) {
-      try {
-        const headers: Record<string, string> = keepAlive ? {} : { connection: "close" };
-        const response = await fetch(`http://127.0.0.1:${port}/`, { headers, keepalive: keepAlive });
-        await response.text();
-        if (response.status === 200) answered += 1;
-        else failures.push(String(response.status));
-      } catch (error) {
-        failures.push((error as { code?: string }).code ?? String(error));
-      }
-      if (pause > 0) await Bun.sleep(pause);
-    }
-  };
-  const all = Array.from({ length: clients }, (_, at) => client(at % 2 === 0));
-  return {
-    failures,
-    answered: () => answered,
-    stop: async () => {
-      stopped = true;
-      await Promise.all(all);
-    },
-  };
-}
-
-/** The same; each request has a number, which the worker that starts it records. */
-function notedLoad({ port }: Pick<Started, "port">, count: number) {
-  let stopped = false;
-  let answered = 0;
-  let next = 0;
-  const failed: string[] = [];
-  const client = async (keepalive: boolean) => {
-    while (!stopped) {
-      next += 1;
-      const id = String(next);
-      const headers: Record<string, string> = keepalive ? {} : { connection: "close" };
-      try {
-        const response = await fetch(`http://127.0.0.1:${port}/noted?id=${id}`, { headers, keepalive });
-        await response.text();
-        if (response.status === 200) answered += 1;
-        else failed.push(id);
-      } catch {
-        failed.push(id);
-      }
-      await Bun.sleep(pauseMilliseconds);
-    }
-  };
-  const all = Array.from({ length: count }, (_, at) => client(at % 2 === 0));
-  return {
-    ...{ failed, count, answered: () => answered },
-    stop: async () => {
-      stopped = true;
-      await Promise.all(all);
-    },
-  };
-}
+const pause = 4;
 
 test("SIGHUP under load replaces every worker, one by one, and no request fails", async () => {
   await using server = await start(["--workers", "3"]);
   const before = workersOf(server);
   expect(before).toHaveLength(3);
-  const clients = load(server, 20, pauseMilliseconds);
-  await until("some answers", () => clients.answered() > 50);
+  const load = new Load({ port: server.port, clients: 20, pause });
+  await until("some answers", () => load.answered > 50);
   for (let round = 0; round < 3; round++) {
     const old = workersOf(server);
     process.kill(server.pid, "SIGHUP");
@@ -100,8 +39,8 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
       return now.length === 3 && now.every((pid) => !old.includes(pid));
     });
   }
-  await clients.stop();
-  expect(clients.failures).toEqual([]);
+  await load.end();
+  expect(load.failures).toEqual([]);
   expect((await server.end()).code).toBe(0);
 }, 60_000);
 
@@ -125,7 +64,9 @@ test("the same under wrk", async () => {
 
 test("kill -9 of any of 6 workers under load fails only its own requests, and it is replaced", async () => {
   await using server = await start(["--workers", "6"]);
-  const clients = notedLoad(server, 12);
+  const clients = 12;
+  // The worker that starts a request records its number.
+  const load = new Load({ port: server.port, clients, pause, path: (request) => `/noted?id=${request}` });
   const noted = () => readFileSync(join(folder.path, "noted"), "utf8");
   // A process that does not listen yet does not count as a worker; five must listen, or nobody would answer.
   const allAnswer = () =>
@@ -137,23 +78,23 @@ test("kill -9 of any of 6 workers under load fails only its own requests, and it
       },
       40,
     );
-  await until("some answers", () => clients.answered() > 20);
+  await until("some answers", () => load.answered > 20);
   for (const victim of workersOf(server)) {
     await allAnswer();
-    const failedBefore = clients.failed.length;
+    const failedBefore = load.failures.length;
     process.kill(victim, "SIGKILL");
     await server.says(`worker ${victim} was killed by SIGKILL; starting another in`);
     await allAnswer();
     // Each client has one request at a time, and every request started by another worker was answered.
-    expect(clients.failed.length - failedBefore).toBeLessThanOrEqual(clients.count);
+    expect(load.failures.length - failedBefore).toBeLessThanOrEqual(clients);
     const begun = noted().split("\n");
-    const elsewhere = clients.failed.slice(failedBefore).filter((id) => {
-      const line = begun.find((one) => one.startsWith(`${id} `));
-      return line !== undefined && line !== `${id} ${victim}`;
+    const elsewhere = load.failures.slice(failedBefore).filter(({ request }) => {
+      const line = begun.find((one) => one.startsWith(`${request} `));
+      return line !== undefined && line !== `${request} ${victim}`;
     });
     expect(elsewhere).toEqual([]);
   }
-  await clients.stop();
+  await load.end();
 }, 240_000);
 
 test("the workers exit with the supervisor, even if it is killed", async () => {
@@ -228,13 +169,13 @@ test("a worker that dies repeatedly is restarted with increasing delays", async 
 test("--limit-max-requests: the successor answers before the old worker exits", async () => {
   await using server = await start(["--workers", "2", "--limit-max-requests", "40"]);
   const old = workersOf(server);
-  const clients = load(server, 4);
+  const load = new Load({ port: server.port, clients: 4 });
   await until("both replaced", () => {
     const now = workersOf(server);
     return now.length >= 2 && now.every((pid) => !old.includes(pid));
   });
-  await clients.stop();
-  expect(clients.failures).toEqual([]);
+  await load.end();
+  expect(load.failures).toEqual([]);
 });
 
 test("the options reach the workers", async () => {
@@ -258,14 +199,14 @@ test("the options reach the workers", async () => {
 test("--fd with workers: they share the descriptor, and SIGHUP refuses no connection", async () => {
   await using server = await startOnDescriptor(folder.path, ["--fd", "3", "--workers", "2"]);
   const old = workersOf(server);
-  const clients = load(server, 4);
+  const load = new Load({ port: server.port, clients: 4 });
   process.kill(server.pid, "SIGHUP");
   await until("all replaced", () => {
     const now = workersOf(server);
     return now.length === 2 && now.every((pid) => !old.includes(pid));
   });
-  await clients.stop();
-  expect(clients.failures).toEqual([]);
+  await load.end();
+  expect(load.failures).toEqual([]);
   process.kill(server.pid, "SIGTERM");
   expect(await server.exited).toBe(0);
 });
