@@ -52,6 +52,8 @@ export class Gate {
   readonly #upgrades = new WeakMap<Server<unknown>, Server<unknown>["upgrade"]>();
   #seen = 0;
   #closing = false;
+  /** How many callers wait in `settle`. */
+  #settling = 0;
   #lastRequest = 0;
   readonly #root: string;
   /** The original request of one whose path was rewritten: the server knows only the original. */
@@ -100,7 +102,7 @@ export class Gate {
     if (headers.get("content-length")?.includes(","))
       return this.#refuse(request, new Response(null, { status: 400, headers: { connection: "close" } }));
     const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
-    if (this.#passes && !this.#closing) return next(request);
+    if (this.#passes && !this.#closes) return next(request);
     this.#lastRequest = performance.now();
     const { limitConcurrency, limitMaxRequests } = this.options;
     this.#seen += 1;
@@ -134,15 +136,24 @@ export class Gate {
     this.#closing = true;
   }
 
-  /** Resolves when no request has arrived for a while, so that few clients are cut off while sending one. */
-  async quiet(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
+  get #closes(): boolean {
+    return this.#closing || this.#settling > 0;
+  }
+
+  /**
+   * Each answer closes its connection, until no request has arrived for a while: few clients are then cut off while sending
+   * one, if their connections end.
+   */
+  async settle(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
     const began = performance.now();
     this.#lastRequest = began;
+    this.#settling += 1;
     for (;;) {
       const now = performance.now();
-      if (now - this.#lastRequest >= quietMilliseconds || now - began >= longestMilliseconds) return;
+      if (now - this.#lastRequest >= quietMilliseconds || now - began >= longestMilliseconds) break;
       await Bun.sleep(Math.min(20, quietMilliseconds));
     }
+    this.#settling -= 1;
   }
 
   #refuse(request: Request, answer: Response): Response {
@@ -164,11 +175,11 @@ export class Gate {
 
   #finish(response: Response): Response {
     const { headers } = this.options;
-    if (headers.length === 0 && !this.#closing) return response;
+    if (headers.length === 0 && !this.#closes) return response;
     // Replaces the application's values, and keeps repeated headers.
     for (const [name] of headers) response.headers.delete(name);
     for (const [name, value] of headers) response.headers.append(name, value);
-    if (this.#closing) response.headers.set("connection", "close");
+    if (this.#closes) response.headers.set("connection", "close");
     return response;
   }
 }

@@ -19,7 +19,7 @@ import {
 import { tlsOf } from "./tls.ts";
 import { takeOver } from "./unix_socket.ts";
 
-/** How long a process that shares its port must be without requests before it stops, and the longest wait for that. */
+/** How long a server must be without requests before another one replaces it, and the longest wait for that. */
 const quietMilliseconds = 100;
 const longestQuietMilliseconds = 1000;
 /** The minimum time for `drain`: requests it releases are answered even without grace time. */
@@ -101,8 +101,8 @@ export async function serve(
       takeNewConnections(sockets);
       ignoreNewConnections(old);
     }
-    // Connections that were about to be accepted by the old server still are.
-    await Bun.sleep(quietMilliseconds);
+    // Connections that were about to be accepted by the old server still are; it cuts off those that are idle when it stops.
+    await gate.settle(quietMilliseconds, longestQuietMilliseconds);
     void before.stop(false).then(() => previous.delete(before));
     shareNewConnections(sockets);
   };
@@ -134,7 +134,7 @@ export async function serve(
         if (!inner) ignoreNewConnections(sockets);
         mtls?.ignoreNewConnections();
         await mtls?.settle();
-        await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
+        await gate.settle(quietMilliseconds, longestQuietMilliseconds);
       }
       const stop = async (now: boolean) => {
         const current = isElysia(app) ? app.stop(now) : server.stop(now);

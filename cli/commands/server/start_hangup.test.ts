@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { Load } from "../../../tests/support/http/load.ts";
 import {
   appFolder,
   messagesIn,
@@ -59,35 +60,28 @@ describe.each(["mine:plain", "with_elysia:app"])("%s", (app) => {
   test("reloads the certificate without dropping or refusing requests", async () => {
     use("one");
     await using server = await startServing(folder.path, tls(), { app });
-    const ask = async (path = "/", keepalive = false) =>
-      (await fetch(`https://127.0.0.1:${server.port}${path}`, { tls: { ca: ca() }, keepalive })).json();
     expect(await subjectAt(server.port)).toBe("one");
-    let going = true;
-    let answered = 0;
-    const failures: unknown[] = [];
-    const clients = Array.from({ length: 4 }, async (_, at) => {
-      while (going) {
-        await ask("/", at % 2 === 0).then(
-          () => (answered += 1),
-          (error) => failures.push(error),
-        );
-        // Otherwise the clients fill the processors for as long as the slow request takes.
-        await Bun.sleep(2);
-      }
-    });
+    // Without a pause, the clients would fill the processors for as long as the slow request takes.
+    const load = new Load({ port: server.port, clients: 4, pause: 2, tls: { ca: ca() } });
     for (const name of ["other", "one", "other"] as const) {
-      const slow = ask("/slow?ms=1500");
+      const slow = fetch(`https://127.0.0.1:${server.port}/slow?ms=1500`, {
+        tls: { ca: ca() },
+        keepalive: false,
+      });
       await server.says("slow for 1500");
       use(name);
       process.kill(server.pid, "SIGHUP");
       await until("the new certificate", async () => (await subjectAt(server.port)) === name);
-      const seen = answered;
-      await until("answers by it", () => answered > seen + 20);
-      expect(await slow).toMatchObject({ pid: server.pid, pathname: "/slow", address: "127.0.0.1" });
+      const seen = load.answered;
+      await until("answers by it", () => load.answered > seen + 20);
+      expect(await (await slow).json()).toMatchObject({
+        pid: server.pid,
+        pathname: "/slow",
+        address: "127.0.0.1",
+      });
     }
-    going = false;
-    await Promise.all(clients);
-    expect(failures).toEqual([]);
+    await load.end();
+    expect(load.failures).toEqual([]);
     expect((await server.end()).code).toBe(0);
   });
 
