@@ -1,5 +1,6 @@
 import { loadPackages } from "../core/plugin/load.ts";
 import { createRegistry, type PluginRegistry } from "../core/plugin/registry.ts";
+import { namesOf, ownNames, type Setting } from "../core/plugin/settings.ts";
 import { type Environment, readVariable } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 
@@ -17,4 +18,16 @@ export async function installedPlugins(environment: Environment): Promise<Plugin
   } finally {
     for (const { opened } of packages) opened?.close();
   }
+}
+
+/**
+ * Lists the variables of every installed plugin, and the names of all variables in use.
+ * @throws ConfigurationError for a package that cannot be loaded
+ */
+export async function knownVariables(
+  environment: Environment,
+): Promise<{ settings: Setting[]; names: string[] }> {
+  const { all } = await installedPlugins(environment);
+  const settings = all.flatMap((plugin) => plugin.settings);
+  return { settings, names: [...ownNames, ...settings.flatMap(namesOf)] };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
-import { knownVariables } from "../server/known_variables.ts";
+import { knownVariables } from "../server/installed_plugins.ts";
 import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { startTestServer } from "./support/http/server.ts";
 

@@ -1,10 +1,10 @@
 import { eq, sql } from "drizzle-orm";
-import { costOf, type Formula } from "../../core/incident/cost/formula.ts";
 import { formula, multipliers } from "../../core/populate/defaults.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { incident, incidentCost, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { costOf, type Formula } from "../../tests/support/domain/cost_formula.ts";
 import { insertMany, prepareCosts } from "../../tests/support/domain/costs.ts";
 import { calculateIncidentCost } from "../../worker/tasks/calculate-incident-cost.ts";
 import * as support from "../support.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { knownVariables } from "../../server/known_variables.ts";
+import { knownVariables } from "../../server/installed_plugins.ts";
 
 /** Checks of the compose files without an engine; tests/containers runs them. */
 

@@ -20,7 +20,7 @@ export default defineCommand({
     const [{ readEnvironment }, { configRows }, { knownVariables }] = await Promise.all([
       import("../../../platform/environment.ts"),
       import("../../../core/config_rows.ts"),
-      import("../../../server/known_variables.ts"),
+      import("../../../server/installed_plugins.ts"),
     ]);
     const { environment, trial } = await serviceEnvironment(io);
     const { settings, names } = await knownVariables(environment);

@@ -219,7 +219,7 @@ export default defineCommand({
       import("../../../server/process/options.ts"),
       import("../../../server/process/supervise.ts"),
       import("../../../platform/environment.ts"),
-      import("../../../server/known_variables.ts"),
+      import("../../../server/installed_plugins.ts"),
       import("../../../server/process/tls.ts"),
       import("../../../platform/log.ts"),
     ]);

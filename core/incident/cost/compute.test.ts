@@ -11,13 +11,13 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { createTestDatabase, useDatabase } from "../../../tests/support/database/database.ts";
 import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
+import { costOf, type Formula, type RoleInterval } from "../../../tests/support/domain/cost_formula.ts";
 import { insertCase, prepareCosts } from "../../../tests/support/domain/costs.ts";
 import { effort } from "../../../tests/support/effort.ts";
 import { formula as defaults, multipliers } from "../../populate/defaults.ts";
 import { populate } from "../../populate/populate.ts";
 import { costChanged } from "../incident/lock.ts";
 import { computeCosts, costDue, formulaInForce, lockForCost } from "./compute.ts";
-import { costOf, type Formula, type RoleInterval } from "./formula.ts";
 
 const start = new Date("2026-12-01T12:00:00.000Z");
 const at = (milliseconds: number) => new Date(start.getTime() + milliseconds);

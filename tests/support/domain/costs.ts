@@ -1,5 +1,4 @@
 import { sql } from "drizzle-orm";
-import type { RoleInterval } from "../../../core/incident/cost/formula.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import {
   incident,
@@ -9,6 +8,7 @@ import {
   participant,
   participantRole,
 } from "../../../drizzle/schema/index.ts";
+import type { RoleInterval } from "./cost_formula.ts";
 
 export interface CostCase {
   stableAt: Date | null;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { multipliers as defaultMultipliers, formula as defaults } from "../../populate/defaults.ts";
-import { costOf, type Formula, type RoleInterval } from "./formula.ts";
+import { multipliers as defaultMultipliers, formula as defaults } from "../../../core/populate/defaults.ts";
+import { costOf, type Formula, type RoleInterval } from "./cost_formula.ts";
 
 const formula: Formula = {
   ...defaults,

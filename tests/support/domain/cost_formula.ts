@@ -1,8 +1,8 @@
 import type { participantRoles } from "../../../drizzle/schema/index.ts";
 
-// The cost of an incident as a pure function. The worker computes it in SQL for thousands of incidents at a time
-// (compute.ts), which must agree with this. All numbers are integers, of milliseconds and of millionths: a cost is
-// rounded up, so the last bit of a float would be a unit of currency.
+// The cost of an incident as a pure function, against which the worker's SQL is compared (core/incident/cost/compute.ts).
+// All numbers are integers, of milliseconds and of millionths: a cost is rounded up, so the last bit of a float would be a
+// unit of currency.
 
 type Role = (typeof participantRoles)[number];
 
