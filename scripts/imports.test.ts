@@ -15,7 +15,17 @@ interface Rule {
 }
 
 /** The modules of platform/ that load fast enough for every command. */
-const fast = ["build", "clock", "errors", "nearest", "own_command", "secret", "text", "variable"];
+const fast = [
+  "bounded_body",
+  "build",
+  "clock",
+  "errors",
+  "nearest",
+  "own_command",
+  "secret",
+  "text",
+  "variable",
+];
 const primitives = fast.map((name) => `platform/${name}.ts`);
 
 /** The first matching rule decides. */

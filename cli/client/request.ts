@@ -1,4 +1,5 @@
 import { version } from "../../package.json" with { type: "json" };
+import { readAtMost } from "../../platform/bounded_body.ts";
 import {
   Conflict,
   Forbidden,
@@ -131,15 +132,9 @@ function connectionOf({ tls }: Server, url: string): BunFetchRequestInit {
 }
 
 async function readText(response: Response, server: Server, largest: number): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > largest) throw new Unavailable(`${server.base} answered with more than ${largest} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
+  const bytes = await readAtMost(response, largest);
+  if (!bytes) throw new Unavailable(`${server.base} answered with more than ${largest} bytes`);
+  return new TextDecoder().decode(bytes);
 }
 
 function readObject(text: string, status: number, server: Server): Record<string, unknown> {

@@ -1,4 +1,5 @@
 import type { PluginDeps } from "../../core/plugin.ts";
+import { readAtMost } from "../../platform/bounded_body.ts";
 import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { type AwsFault, type AwsSession, faultOf, parseXml, sessionOf } from "./answer.ts";
 
@@ -7,7 +8,7 @@ import { type AwsFault, type AwsSession, faultOf, parseXml, sessionOf } from "./
 const attempts = 3;
 const pauseMilliseconds = 250;
 const answerMilliseconds = 8000;
-const answerCharacters = 64_000;
+const answerBytes = 64_000;
 const version = "2011-06-15";
 
 /** A request as it is sent. */
@@ -88,13 +89,9 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
 }
 
 async function readText(response: Response, host: string): Promise<string> {
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk as Uint8Array, { stream: true });
-    if (text.length > answerCharacters) throw new Unavailable(`${host} answered without a valid session`);
-  }
-  return text + decoder.decode();
+  const bytes = await readAtMost(response, answerBytes);
+  if (!bytes) throw new Unavailable(`${host} answered without a valid session`);
+  return new TextDecoder().decode(bytes);
 }
 
 const busy = /^(Throttling(Exception)?|TooManyRequests(Exception)?|RequestLimitExceeded|SlowDown)$/;

@@ -1,5 +1,6 @@
 import http from "node:http";
 import { longestContent } from "../../core/incident/document/content.ts";
+import { readAtMost } from "../../platform/bounded_body.ts";
 
 // Limits of a request's size. Bun would refuse larger requests with a bare status, so its own limits are far higher.
 // What it accepts beyond ours is never stored: an unread body is discarded as it arrives.
@@ -52,12 +53,7 @@ export async function readBody(request: Request, largest: number): Promise<Uint8
     if (Number(length) > largest) throw new BodyTooLarge(largest);
     return await request.bytes();
   }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > largest) throw new BodyTooLarge(largest);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const bytes = await readAtMost(request, largest);
+  if (!bytes) throw new BodyTooLarge(largest);
+  return bytes;
 }
