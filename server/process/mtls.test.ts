@@ -291,9 +291,12 @@ test("limits count requests of both ports", async () => {
   expect((await slow).status).toBe(200);
 });
 
-/** The kernel chooses the worker of a connection: a few that stay open may all be with one worker. */
+/**
+ * The kernel chooses the worker of a connection: a few that stay open may all be with one worker. The pause leaves new
+ * workers some processor time to start.
+ */
 function startLoad(port: number, clients = 6, keepAlive: "none" | "half" | "all" = "half"): Load {
-  return new Load({ port, clients, keepAlive, tls: tlsWith(client) });
+  return new Load({ port, clients, keepAlive, pause: 4, tls: tlsWith(client) });
 }
 
 async function hasSeen({ pids }: Load, processes: number): Promise<void> {

@@ -62,7 +62,7 @@ describe.each(["mine:plain", "with_elysia:app"])("%s", (app) => {
     await using server = await startServing(folder.path, tls(), { app });
     expect(await subjectAt(server.port)).toBe("one");
     // Without a pause, the clients would fill the processors for as long as the slow request takes.
-    const load = new Load({ port: server.port, clients: 4, pause: 2, tls: { ca: ca() } });
+    const load = new Load({ port: server.port, clients: 8, pause: 2, tls: { ca: ca() } });
     for (const name of ["other", "one", "other"] as const) {
       const slow = fetch(`https://127.0.0.1:${server.port}/slow?ms=1500`, {
         tls: { ca: ca() },
