@@ -52,6 +52,21 @@ test("a value changed in a rolling release logs one warning", async () => {
   expect(await started("worker", changed)).toEqual([]);
 });
 
+test("a worker without the servers' key secret, or with another one, logs a warning without it", async () => {
+  const [secret, other] = [
+    "a-secret-for-tests-of-thirty-two-characters",
+    "another-secret-of-thirty-two-characters",
+  ];
+  await started("server", { SVC_KEY_SECRET: secret });
+  expect(await started("worker", { SVC_KEY_SECRET: secret })).toEqual([]);
+  for (const variables of [undefined, { SVC_KEY_SECRET: other }]) {
+    const [warning, ...more] = await started("worker", variables ?? {}, false);
+    expect(more).toEqual([]);
+    expect(warning).toMatch(/^SVC_KEY_SECRET is .* and was "fingerprint [0-9a-f]{12}" for the /);
+    expect(warning).not.toContain("thirty-two");
+  }
+});
+
 test("if two start at the same time, one logs a warning", async () => {
   const both = await Promise.all([started("server", domain), started("worker", {})]);
   expect(both.flat().length).toBe(1);

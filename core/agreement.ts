@@ -3,6 +3,7 @@ import { asc, eq, inArray, sql } from "drizzle-orm";
 import { setting } from "../drizzle/schema/index.ts";
 import { type Config, variables } from "./config.ts";
 import type { Context } from "./context.ts";
+import { installationId } from "./installation.ts";
 
 /** All servers and workers need the same values of these, or they interpret the same rows differently. */
 const ofAll = [
@@ -29,6 +30,11 @@ export async function warnOfDisagreement(
 ): Promise<void> {
   const keys: (keyof Config)[] = role === "server" ? [...ofAll, ...ofServers] : ofAll;
   const mine = new Map(keys.map((key) => [variables[key].name, textOf(config[key])]));
+  // Workers revoke leases with what servers have encrypted.
+  mine.set(
+    variables.keySecret.name,
+    config.keySecret ? `fingerprint ${installationId(config.keySecret)}` : null,
+  );
   const recorded = {
     recordedBy: `the ${role} on ${hostname()} (pid ${process.pid})`,
     recordedAt: sql`now()`,

@@ -222,7 +222,7 @@ export const variables = {
   keySecret: secret(
     "SVC_KEY_SECRET",
     Type.Optional(Type.String({ minLength: 32 })),
-    "Encrypts the signing keys in the database: 32 characters or more, e.g. of `openssl rand -base64 48`",
+    "Encrypts keys and secrets in the database, for servers and workers: 32 characters or more, e.g. of `openssl rand -base64 48`",
   ),
   keyRotation: variable(
     "SVC_KEY_ROTATION",

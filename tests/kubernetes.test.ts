@@ -177,10 +177,12 @@ describe("what runs", () => {
       expect([name, envFrom]).toEqual([name, [{ configMapRef: { name: "svc" } }]]);
       return [name, env.map((one) => one.name)];
     });
-    // Only the server decrypts the signing keys and talks to the issuer.
+    // Only servers talk to the issuer. Workers decrypt the secrets of access roles, to revoke leases.
     expect(Object.fromEntries(ownVariables)).toEqual({
-      ...{ server: ["SVC_KEY_SECRET_FILE", "SVC_OIDC_CLIENT_SECRET_FILE"] },
-      ...{ worker: [], backup: [], migrate: [] },
+      server: ["SVC_KEY_SECRET_FILE", "SVC_OIDC_CLIENT_SECRET_FILE"],
+      worker: ["SVC_KEY_SECRET_FILE"],
+      backup: [],
+      migrate: [],
     });
   });
 

@@ -1,4 +1,3 @@
-import { hkdfSync } from "node:crypto";
 import { OptionalKind } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { and, arrayOverlaps, eq, getTableColumns, isNull, type SQL, sql } from "drizzle-orm";
@@ -18,6 +17,7 @@ import { audit } from "../audit.ts";
 import { unlessReferredTo } from "../catalog/reference.ts";
 import { unlessTaken } from "../catalog/taken.ts";
 import type { Actor, Context } from "../context.ts";
+import { installationId } from "../installation.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { type ActivePlugin, type CallOptions, callPlugin, type Outcome } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
@@ -256,14 +256,6 @@ function maskedStrings<T>(value: T, secrets: readonly string[]): T {
   return JSON.parse(JSON.stringify(value), (_, one) =>
     typeof one === "string" ? mask(one, secrets) : one,
   ) as T;
-}
-
-/**
- * Identifies this installation at its targets. It is derived from SVC_KEY_SECRET, so it survives the restore of a backup,
- * while a copy of the database with a different secret counts as another installation.
- */
-function installationId(keySecret = ""): string {
-  return Buffer.from(hkdfSync("sha256", keySecret, "svc", "installation", 6)).toString("hex");
 }
 
 /** Validates the fields and separates settings from secrets. `kept` holds the stored secrets, for those left out. */

@@ -51,12 +51,13 @@ const cases = [
 ] as const;
 
 describe.each(cases)("%s", (_, services, names) => {
-  test("every part of svc has the same settings, and the server also has its secrets", async () => {
+  test("every part of svc has the same settings, and only those that need secrets have them", async () => {
     const { SVC_KEY_SECRET_FILE, SVC_OIDC_CLIENT_SECRET_FILE, ...shared } = services.server!.environment!;
     expect(SVC_KEY_SECRET_FILE).toBeDefined();
     expect(SVC_OIDC_CLIENT_SECRET_FILE).toBeDefined();
+    expect(services.worker!.environment).toEqual({ ...shared, SVC_KEY_SECRET_FILE: SVC_KEY_SECRET_FILE! });
     expect(shared).toContainKeys(["SVC_DATABASE_URL", "SVC_PUBLIC_URL", "SVC_DOMAIN", "SVC_OIDC_ISSUER"]);
-    for (const name of names.filter((name) => name !== "server"))
+    for (const name of names.filter((name) => !["server", "worker"].includes(name)))
       expect([name, services[name]!.environment]).toEqual([name, shared]);
     const known = (await knownVariables({})).names;
     expect(Object.keys(services.server!.environment!).filter((name) => !known.includes(name))).toEqual([]);
