@@ -13,6 +13,8 @@ export interface GateOptions {
 }
 
 type Answer = Response | Promise<Response>;
+/** The client of a connection that the server sees; undefined if nobody may use it. */
+type AddressOf = (seen: SocketAddress | null) => SocketAddress | undefined;
 
 /** How much of a chunked body Bun reads if the application ignores it. */
 const drainedBytes = 1024 * 1024;
@@ -48,6 +50,10 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
+  #addressOf: AddressOf | undefined;
+  #seenBy: Server<unknown>["requestIP"] = () => null;
+  /** For a server that sees only our own connections: the addresses of their clients. */
+  readonly #addresses = new WeakMap<Request, SocketAddress>();
   readonly #listeners: Server<unknown>[] = [];
   readonly #upgrades = new WeakMap<Server<unknown>, Server<unknown>["upgrade"]>();
   #seen = 0;
@@ -71,20 +77,22 @@ export class Gate {
   }
 
   /** Sets the server as soon as there is one. `addressOf` maps a connection through the relay to its client. */
-  attach(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
+  attach(server: Server<unknown>, addressOf?: AddressOf): void {
     this.#server = server;
-    this.#adapt(server, addressOf);
+    this.#addressOf = addressOf;
+    this.#seenBy = server.requestIP.bind(server);
+    this.#adapt(server);
   }
 
   /** Makes the methods of a server know requests whose path was rewritten, or that were forwarded from another port. */
-  #adapt(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
+  #adapt(server: Server<unknown>): void {
     const { requestIP, timeout } = server;
     this.#upgrades.set(server, server.upgrade.bind(server));
     server.requestIP = (request) => {
       const tls = tlsClientOf(request);
       if (tls) return tls.address;
-      const seen = requestIP.call(server, this.#originals.get(request) ?? request);
-      return addressOf ? addressOf(seen) : seen;
+      const original = this.#originals.get(request) ?? request;
+      return this.#addresses.get(original) ?? requestIP.call(server, original);
     };
     server.timeout = (request, seconds) =>
       timeout.call(server, this.#originals.get(request) ?? request, seconds);
@@ -97,6 +105,12 @@ export class Gate {
   }
 
   handle(request: Request, application: (request: Request) => Answer): Answer {
+    if (this.#addressOf && !tlsClientOf(request)) {
+      const address = this.#addressOf(this.#seenBy(request));
+      if (!address)
+        return this.#refuse(request, new Response(null, { status: 403, headers: { connection: "close" } }));
+      this.#addresses.set(request, address);
+    }
     const { headers } = request;
     // Two lengths, even if they are equal: a proxy may use the other one (RFC 9112, 6.3).
     if (headers.get("content-length")?.includes(","))

@@ -8,6 +8,7 @@ import { connect as connectTls } from "node:tls";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
 import { Load } from "../../tests/support/http/load.ts";
+import { askFrom, clientPorts, listeningPorts } from "../../tests/support/http/loopback.ts";
 import {
   appFolder,
   messagesIn,
@@ -77,10 +78,26 @@ test.each(["with_elysia:app", "mine:plain"])("%s sees each client's own address"
 
 test("the port inside accepts only our own connections", async () => {
   await using started = await start();
-  const ports = listeningPorts(started.pid).filter((port) => port !== started.port && port !== started.mtls);
-  expect(ports).toHaveLength(1);
-  const answer = await fetch(`http://127.0.0.1:${ports[0]}/noted?id=inside`);
+  const answer = await fetch(`http://127.0.0.1:${await insideOf(started)}/noted?id=inside`);
   expect([answer.status, await answer.text()]).toEqual([403, ""]);
+});
+
+test("nor one with the port of a forwarded connection, from another loopback address", async () => {
+  await using started = await start();
+  const kept = new Load({
+    port: started.mtls,
+    clients: 1,
+    keepAlive: "all",
+    pause: 100,
+    tls: tlsWith(client),
+  });
+  await hasSeen(kept, 1);
+  const inside = await insideOf(started);
+  const answers = (await clientPorts(inside)).map((port) => askFrom("127.0.0.2", port, inside));
+  expect(answers.length).toBeGreaterThan(0);
+  expect(await Promise.all(answers)).toEqual(answers.map(() => "HTTP/1.1 403 Forbidden"));
+  await kept.end();
+  expect(kept.failures).toEqual([]);
 });
 
 test("SIGHUP reloads the certificate without refusing requests", async () => {
@@ -334,14 +351,9 @@ async function serialOf(port: number): Promise<string> {
   return serialNumber;
 }
 
-function listeningPorts(pid: number): number[] {
-  const { stdout } = Bun.spawnSync(["sh", "-c", `ls -l /proc/${pid}/fd`]);
-  const inodes = [...stdout.toString().matchAll(/socket:\[(\d+)\]/g)].map(([, inode]) => inode);
-  const { stdout: table } = Bun.spawnSync(["cat", "/proc/net/tcp"]);
-  return table
-    .toString()
-    .split("\n")
-    .map((line) => line.trim().split(/\s+/))
-    .filter((fields) => fields[3] === "0A" && inodes.includes(fields[9]))
-    .map((fields) => Number.parseInt(fields[1]!.split(":")[1]!, 16));
+/** The port of this process to which it forwards decrypted bytes. */
+async function insideOf({ pid, port, mtls }: Started & { mtls: number }): Promise<number> {
+  const ports = (await listeningPorts(pid)).filter((one) => one !== port && one !== mtls);
+  expect(ports).toHaveLength(1);
+  return ports[0]!;
 }

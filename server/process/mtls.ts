@@ -1,12 +1,12 @@
 import type { X509Certificate } from "node:crypto";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import type { Server } from "bun";
 import { hostInUrl } from "../../platform/address.ts";
 import { SvcError } from "../../platform/errors.ts";
 import { setTlsClient, type TlsClient } from "../http/tls_client.ts";
 import type { StartOptions } from "./options.ts";
-import { addressOfSocket } from "./relay.ts";
+import { addressOfSocket, Forwarded } from "./relay.ts";
 import type { Service } from "./service.ts";
 import { ignoreNewConnections, listeningSockets, shareNewConnections, takeNewConnections } from "./socket.ts";
 import { mtlsFilesOf, tlsOf } from "./tls.ts";
@@ -65,13 +65,12 @@ export async function listenMtls(
   fetch: (request: Request, server: Server<unknown>) => Response | Promise<Response>,
   failed: NonNullable<Service["handshakeFailed"]>,
 ): Promise<MtlsListener> {
-  /** Keyed by the local port of the forwarded connection. */
-  const clients = new Map<number, TlsClient>();
+  const forwarded = new Forwarded<TlsClient>();
   const inner = Bun.serve({
     ...settings,
     ...{ hostname: "127.0.0.1", port: 0, reusePort: false, development: false },
     fetch(request, server) {
-      const client = clients.get(portOf.call(server, request)?.port ?? 0);
+      const client = forwarded.of(portOf.call(server, request));
       if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
       setTlsClient(request, client);
       return fetch(request, server);
@@ -91,12 +90,9 @@ export async function listenMtls(
     open.add(client);
     client.pause();
     client.once("data", () => silent.delete(client));
-    const to = connect({ host: "127.0.0.1", port: inner.port!, allowHalfOpen: true, noDelay: true }, () => {
-      const { localPort } = to;
-      if (localPort === undefined || client.destroyed) return end();
-      clients.set(localPort, about);
-      // The port may belong to another program as soon as our side is closed.
-      const forget = () => clients.delete(localPort);
+    const to = forwarded.connect(inner.port!, { allowHalfOpen: true, noDelay: true }, () => {
+      if (client.destroyed) return end();
+      const forget = forwarded.add(to, about);
       to.once("end", forget).once("close", forget);
       forwardBytes(client, to);
       forwardBytes(to, client);

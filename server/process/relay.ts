@@ -1,16 +1,43 @@
-import { connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket, type TcpNetConnectOpts } from "node:net";
 import type { SocketAddress } from "bun";
 import { SvcError } from "../../platform/errors.ts";
 
 /** A client on a Unix socket is a program on this machine. */
 export const localAddress: SocketAddress = { address: "127.0.0.1", family: "IPv4", port: 0 };
 
+const loopback = "127.0.0.1";
 /** How long a client may take to read an answer after our server has closed the connection. */
 const lingerMilliseconds = 30_000;
 
+/**
+ * What is known of the clients of connections that we forward to a port of our own, by their ports there. Every user of this
+ * machine can connect to it: with the port of one of these connections from another address of the loopback network, for
+ * example.
+ */
+export class Forwarded<T> {
+  readonly #clients = new Map<number, T>();
+
+  /** Connects to one of our ports. */
+  connect(port: number, options: Partial<TcpNetConnectOpts>, connected: () => void): Socket {
+    return connect({ ...options, host: loopback, port, localAddress: loopback }, connected);
+  }
+
+  /** @returns a function that forgets the connection: its port may belong to another program as soon as it is closed */
+  add({ localPort }: Socket, client: T): () => void {
+    if (localPort === undefined) return () => {};
+    this.#clients.set(localPort, client);
+    return () => this.#clients.delete(localPort);
+  }
+
+  /** The client of a connection that the server sees, undefined if it is not one of ours. */
+  of(seen: SocketAddress | null): T | undefined {
+    return seen?.address === loopback ? this.#clients.get(seen.port) : undefined;
+  }
+}
+
 export interface Relay {
-  /** The client of a connection that the server sees as one of ours. */
-  addressOf(seen: SocketAddress | null): SocketAddress | null;
+  /** The client of a connection that the server sees, undefined if it is not one of ours. */
+  addressOf(seen: SocketAddress | null): SocketAddress | undefined;
   /** Forwards new connections to this port; open ones stay where they are. */
   lead(port: number): void;
   /** Accepts no more connections; open ones continue. */
@@ -25,16 +52,12 @@ export interface Relay {
  */
 export async function relay(fd: number, first: number): Promise<Relay> {
   let port = first;
-  /** Keyed by the local port of the forwarded connection. */
-  const clients = new Map<number, SocketAddress>();
+  const forwarded = new Forwarded<SocketAddress>();
   const server = createServer({ allowHalfOpen: true }, (client) => {
     client.pause();
-    const inner = connect({ host: "127.0.0.1", port }, () => {
-      const { localPort } = inner;
-      if (localPort !== undefined) {
-        clients.set(localPort, client.remoteAddress ? addressOfSocket(client) : localAddress);
-        inner.once("close", () => clients.delete(localPort));
-      }
+    const inner = forwarded.connect(port, {}, () => {
+      const address = client.remoteAddress ? addressOfSocket(client) : localAddress;
+      inner.once("close", forwarded.add(inner, address));
       client.pipe(inner).pipe(client);
     });
     const end = () => {
@@ -57,7 +80,7 @@ export async function relay(fd: number, first: number): Promise<Relay> {
     throw new SvcError("configuration", `--fd ${fd} is not a listening socket`, { cause });
   }
   return {
-    addressOf: (seen) => (seen ? (clients.get(seen.port) ?? seen) : seen),
+    addressOf: (seen) => forwarded.of(seen),
     lead: (next) => {
       port = next;
     },

@@ -2,6 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Load } from "../../../tests/support/http/load.ts";
+import { askFrom, clientPorts, listeningPorts } from "../../../tests/support/http/loopback.ts";
 import {
   appFolder,
   messagesIn,
@@ -9,6 +11,7 @@ import {
   startServing,
 } from "../../../tests/support/http/serving.ts";
 import { backlogOf } from "../../../tests/support/http/sockets.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 
@@ -95,6 +98,21 @@ describe.each(["mine:plain", "with_elysia:app"])("%s with", (app) => {
     process.kill(server.pid, "SIGTERM");
     expect(await server.exited).toBe(0);
   });
+});
+
+test("--fd: the port inside refuses connections that are not forwarded", async () => {
+  await using server = await startOnDescriptor(folder.path, ["--fd", "3"]);
+  const [inside = 0, ...more] = (await listeningPorts(server.pid)).filter((port) => port !== server.port);
+  expect(more).toEqual([]);
+  const client = new Load({ port: server.port, clients: 1, keepAlive: "all", pause: 100 });
+  await until("an answer", () => client.answered > 0);
+  const ports = await clientPorts(inside);
+  expect(ports.length).toBeGreaterThan(0);
+  const refused = "HTTP/1.1 403 Forbidden";
+  for (const port of ports) expect(await askFrom("127.0.0.2", port, inside)).toBe(refused);
+  expect(await askFrom("127.0.0.1", 0, inside)).toBe(refused);
+  await client.end();
+  expect(client.failures).toEqual([]);
 });
 
 test("LISTEN_FDS: the socket of systemd is served", async () => {

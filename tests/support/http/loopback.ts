@@ -1,0 +1,44 @@
+import { connect } from "node:net";
+
+// What every user of the machine can see of connections on the loopback interface, and do about them.
+
+/** The TCP connections and listening sockets of the machine, by IPv4. */
+async function tcpTable() {
+  const text = await Bun.file("/proc/net/tcp").text();
+  const portOf = (place = "") => Number.parseInt(place.split(":")[1] ?? "", 16);
+  return text
+    .trim()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .map((fields) => ({
+      local: portOf(fields[1]),
+      remote: portOf(fields[2]),
+      state: fields[3],
+      inode: fields[9],
+    }));
+}
+
+/** The ports on which a process listens. */
+export async function listeningPorts(pid: number): Promise<number[]> {
+  const { stdout } = Bun.spawnSync(["sh", "-c", `ls -l /proc/${pid}/fd`]);
+  const inodes = [...stdout.toString().matchAll(/socket:\[(\d+)\]/g)].map(([, inode]) => inode);
+  const listening = (await tcpTable()).filter(({ state, inode }) => state === "0A" && inodes.includes(inode));
+  return listening.map(({ local }) => local);
+}
+
+/** The ports of the clients that are connected to a port. */
+export async function clientPorts(port: number): Promise<number[]> {
+  return (await tcpTable())
+    .filter(({ remote, state }) => remote === port && state === "01")
+    .map(({ local }) => local);
+}
+
+/** The first line of the answer to a client that chooses its own address and port. */
+export async function askFrom(address: string, localPort: number, port: number): Promise<string> {
+  const socket = connect({ host: "127.0.0.1", port, localAddress: address, localPort });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  socket.once("data", (data) => resolve(data.toString().split("\r\n", 1)[0]!)).once("error", reject);
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  return promise.finally(() => socket.destroy());
+}
