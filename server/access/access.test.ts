@@ -53,6 +53,20 @@ test("a credential has its parent's rights, and revoking it removes its sessions
   expect(log).toEqual(["access.issued", "access.ending", "access.revoked"]);
 });
 
+test("an incident that cannot be a name is refused", async () => {
+  const role = await world.makeRole();
+  for (const incident of ["\0", "", "INC-0", "INC-7 "]) {
+    const filter = `?${new URLSearchParams({ incident })}`;
+    const answers = [
+      await alice.call("GET", `/access/leases${filter}`),
+      await alice.call("DELETE", `/access/leases${filter}`),
+      await alice.call("POST", "/access/leases", { role, incident }),
+      await alice.call("POST", "/access/requests", { role, incident, reason: "x" }),
+    ];
+    expect(answers.map(({ http }) => http)).toEqual([400, 400, 400, 400]);
+  }
+});
+
 test("the secrets of a credential and of its role are in no database row or log line", async () => {
   const { body: lease } = await world.issue(alice, await world.makeRole());
   const { password } = lease.credential.fields;

@@ -30,8 +30,7 @@ const slug = t.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*$", maxLength: longestS
 const seconds = (description: string) => Type.Integer({ minimum: 60, maximum: longestSeconds, description });
 const note = t.Optional(t.String({ maxLength: longestReason }));
 const incidentName = t.String({
-  minLength: 1,
-  maxLength: 100,
+  pattern: "^INC-[1-9][0-9]{0,18}$",
   description: "The incident's name, such as INC-7",
 });
 const { limit, cursor } = listQuery;

@@ -38,6 +38,17 @@ test("a byte order mark is skipped, and four-byte characters are kept", async ()
   expect([http, body.name]).toEqual([201, "\u{1f469}\u200d\u{1f680}"]);
 });
 
+test.each(["gzip", "br", "identity", "unknown"])(
+  "a body with Content-Encoding: %s is refused",
+  async (coding) => {
+    const body = '{"resource_type":"x","name":"x"}';
+    const headers = { authorization, "content-type": "application/json", "content-encoding": coding };
+    const response = await server.fetch("/documents/", { method: "POST", headers, body });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: "invalid_input", field: "Content-Encoding" });
+  },
+);
+
 const part = (name: string, text: string) =>
   `--x\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${text}\r\n`;
 const parts = (...pairs: [string, string][]) =>

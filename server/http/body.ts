@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { InvalidInput } from "../../platform/errors.ts";
 import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
@@ -30,6 +31,11 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  */
 async function parseBody(request: Request, contentType: string, route: string): Promise<unknown> {
   if (request.body === null) return undefined;
+  if (request.headers.has("content-encoding"))
+    throw new InvalidInput(
+      "Content-Encoding",
+      "Send the body without Content-Encoding: it is not decompressed",
+    );
   if (!isJson(contentType)) {
     const bytes = await readBody(request, largestBytes);
     // With undefined, Elysia would read the body again.

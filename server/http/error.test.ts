@@ -50,6 +50,8 @@ test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try 
       .catch((error: unknown) => error);
   expect(faultOf(await raise("40001"), log, "2")).toMatchObject({ status: 503, code: "unavailable" });
   expect(faultOf(await raise("40002"), log, "3")).toMatchObject({ status: 500, code: "internal" });
+  const nul = await client.db.execute(sql`select ${"\0"}::text`).catch((error: unknown) => error);
+  expect(faultOf(nul, log, "4")).toMatchObject({ status: 400, code: "invalid_input" });
 });
 
 test("a value of the right type that violates a limit gets an error with the limit", async () => {

@@ -123,6 +123,9 @@ const databaseStuck: Record<string, string> = {
   "58030": "The database cannot read or write its disk",
 };
 
+/** U+0000, or half of a pair of surrogates. */
+const unstorable = /^(22021|22P05)$/;
+
 /** PostgreSQL ended this transaction because of a conflict; nothing was done. */
 const transactionConflict = /^(40001|40P01)$/;
 
@@ -136,6 +139,8 @@ function fromDatabase(error: unknown): SvcError | undefined {
       return new Unavailable(`${stuck}. Tell the people who run this service, and try again later`, {
         cause: error,
       });
+    if (unstorable.test(code))
+      return new InvalidInput("text", "A text contains a character that cannot be stored");
     if (transactionConflict.test(code))
       return new Unavailable("Another request changed the same data: try again in a moment", {
         cause: error,
@@ -173,6 +178,9 @@ function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | 
       return `is too long: at most ${schema.maxLength} characters`;
     case ValueErrorType.StringMinLength:
       return schema.minLength === 1 ? "is empty" : `is too short: at least ${schema.minLength} characters`;
+    case ValueErrorType.StringPattern:
+    case ValueErrorType.StringFormat:
+      return "has the wrong format";
     case ValueErrorType.ArrayMaxItems:
       return `has too many entries: at most ${schema.maxItems}`;
     case ValueErrorType.IntegerMaximum:
@@ -189,7 +197,12 @@ function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | 
 function fromElysia(error: unknown): SvcError | undefined {
   const { code, all } = (error ?? {}) as { code?: unknown; all?: Broken[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
-  if (code === "PARSE") return new SvcError("invalid_input", "The body does not match its Content-Type");
+  if (code === "PARSE") {
+    const { cause } = error as Error;
+    return cause instanceof SvcError
+      ? cause
+      : new SvcError("invalid_input", "The body does not match its Content-Type");
+  }
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer that violates its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };

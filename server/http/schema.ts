@@ -28,7 +28,7 @@ export const incidentText = t.String({
 });
 /** A limit in a query, as text for the same reason. Core refuses more than the maximum. */
 export const limitText = t.String({
-  pattern: "^[1-9][0-9]{0,2}$",
+  pattern: "^[0-9]{1,9}$",
   description: `1 to ${largestLimit}; 50 unless given`,
 });
 /** A PostgreSQL integer. */

@@ -92,7 +92,7 @@ function found(roles: readonly AwsRole[], resource: string, search: string): str
   const accounts = roles.map(
     ({ accountId, accountName }) => `${accountName.replace(/[()]/g, "")} (${accountId})`,
   );
-  const among = { account: accounts, iam_arn: arnsOf(roles) }[resource] ?? [];
+  const among = resource === "account" ? accounts : resource === "iam_arn" ? arnsOf(roles) : [];
   const text = search.toLowerCase();
   return [...new Set(among)].filter((title) => title.toLowerCase().includes(text));
 }

@@ -279,6 +279,7 @@ test("typeahead finds accounts and roles, with an empty search and with brackets
     arnOf("team/orders-writer"),
   ]);
   expect(await titles({ resource: "iam_arn", search: "hidden" })).toEqual([]);
-  expect(await titles({ resource: "s3", search: "" })).toEqual([]);
+  for (const resource of ["s3", "__proto__", "constructor"])
+    expect(await titles({ resource, search: "" })).toEqual([]);
   expect(await titles({ resource: "iam_arn", search: "", limit: "1" })).toHaveLength(1);
 });
