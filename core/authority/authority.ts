@@ -1,8 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
-import { and, asc, eq, getTableColumns, gt, isNull, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { lockName } from "../../drizzle/lock_name.ts";
-import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts";
+import { authorityKey, type authorityKinds, clientCertificate } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
 import { seal, unseal } from "../../platform/sealed.ts";
@@ -10,6 +10,7 @@ import { sshEd25519Blob, sshFingerprint } from "../../platform/ssh/public_key.ts
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
+import { endTokens } from "../end_tokens.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 
 // Terminology: an authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
@@ -189,12 +190,22 @@ export async function rotateAuthority(
     if (next > 0 && !revoke)
       throw new Conflict("The next key of this authority already exists and starts signing within a day");
     const activeAt = revoke || !current ? at : after(at, overlapSeconds);
-    if (revoke)
-      await tx
+    if (revoke) {
+      const revoked = await tx
         .update(authorityKey)
         .set({ revokedAt: at, expiresAt: at })
-        .where(and(of(kind, name), isNull(authorityKey.revokedAt)));
-    else
+        .where(and(of(kind, name), isNull(authorityKey.revokedAt)))
+        .returning({ id: authorityKey.id });
+      // Only the authority of clients has certificates there. Streams and leases depend on the sign-in, not on the key.
+      const { jti, authorityKeyId } = clientCertificate;
+      const ids = revoked.map(({ id }) => id);
+      if (ids.length > 0)
+        await endTokens(
+          tx,
+          sql`select ${jti} from ${clientCertificate} where ${inArray(authorityKeyId, ids)}`,
+          at,
+        );
+    } else
       await tx
         .update(authorityKey)
         .set({ expiresAt: after(activeAt, longestCertificateSeconds) })

@@ -19,8 +19,13 @@ export const token = pgTable(
     issuedAt: instant("issued_at").notNull(),
     expiresAt: instant("expires_at").notNull(),
     revokedAt: instant("revoked_at"),
+    /** The client certificate that an access token is bound to: SHA-256 in base64url, as in `x5t#S256` (RFC 8705). */
+    certificateSha256: text("certificate_sha256"),
   },
   (table) => [
+    index("token_certificate_idx")
+      .on(table.certificateSha256)
+      .where(sql`certificate_sha256 is not null`),
     index("token_expires_at_idx").on(table.expiresAt),
     // For the newest token of a user, which has their current groups.
     index("token_user_idx").on(table.userName, table.issuedAt),

@@ -55,8 +55,8 @@ export const actorMacro = (deps: Deps) => {
       return certificates.identify(chain, request, server);
     }
     const { actor, bound } = await verifyToken(deps, token, chain && thumbprintOf(chain[0]!));
-    if (bound && chain) await certificates.requireCurrent(chain, request, server);
-    return actor;
+    const until = bound && chain ? await certificates.requireCurrent(chain, request, server) : undefined;
+    return until && until < actor.expiresAt ? { ...actor, expiresAt: until } : actor;
   };
   const transform = async ({ request, body, params, server }: Transformed): Promise<void> => {
     verified.set(request, await identify(request, server));

@@ -56,14 +56,20 @@ class PresentedCertificates {
   /**
    * Refuses the certificate that a token is bound to if it has expired or was revoked. Its user does not matter: according
    * to RFC 8705, holding its key is enough.
+   * @returns when it expires, if that is known
    * @throws RefusedCertificate
    */
-  async requireCurrent(chain: Chain, request: Request, server: Server<unknown> | null): Promise<void> {
+  async requireCurrent(
+    chain: Chain,
+    request: Request,
+    server: Server<unknown> | null,
+  ): Promise<Date | undefined> {
     try {
-      await identifyCertificate(this.deps, chain);
+      return (await identifyCertificate(this.deps, chain)).expiresAt;
     } catch (error) {
       if (!(error instanceof RefusedCertificate)) throw error;
       if (ended.includes(error.reason)) throw this.#logged(error, { chain, request, server });
+      return undefined;
     }
   }
 

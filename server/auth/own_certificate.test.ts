@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { eq } from "drizzle-orm";
 import { rotateAuthority } from "../../core/authority/authority.ts";
 import type { Context } from "../../core/context.ts";
+import { incident, token as tokenTable } from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   type CertificateFolder,
   type Issued,
@@ -12,7 +15,8 @@ import {
 } from "../../tests/support/http/client_certificates.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { personOf } from "../../tests/support/http/people.ts";
-import type { TestServer } from "../../tests/support/http/server.ts";
+import { decide, newChallenge, poll, type TestServer } from "../../tests/support/http/server.ts";
+import { within } from "../../tests/support/process/until.ts";
 
 // Certificates of our own authority, without any other authority in the settings.
 
@@ -81,9 +85,71 @@ test("an expired one is refused", async () => {
   expect(lastReason()).toMatchObject({ reason: "expired" });
 });
 
+/** A stream, which needs an incident that its user may read. */
+async function follow(client: Issued, headers: Record<string, string> = {}) {
+  const response = await ask(client, "/incidents/stream", { headers });
+  expect(response.status).toBe(200);
+  const ended = response.text();
+  return { ended: async () => await within("the end of the stream", ended, 20) };
+}
+
+/** An access token that was collected with this certificate. */
+async function boundTo(client: Issued, user: string): Promise<{ authorization: string }> {
+  server.issuer.user = user;
+  const challenge = await newChallenge(server, { user });
+  await decide(challenge, "approve");
+  const { body } = await poll({ fetch: (path, init = {}) => ask(client, path, init) }, challenge);
+  return { authorization: `Bearer ${body.encoded_jwt}` };
+}
+
+const revokedTokens = async (user: string) =>
+  (await server.db.select().from(tokenTable).where(eq(tokenTable.userName, user)))
+    .filter(({ revokedAt }) => revokedAt !== null)
+    .map(({ certificateSha256 }) => certificateSha256);
+
+describe("a token that is bound to it ends with it, and so do the streams of both,", () => {
+  test.each([
+    [
+      "when it is revoked",
+      (client: Issued, serial: string) => ask(client, `/certificates/${serial}`, { method: "DELETE" }),
+    ],
+    ["when its user signs out", (client: Issued) => ask(client, "/tokens/current", { method: "DELETE" })],
+  ])("%s", async (_, end) => {
+    const user = `grace${made}@example.com`;
+    const client = await issue(user);
+    const bound = await boundTo(client, user);
+    const streams = [await follow(client), await follow(client, bound)];
+    expect(await revokedTokens(user)).toEqual([]);
+    expect((await end(client, client.serial)).status).toBe(204);
+    expect((await revokedTokens(user)).sort()).toEqual([thumbprintOf(client.certificate), null].sort());
+    for (const stream of streams) await stream.ended();
+  });
+});
+
+test("a stream does not outlive the certificate that its token is bound to", async () => {
+  const client = await issue("heidi@example.com");
+  server.clock.advance(24 * 3600 - 60);
+  const stream = await follow(client, await boundTo(client, "heidi@example.com"));
+  server.clock.advance(61);
+  await stream.ended();
+});
+
+test("a stream shows Restricted incidents no longer than the groups of its user's latest sign-in allow", async () => {
+  const client = await issue("ivan@example.com", ["admin"]);
+  const { incidentId } = await insertIncident(server.db, server.clock.now());
+  await server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId));
+  const response = await ask(client, `/incidents/${incidentId}/stream`);
+  expect(response.status).toBe(200);
+  server.clock.advance(1);
+  await personOf(server, "ivan@example.com");
+  await within("the end of the stream", response.text(), 20);
+  expect((await ask(client, `/incidents/${incidentId}`)).status).toBe(404);
+});
+
 test("it ends when the key of its authority is revoked", async () => {
   const client = await issue("frank@example.com");
   expect((await ask(client)).status).toBe(200);
+  const stream = await follow(client);
   const context = { ...server, log: createLog("fatal") } as Context;
   const admin = { kind: "user", user: "root@example.com", groups: [], admin: true, tokenId: "" } as const;
   const at = server.clock.now();
@@ -94,4 +160,8 @@ test("it ends when the key of its authority is revoked", async () => {
   );
   expect((await ask(client)).status).toBe(401);
   expect(lastReason()).toMatchObject({ reason: "revoked" });
+  await stream.ended();
+  const person = await personOf(server, "frank@example.com");
+  const { body } = await person.call("GET", "/certificates/?valid=true");
+  expect(body.items).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { openSql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { isOpen } from "../../tests/support/http/loopback.ts";
 import { signInToken } from "../../tests/support/http/server.ts";
 import { StreamClient } from "../../tests/support/http/stream.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -68,6 +69,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 
 test("a client that does not read is disconnected, and delays no other client", async () => {
   const slow = await stall(await signInToken(server), server.url);
+  const never = await stall(await signInToken(server), server.url);
   const fast = await StreamClient.open(member, path);
   const seen = readTo(fast, manyEvents);
   for (let n = 1; n <= manyEvents; n += 10) {
@@ -96,6 +98,11 @@ test("a client that does not read is disconnected, and delays no other client", 
   expect(ids.slice(0, -1).length - 1 + rest.length).toBe(manyEvents);
   resumed.leave();
   fast.leave();
+  const port = Number(new URL(server.url).port);
+  const isGone = async () => !(await isOpen(port, never.socket.localPort!));
+  await until("the end of a connection whose client never reads", isGone, 30);
+  expect(never.isClosed()).toBe(false);
+  never.socket.destroy();
 });
 
 test("many events at once reach every client that reads, in order", async () => {

@@ -22,7 +22,7 @@ export class Connection {
   lastSent = performance.now();
 
   constructor(
-    readonly actor: Actor,
+    public actor: Actor,
     /** Called once, however it ends. */
     private readonly onEnd: (reason: EndReason) => void,
   ) {

@@ -1,3 +1,4 @@
+import type { Server } from "bun";
 import { Elysia } from "elysia";
 import { readSlice } from "../../core/incident/stream/read.ts";
 import { noSuchIncident } from "../../core/incident/visibility/see.ts";
@@ -10,6 +11,9 @@ import { boardAnswer, isCursor, lastEventId, streamAnswer, streamQuery } from ".
 import { streamHeaders } from "./sse.ts";
 import type { IncidentStreams } from "./streams.ts";
 
+/** How long a client may take to read what is left of a stream that has ended. */
+const unreadSeconds = 10;
+
 /** Changes as they happen, as server-sent events. */
 export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
   new Elysia({ name: "stream", prefix: "/incidents" })
@@ -18,8 +22,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
       "/stream",
       async ({ actor, request, server }) => {
         if (request.method === "HEAD") return new Response(null, { headers: streamHeaders });
-        const stream = await streams.openBoard(actor);
-        server?.timeout(request, 0);
+        const stream = await streams.openBoard(actor, withoutTimeout(server, request));
         return new Response(stream, { headers: streamHeaders });
       },
       {
@@ -36,10 +39,11 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         if (!slice) throw noSuchIncident();
         // Nobody would read a stream, and nothing would end it.
         if (request.method === "HEAD") return new Response(null, { headers: streamHeaders });
-        // Heartbeats replace Bun's timeout, which counts only what the client sends.
-        server?.timeout(request, 0);
         const cursor = Math.min(after ?? slice.tail, slice.tail);
-        return new Response(streams.openIncident(actor, incidentId, cursor), { headers: streamHeaders });
+        const ended = withoutTimeout(server, request);
+        return new Response(streams.openIncident(actor, incidentId, cursor, ended), {
+          headers: streamHeaders,
+        });
       },
       {
         ...{ actor: true, params: incidentParams, query: streamQuery },
@@ -50,6 +54,15 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         },
       },
     );
+
+/**
+ * Removes Bun's timeout, which counts only what the client sends: heartbeats replace it.
+ * @returns what sets it again at the end of the stream, for a client that does not read the rest
+ */
+function withoutTimeout(server: Server<unknown> | null, request: Request): () => void {
+  server?.timeout(request, 0);
+  return () => server?.timeout(request, unreadSeconds);
+}
 
 /** Clients that have not seen an id yet may send an empty header. */
 function cursorOf(text: string | null | undefined): number | undefined {

@@ -1,4 +1,5 @@
 import type { Meter } from "@opentelemetry/api";
+import { currentGroups } from "../../core/auth/certificate/certificate.ts";
 import type { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
 import type { Actor, Context } from "../../core/context.ts";
 import { endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
@@ -53,17 +54,23 @@ export class IncidentStreams {
   #closed = false;
   readonly #metrics: StreamMetrics | undefined;
 
-  constructor(private readonly context: Pick<Context, "db" | "log" | "clock" | "telemetry">) {
+  constructor(private readonly context: Pick<Context, "db" | "log" | "clock" | "config" | "telemetry">) {
     this.#board = new Board(context);
     const meter = context.telemetry?.meter;
     this.#metrics = meter && new StreamMetrics(meter);
   }
 
-  /** Opens a stream of an incident that the actor may read, from `cursor` on. */
-  openIncident(actor: Actor, incidentId: number, cursor: number): ReadableStream<Uint8Array> {
+  /** Opens a stream of an incident that the actor may read, from `cursor` on. `onEnd` is called once, however it ends. */
+  openIncident(
+    actor: Actor,
+    incidentId: number,
+    cursor: number,
+    onEnd: () => void,
+  ): ReadableStream<Uint8Array> {
     const channel = this.#channels.get(incidentId) ?? new Channel(this.context, incidentId);
     this.#channels.set(incidentId, channel);
     const connection = this.#open(actor, "incident", () => {
+      onEnd();
       channel.remove(connection);
       if (channel.isEmpty && this.#channels.get(incidentId) === channel) this.#channels.delete(incidentId);
     });
@@ -74,9 +81,12 @@ export class IncidentStreams {
   }
 
   /** Opens a stream of changes to all incidents that the actor may read. */
-  async openBoard(actor: Actor): Promise<ReadableStream<Uint8Array>> {
+  async openBoard(actor: Actor, onEnd: () => void): Promise<ReadableStream<Uint8Array>> {
     await this.#board.prepare();
-    const connection = this.#open(actor, "all", () => this.#board.remove(connection));
+    const connection = this.#open(actor, "all", () => {
+      onEnd();
+      this.#board.remove(connection);
+    });
     connection.send(retryAfter(retryMilliseconds));
     this.#board.add(connection);
     if (this.#closed) this.#sendAway(connection);
@@ -114,6 +124,18 @@ export class IncidentStreams {
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#connections]) this.#sendAway(connection);
+  }
+
+  /** A certificate has the groups of its user's latest sign-in, which may be a later one. */
+  async #readGroups(): Promise<void> {
+    const { db, config } = this.context;
+    const byCertificate = [...this.#connections].filter(({ actor }) => actor.certificate);
+    const signIns = new Set(byCertificate.map(({ actor }) => actor.tokenId));
+    const current = await currentGroups(db, [...signIns]);
+    for (const connection of byCertificate) {
+      const groups = current.get(connection.actor.tokenId) ?? [];
+      connection.actor = { ...connection.actor, groups, admin: groups.includes(config.adminGroup) };
+    }
   }
 
   #open(actor: Actor, of: StreamKind, onEnd: () => void): Connection {
@@ -156,6 +178,7 @@ export class IncidentStreams {
     const ended = await endedTokens(db, [...tokens]);
     for (const connection of [...this.#connections])
       if (ended.has(connection.actor.tokenId)) connection.close("signed_out");
+    await this.#readGroups();
     await this.#board.recheck();
     const channels = [...this.#channels.values()];
     const states = await incidentStates(

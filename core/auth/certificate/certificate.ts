@@ -1,5 +1,5 @@
 import { createHash, X509Certificate } from "node:crypto";
-import { and, eq, gt, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { lockName } from "../../../drizzle/lock_name.ts";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
@@ -9,6 +9,7 @@ import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import { clientAuthority, type SigningAuthority, signingAuthority } from "../../authority/authority.ts";
 import type { Actor, Context } from "../../context.ts";
+import { endTokens } from "../../end_tokens.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 
 // Terminology. A client certificate of ours authenticates its user over mutual TLS, wherever an access token would. It
@@ -80,6 +81,7 @@ export async function issueClientCertificate(
       ...{ signer, publicKey, user: actor.user, now, end: signIn.expiresAt },
       publicUrl: config.publicUrl,
     });
+    await assertTrusted(tx, signer);
     const sha256 = thumbprintOf(new X509Certificate(certificate).raw);
     const [row] = await tx
       .insert(clientCertificate)
@@ -126,6 +128,13 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
     })
     .returning();
   return made!;
+}
+
+/** Whoever revokes the key from now on waits, and then ends this sign-in as well. @throws Conflict */
+async function assertTrusted(tx: Transaction, { id }: SigningAuthority): Promise<void> {
+  const { revokedAt } = authorityKey;
+  const [key] = await tx.select({ revokedAt }).from(authorityKey).where(eq(authorityKey.id, id)).for("share");
+  if (!key || key.revokedAt) throw new Conflict("The authority has a new key: try again");
 }
 
 async function sign(
@@ -203,6 +212,19 @@ const certificateBySha256 = preparedQuery((db) =>
     .prepare("client_certificate"),
 );
 
+/** The current groups of the users of these certificate sign-ins, by the id of the sign-in. */
+export async function currentGroups(
+  db: Context["db"],
+  signIns: readonly string[],
+): Promise<Map<string, string[]>> {
+  if (signIns.length === 0) return new Map();
+  const rows = await db
+    .select({ jti: token.jti, groups: latestGroups })
+    .from(token)
+    .where(inArray(token.jti, [...signIns]));
+  return new Map(rows.map(({ jti, groups }) => [jti, groups]));
+}
+
 const certificates: List<"created_at"> = {
   name: "certificates",
   id: clientCertificate.id,
@@ -241,8 +263,8 @@ export async function listClientCertificates(
 }
 
 /**
- * Revokes a certificate with all others of its sign-in, so that a renewal made by a thief ends too. Repeating it is not
- * an error.
+ * Revokes a certificate with all others of its sign-in, so that a renewal made by a thief ends too, and the access tokens that
+ * are bound to them. Repeating it is not an error.
  *
  * @throws NotFound also for someone else's, unless the actor is an admin
  */
@@ -262,7 +284,7 @@ export async function revokeClientCertificate(
       .for("update", { of: token });
     if (!found) throw new NotFound("There is no such certificate");
     if (found.revokedAt) return;
-    await tx.update(token).set({ revokedAt: at }).where(eq(token.jti, found.jti));
+    await endTokens(tx, sql`select ${found.jti}::uuid`, at);
     const data = { jti: found.jti };
     await audit(tx, { at, actor: actor.user, action: "certificate.revoked", address, subject: serial, data });
   });

@@ -52,8 +52,8 @@ export async function collect(
       )
       .returning({ id: challenge.id });
     if (rows.length === 0) return false;
-    const { user: userName, certificate: _, ...rest } = claims;
-    await tx.insert(token).values({ ...rest, userName, challengeId: found.id });
+    const { user: userName, certificate: certificateSha256, ...rest } = claims;
+    await tx.insert(token).values({ ...rest, userName, certificateSha256, challengeId: found.id });
     await audit(tx, {
       at: now,
       actor: found.userName,
@@ -72,8 +72,8 @@ export async function collect(
 }
 
 /**
- * Returns the same token again to a bound client, within seconds of the first time. It is bound to the certificate of this
- * poll: the holder of the verifier may choose, as with the first one.
+ * Returns the same token again to a bound client, within seconds of the first time, and with the same certificate: the token
+ * ends with the one that it is bound to.
  */
 export async function collectAgain(
   { db, clock, config, keys }: CollectContext,
@@ -83,7 +83,8 @@ export async function collectAgain(
   const inTime = found.collectedAt && clock.now() < after(found.collectedAt, collectAgainSeconds);
   if (found.codeChallenge === null || !inTime) return { status: "unknown" };
   const [issued] = await db.select().from(token).where(eq(token.challengeId, found.id));
-  if (!issued || issued.revokedAt) return { status: "unknown" };
+  if (!issued || issued.revokedAt || issued.certificateSha256 !== (certificate ?? null))
+    return { status: "unknown" };
   const claims: TokenClaims = { ...issued, user: issued.userName, certificate };
   return success(claims, await signToken(config, await keys.signing(), claims));
 }

@@ -5,6 +5,7 @@ import { token } from "../../../drizzle/schema/index.ts";
 import { Unauthenticated } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
+import { endTokens } from "../../end_tokens.ts";
 import { thumbprintClaim, tokenAudience, tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
@@ -78,11 +79,11 @@ function notGood(cause?: unknown): Unauthenticated {
   return new Unauthenticated("The access token is not valid: svc login", { cause });
 }
 
-/** Ends the actor's token. Repeating it is not an error. */
+/** Ends the actor's token, or certificate sign-in. Repeating it is not an error. */
 export async function revokeToken({ db, clock }: Context, actor: Actor, address: string): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {
-    await tx.update(token).set({ revokedAt: at }).where(eq(token.jti, actor.tokenId));
+    await endTokens(tx, sql`select ${actor.tokenId}::uuid`, at);
     await audit(tx, { at, actor: actor.user, action: "token.revoked", address, subject: actor.tokenId });
   });
 }

@@ -2,14 +2,13 @@ import { connect } from "node:net";
 
 // What every user of the machine can see of connections on the loopback interface, and do about them.
 
-/** The TCP connections and listening sockets of the machine, by IPv4. */
+/** The TCP connections and listening sockets of the machine. A server that listens on all addresses is in the second file. */
 async function tcpTable() {
-  const text = await Bun.file("/proc/net/tcp").text();
+  const files = ["/proc/net/tcp", "/proc/net/tcp6"];
+  const texts = await Promise.all(files.map((file) => Bun.file(file).text()));
   const portOf = (place = "") => Number.parseInt(place.split(":")[1] ?? "", 16);
-  return text
-    .trim()
-    .split("\n")
-    .slice(1)
+  return texts
+    .flatMap((text) => text.trim().split("\n").slice(1))
     .map((line) => line.trim().split(/\s+/))
     .map((fields) => ({
       local: portOf(fields[1]),
@@ -32,6 +31,13 @@ export async function clientPorts(port: number): Promise<number[]> {
   return (await tcpTable())
     .filter(({ remote, state }) => remote === port && state === "01")
     .map(({ local }) => local);
+}
+
+/** Whether this machine's end of a connection is open, whatever the other end believes. */
+export async function isOpen(port: number, remotePort: number): Promise<boolean> {
+  return (await tcpTable()).some(
+    ({ local, remote, state }) => local === port && remote === remotePort && state === "01",
+  );
 }
 
 /** The first line of the answer to a client that chooses its own address and port. */

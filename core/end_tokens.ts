@@ -1,0 +1,20 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../drizzle/client.ts";
+
+/**
+ * Revokes access tokens and certificate sign-ins, with the access tokens that are bound to the certificates of these. Their
+ * streams end within seconds, and so do the leases that they have requested.
+ *
+ * @param ids a query of ids of `token`
+ */
+export async function endTokens(tx: Transaction, ids: SQL, at: Date): Promise<void> {
+  await tx.execute(sql`
+    with ended (jti) as (${ids})
+    update token set revoked_at = ${at.toISOString()}::timestamptz
+    where revoked_at is null and jti in (
+      select jti from ended
+      union all
+      select bound.jti from token bound
+      join client_certificate on client_certificate.sha256 = bound.certificate_sha256
+      where client_certificate.jti in (select jti from ended))`);
+}
