@@ -9,11 +9,11 @@ import { installationId } from "./installation.ts";
 const ofAll = [
   ...(["domain", "publicUrl", "timezone", "pluginPackages", "pluginDocumentResolver"] as const),
   ...(["pluginParticipant", "pluginDocument", "pluginConversation", "pluginParticipantGroup"] as const),
-  ...(["pluginTerm", "pluginApplication", "pluginCredential"] as const),
+  ...(["pluginTerm", "pluginApplication", "pluginCredential", "adminGroup"] as const),
 ] satisfies (keyof Config)[];
 /** All servers need the same values of these. Workers do not sign anyone in. */
 const ofServers = [
-  ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
+  ...(["sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
   // Each would rewrite the rows of client certificates of the others.
   ...(["mtlsIdentity", "mtlsUriPrefix", "mtlsUsage", "mtlsGroups"] as const),
 ] satisfies (keyof Config)[];

@@ -27,7 +27,7 @@ import {
  * @throws Conflict when the request is already decided, has expired, or has lost its basis
  */
 export async function decideRequest(
-  { db }: Context,
+  { db, config }: Context,
   actor: Actor,
   { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
 ): Promise<AccessRequest> {
@@ -48,12 +48,12 @@ export async function decideRequest(
         and(
           ...[eq(accessRequest.id, id), eq(accessRequest.state, "Pending"), gt(accessRequest.expiresAt, at)],
           ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
-          decision === "Approved" ? sql`${endedBasis(accessRequest)} is null` : undefined,
+          decision === "Approved" ? sql`${endedBasis(accessRequest, config.adminGroup)} is null` : undefined,
         ),
       )
       .returning({ id: accessRequest.id });
     const request = await getRequest({ db: tx }, actor, id);
-    if (!decided) throw undecidable(request, actor, await endReasonOfRequest(tx, id), at);
+    if (!decided) throw undecidable(request, actor, await endReasonOfRequest(tx, id, config.adminGroup), at);
     const verb = decision.toLowerCase();
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),

@@ -19,10 +19,10 @@ const batch = 200;
  *
  * @returns how many; call again until it returns 0
  */
-export async function endLeases({ db }: Pick<Context, "db">): Promise<number> {
+export async function endLeases({ db, config }: Pick<Context, "db" | "config">): Promise<number> {
   return db.transaction(async (tx) => {
     const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
-      case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease} end`;
+      case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease(config.adminGroup)} end`;
     return (await markEnding(tx, "system", why, undefined)).length;
   });
 }

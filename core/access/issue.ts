@@ -169,7 +169,7 @@ async function beginLease(
       dueAt: after(at, config.pluginTimeout + marginSeconds),
     })
     .returning();
-  const ended = await endReasonOfLease(tx, lease!.id);
+  const ended = await endReasonOfLease(tx, lease!.id, config.adminGroup);
   if (ended) throw new Conflict(`${role.slug} cannot be used: ${endReasons[ended]}`);
   return { lease: lease!, role, plugin };
 }

@@ -41,7 +41,7 @@ export async function renewLease(
       throw new Conflict(
         `The lease ends at ${lease.expiresAt.toISOString()} and cannot be extended: request new access`,
       );
-    const ended = await endReasonOfLease(tx, id);
+    const ended = await endReasonOfLease(tx, id, config.adminGroup);
     if (ended) throw new Conflict(`${role!.slug} can no longer be used: ${endReasons[ended]}`);
     // A revocation waits until this claim ends, so it runs after the plugin's renewal.
     const leaseUntil = after(at, config.pluginTimeout + marginSeconds);

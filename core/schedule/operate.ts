@@ -4,12 +4,14 @@ import { openDatabase, type Transaction } from "../../drizzle/client.ts";
 import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
 import { assertServable, schemaStatus } from "../../drizzle/revision/status.ts";
 import {
+  accessLease,
   delivery,
   flowStep,
   run,
   scheduledTask,
   statusReportReminder,
   task,
+  token,
   worker,
 } from "../../drizzle/schema/index.ts";
 import { after, type Clock, systemClock } from "../../platform/clock.ts";
@@ -94,6 +96,9 @@ const longestLeaseSeconds = 60;
 /** Longer than a delivery ever waits for its next attempt. */
 const longestBackoffSeconds = 3600 + 60;
 
+/** The clocks of servers, by which sign-ins are dated, may be ahead of the database's by this much. */
+const mostSkewSeconds = 60;
+
 /** What a database clock that was ahead has left in the future. */
 export interface Ahead {
   now: Date;
@@ -120,6 +125,8 @@ export async function readAhead({ db, databaseClock }: OperatorContext): Promise
     db.$count(statusReportReminder, isAhead(statusReportReminder.remindedAt, now)),
     db.$count(delivery, gt(delivery.dueAt, after(now, longestBackoffSeconds))),
     db.$count(flowStep, gt(flowStep.dueAt, after(now, longestBackoffSeconds))),
+    db.$count(accessLease, isLateRevocation(now)),
+    db.$count(token, gt(token.issuedAt, after(now, mostSkewSeconds))),
   ]);
   return {
     now,
@@ -159,6 +166,7 @@ export async function rewind({ db, databaseClock, clock }: OperatorContext): Pro
     await bringBack(tx, statusReportReminder, statusReportReminder.remindedAt, now);
     await renameSummaries(tx, now);
     await bringWorkBack(tx, now);
+    await bringSignInsBack(tx, now);
     await audit(tx, {
       ...{ at: clock.now(), actor: "system", action: "schedule.rewound" },
       data: { runs: deleted.length },
@@ -195,6 +203,22 @@ async function renameSummaries(tx: Transaction, now: Date): Promise<void> {
     update ${delivery} set key = ahead.renamed from ahead where ${delivery.key} = ahead.key`);
 }
 
+const isLateRevocation = (now: Date) =>
+  and(eq(accessLease.state, "Revoking"), gt(accessLease.dueAt, after(now, longestBackoffSeconds)));
+
+/**
+ * Brings back sign-ins of a later time, in their order: the newest one of a user has their groups, so a later one without a
+ * group would end nothing.
+ */
+async function bringSignInsBack(tx: Transaction, now: Date): Promise<void> {
+  const at = sql`${now.toISOString()}::timestamptz`;
+  await tx.execute(sql`
+    update token set issued_at = ${at} - ahead.place * interval '1 millisecond' from (
+      select jti, row_number() over (partition by user_name order by issued_at desc) as place
+      from token where issued_at > ${at} + ${mostSkewSeconds} * interval '1 second') as ahead
+    where token.jti = ahead.jti`);
+}
+
 /** Brings back durable work that waits for longer than any backoff or lease. */
 async function bringWorkBack(tx: Transaction, now: Date): Promise<void> {
   const beyond = after(now, longestBackoffSeconds);
@@ -204,4 +228,5 @@ async function bringWorkBack(tx: Transaction, now: Date): Promise<void> {
     .update(flowStep)
     .set({ state: idle, dueAt: now, leaseUntil: null })
     .where(gt(flowStep.dueAt, beyond));
+  await tx.update(accessLease).set({ dueAt: now, leaseUntil: null }).where(isLateRevocation(now));
 }

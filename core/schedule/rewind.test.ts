@@ -151,6 +151,44 @@ describe("after the database's clock was a day ahead", () => {
   });
 });
 
+test("sign-ins and revocations of that time are brought back, and sign-ins stay in order", async () => {
+  const { db } = client;
+  await db.execute(sql`
+    insert into token (jti, user_name, groups, issued_at, expires_at)
+    select gen_random_uuid(), who, array[said], now() + ahead * interval '1 hour', now() + interval '2 days'
+    from (values ('ann', 'first', 23), ('ann', 'last', 24), ('bea', 'before', -1), ('bea', 'now', 0))
+      as given (who, said, ahead)`);
+  await db.execute(sql`
+    with role as (
+      insert into access_role (slug, description, plugin_slug, settings, groups, default_duration, max_duration, approval,
+        incident_required, break_glass, created_at, updated_at)
+      values ('r', 'x', 'x', '{}', '{}', 60, 60, 'none', false, false, now(), now()) returning id)
+    insert into access_lease (role_id, user_name, token_id, name, state, created_at, issued_at, expires_at,
+      max_expires_at, due_at)
+    select role.id, 'ann', (select jti from token limit 1), state, state, now(), now(), now(), now(), now() + interval '1 day'
+    from role, (values ('Revoking'), ('Active')) as given (state)`);
+  const context = { db, databaseClock, config: { timezone: "UTC" }, clock: systemClock };
+  expect((await readAhead(context)).waits).toBe(true);
+  await rewind(context);
+  expect((await readAhead(context)).waits).toBe(false);
+  const newest = await db.execute(sql`
+    select distinct on (user_name) user_name as user, groups, issued_at <= clock_timestamp() as past from token
+    order by user_name, issued_at desc`);
+  expect([...newest]).toEqual([
+    { user: "ann", groups: ["last"], past: true },
+    { user: "bea", groups: ["now"], past: true },
+  ]);
+  const due = await db.execute(
+    sql`select state, due_at <= clock_timestamp() as due from access_lease order by state`,
+  );
+  // An active lease is due when it expires.
+  expect([...due]).toEqual([
+    { state: "Active", due: false },
+    { state: "Revoking", due: true },
+  ]);
+  await db.execute(sql`truncate access_lease, access_role, token cascade`);
+});
+
 test("durable work that waits for that time is retried now, and dead workers' attempts are found", async () => {
   await using outbox = await startOutbox();
   const { db, ids } = outbox;

@@ -151,4 +151,17 @@ describe("a lease ends", () => {
     await server.db.update(incident).set({ status: "Active", stableAt: null, closedAt: null });
     await server.db.update(participant).set({ leftAt: null });
   });
+
+  test("when its user can no longer read the incident, unless an admin", async () => {
+    server.clock.advance(1);
+    const frank = await personOf(server, "frank@example.com", ["oncall"]);
+    const root = await personOf(server, "gina@example.com", ["oncall", "admin"]);
+    const { body: lease } = await world.issue(frank, await world.makeRole(), { incident: world.incident });
+    const { body: kept } = await world.issue(root, await world.makeRole(), { incident: world.incident });
+    await server.db.update(incident).set({ visibility: "Restricted" });
+    await isGone(lease);
+    expect(await reasonOf(lease)).toBe("incident_hidden");
+    expect((await root.call("GET", `/access/leases/${kept.id}`)).body.state).toBe("Active");
+    await server.db.update(incident).set({ visibility: "Open" });
+  });
 });
