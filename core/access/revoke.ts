@@ -71,7 +71,7 @@ export async function attemptRevocation(
 /** @throws Unavailable */
 async function revokeAtTarget(
   context: LeaseContext,
-  { id: leaseId, name, handle }: LeaseClaim,
+  { id: leaseId, name, handle, expiresAt }: LeaseClaim,
   role: RoleRow,
   signal?: AbortSignal,
 ): Promise<void> {
@@ -82,7 +82,7 @@ async function revokeAtTarget(
     context,
     { role, plugin },
     "revoke",
-    { leaseId, name, ...(handle === null ? {} : { handle }) },
+    { leaseId, name, expiresAt: expiresAt.toISOString(), ...(handle === null ? {} : { handle }) },
     { signal, key: name },
   );
   if (outcome.ok) return;

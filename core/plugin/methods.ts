@@ -356,9 +356,11 @@ export interface CredentialPlugin {
   ): Promised<"credential", "issue">;
   /**
    * Revokes the credential. Succeeds if it does not exist. Without `handle`, it is unknown whether it was issued: find it by
-   * its name.
+   * its name. The settings of the role may have changed since.
    */
-  revoke(call: LeaseFacts & { handle?: string } & CallContext): Promised<"credential", "revoke">;
+  revoke(
+    call: LeaseFacts & { handle?: string; expiresAt: string } & CallContext,
+  ): Promised<"credential", "revoke">;
   /** Without this method, a lease cannot be renewed. */
   renew?(
     call: LeaseFacts & { handle?: string; expiresAt: string; seconds: number } & CallContext,

@@ -434,6 +434,23 @@ test.each(["+10m", "-10m"])(
   },
 );
 
+test("a lease of another cluster is not taken for revoked before it expires", async () => {
+  const debian = await startDebianPostgres();
+  const [first, second] = [await startAccessTarget(), await startAccessTarget(debian.url)];
+  const lease = factsFor(first);
+  const { handle } = (await plugin.issue(lease)) as { handle: string };
+  const elsewhere = { ...lease, handle, role: factsFor(second).role };
+  expect(await messageOf(plugin.revoke(elsewhere))).toContain("was created at another PostgreSQL than");
+  await plugin.revoke({ ...elsewhere, expiresAt: new Date().toISOString() });
+  expect(await plugin.list!(lease)).toEqual([lease.name]);
+  await plugin.revoke({ ...lease, handle });
+  expect(await plugin.list!(lease)).toEqual([]);
+  await plugin.revoke({ ...lease, handle });
+  await first[Symbol.asyncDispose]();
+  await second[Symbol.asyncDispose]();
+  await debian.stop();
+});
+
 test("the error says that a target refuses connections", async () => {
   const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = closed;

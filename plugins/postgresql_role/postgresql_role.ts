@@ -6,6 +6,7 @@ import { check } from "./check.ts";
 import { revoke } from "./revoke.ts";
 import { scramVerifier } from "./scram.ts";
 import {
+  clusterOf,
   commentOf,
   commentPattern,
   connected,
@@ -62,7 +63,7 @@ async function issue({
   const target = targetOf(role);
   const password = randomBytes(24).toString("base64url");
   const verifier = await scramVerifier(password);
-  await connected(target, signal, (sql) =>
+  const handle = await connected(target, signal, (sql) =>
     inTransaction(sql, async (tx) => {
       await lockName(tx, name);
       const until = await endAtTarget(tx, seconds);
@@ -75,6 +76,7 @@ async function issue({
          comment on role ${identifier(name)} is ${literal(commentOf(role.installation, leaseId))}`,
       );
       signal.throwIfAborted();
+      return await clusterOf(tx);
     }),
   );
   const fields: Record<string, string> = {
@@ -83,7 +85,7 @@ async function issue({
     port: String(target.clientPort ?? target.port),
     sslmode: target.sslMode,
   };
-  return { kind: "database" as const, fields };
+  return { kind: "database" as const, fields, handle };
 }
 
 async function renew({ name, role, seconds, signal }: LeaseFacts & { seconds: number; signal: AbortSignal }) {

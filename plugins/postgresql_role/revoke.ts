@@ -1,6 +1,7 @@
 import type { LeaseFacts } from "../../core/plugin.ts";
 import { Refused, Unavailable } from "../../platform/errors.ts";
 import {
+  clusterOf,
   codeOf,
   connected,
   identifier,
@@ -33,7 +34,13 @@ const longestName = 63;
  * 5. Drop it.
  * 6. Verify that it is gone.
  */
-export async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
+export async function revoke({
+  name,
+  role,
+  handle,
+  expiresAt,
+  signal,
+}: LeaseFacts & { handle?: string; expiresAt: string; signal: AbortSignal }): Promise<void> {
   const target = targetOf(role);
   await connected(target, signal, async (sql) => {
     // Take the lock only if the role may not exist yet. Users know their role's name and could hold the lock, so
@@ -44,7 +51,15 @@ export async function revoke({ name, role, signal }: LeaseFacts & { signal: Abor
         await lockName(tx, name);
         return await isOurs(tx, role, name);
       }));
-    if (!exists) return;
+    if (!exists) {
+      // The role's settings may name another server since. At the old one, the lease can log in until it expires.
+      const isElsewhere = handle !== undefined && handle !== (await clusterOf(sql));
+      if (isElsewhere && new Date(expiresAt) > new Date())
+        throw new Unavailable(
+          `${name} was created at another PostgreSQL than ${target.host}:${target.port}: set its address again until the lease is revoked, or wait until it expires`,
+        );
+      return;
+    }
     const endWork = async () => {
       await endSessions(sql, name, signal);
       await rollBackPrepared(sql, target, name, signal);

@@ -53,6 +53,12 @@ export interface Target {
   clientPort?: number;
 }
 
+/** Identifies a PostgreSQL cluster; its replicas have the same. */
+export async function clusterOf(sql: Sql): Promise<string> {
+  const [row] = await sql<{ id: string }[]>`select system_identifier::text as id from pg_control_system()`;
+  return row!.id;
+}
+
 export function targetOf({ settings }: RoleFacts): Target {
   const { parents, ...rest } = settings as unknown as Omit<Target, "parents"> & { parents: string };
   return { ...rest, parents: parents.split(",").map((parent) => parent.trim()) };
