@@ -65,7 +65,7 @@ test("runs are counted by state, and items by outcome", async () => {
   };
   expect(await doing(deps, throws)).toBe("Failed");
   expect(await doing(deps, () => new Promise(() => {}), never, 0.01)).toBe("Failed");
-  expect(await doing(deps, () => new Promise(() => {}), AbortSignal.abort())).toBe("given back");
+  expect(await doing(deps, () => new Promise(() => {}), AbortSignal.abort())).toBe("given_back");
   const families = await started.scrape();
   const runs = (state: string) => valuesOf(families, "svc_schedule_runs_total", { task: "tested", state });
   expect([runs("done"), runs("failed"), runs("given_back")]).toEqual([[2], [2], [1]]);
@@ -172,17 +172,19 @@ test("deliveries are counted by state, and attempts by outcome", async () => {
   await until("all were tried", () => channel.calls.length === 2 && mail.to("send").length === 2);
   stop.abort();
   await working;
+  expect(await others.observed!.delivery(async () => "given_back")).toBe("given_back");
   const families = await started.scrape();
   const states = ["queued", "done", "dead"].map((state) => valuesOf(families, "svc_deliveries", { state }));
   expect(states).toEqual([[1], [3], [0]]);
   const attempts = (outcome: string) => valuesOf(families, "svc_delivery_attempts_total", { outcome });
-  expect([attempts("done"), attempts("again"), attempts("split")]).toEqual([[3], [1], [1]]);
+  const outcomes = ["done", "again", "split", "given_back"];
+  expect(outcomes.map(attempts)).toEqual([[3], [1], [1], [1]]);
 });
 
 test("attempts to revoke leases are timed by outcome", async () => {
   await using started = await startTestTelemetry();
   const deps = watched(started);
-  for (const outcome of ["done", "again", "given back"] as const)
+  for (const outcome of ["done", "again", "given_back"] as const)
     expect(await deps.observed!.revocation(async () => outcome)).toBe(outcome);
   const families = await started.scrape();
   const attempts = (outcome: string) =>

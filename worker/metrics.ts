@@ -57,7 +57,7 @@ export class ObservedSchedule {
       work,
       ({ state }) => state === "Failed",
     );
-    const state = outcome.state.toLowerCase().replace(" ", "_");
+    const state = outcome.state.toLowerCase();
     this.#runs?.add(1, { task, state });
     this.#duration?.record((performance.now() - began) / 1000, { task });
     for (const [became, count] of Object.entries(outcome.result ?? {}))
@@ -75,7 +75,7 @@ export class ObservedSchedule {
     const began = performance.now();
     const outcome = await attempt();
     const seconds = (performance.now() - began) / 1000;
-    this.#revocations?.record(seconds, { outcome: outcome.replace(" ", "_") });
+    this.#revocations?.record(seconds, { outcome });
     return outcome;
   }
 

@@ -147,7 +147,7 @@ test("a run that ended while its transaction waited for a row or connection star
     await somebodyWaits(client.db, 2);
     return { running };
   });
-  expect(await outcome.running).toEqual({ state: "given back" });
+  expect(await outcome.running).toEqual({ state: "given_back" });
   expect(String(await ended.promise)).toContain("This worker lost the run");
   expect(await teams()).toBe(0);
 });
@@ -224,7 +224,7 @@ test("an aborted run is given back", async () => {
     },
     { giveUp: giveUp.signal },
   );
-  expect(outcome).toEqual({ state: "given back" });
+  expect(outcome).toEqual({ state: "given_back" });
   expect(await kept()).toMatchObject({ state: "Running", leaseUntil: clock.now() });
 });
 
@@ -268,7 +268,7 @@ test("nothing starts after a stop, even if the run cannot be given back", async 
     },
     { giveUp: giveUp.signal },
   );
-  expect(outcome).toEqual({ state: "given back" });
+  expect(outcome).toEqual({ state: "given_back" });
   expect(await answer.promise).toContain("This worker lost the run");
   expect(await teams()).toBe(0);
 });
@@ -313,7 +313,7 @@ describe("a run with a transient failure", () => {
     ["55P03", "A table that must change stayed locked: try again when the database is less busy"],
   ])("(%s) is put off, and another worker makes the next attempt", async (code, reason) => {
     const outcome = await doClaim(await claimed(), throwing(Object.assign(new Error(), { code })));
-    expect(outcome).toEqual({ state: "put off" });
+    expect(outcome).toEqual({ state: "put_off" });
     expect(await kept()).toMatchObject({
       ...{ state: "Running", attempt: 1, error: null, leaseUntil: after(clock.now(), 1) },
       result: { retries: { count: 1, reason } },
@@ -365,7 +365,7 @@ describe("a run with a transient failure", () => {
         return { done: 1, skipped: 0, failed: 2 };
       },
     };
-    expect(await doClaim(await claimed(), task)).toEqual({ state: "put off" });
+    expect(await doClaim(await claimed(), task)).toEqual({ state: "put_off" });
     expect((await kept()).result.retries?.reason).toBe("incident 7: locked, and 1 more");
     expect(await client.db.$count(runFault)).toBe(0);
     clock.advance(3599);

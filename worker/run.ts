@@ -26,8 +26,8 @@ export interface Work {
 }
 
 export interface Outcome {
-  /** `put off`: it failed for a transient reason, and any worker may make the next attempt. */
-  state: "Done" | "Failed" | "put off" | "lost" | "given back";
+  /** `put_off`: it failed for a transient reason, and any worker may make the next attempt. */
+  state: "Done" | "Failed" | "put_off" | "lost" | "given_back";
   result?: TaskResult;
   error?: string;
 }
@@ -64,13 +64,13 @@ async function runToItsEnd(
   const recorded = new AbortController();
   const faults: Fault[] = [];
   const postponed: Fault[] = [];
-  const cut = Promise.withResolvers<"timeout" | "lost" | "given back">();
-  const end = (why: "timeout" | "lost" | "given back") => {
+  const cut = Promise.withResolvers<"timeout" | "lost" | "given_back">();
+  const end = (why: "timeout" | "lost" | "given_back") => {
     cut.resolve(why);
     stop.abort();
   };
   const timer = setTimeout(() => end("timeout"), definition.timeoutSeconds * 1000);
-  const abandon = () => end("given back");
+  const abandon = () => end("given_back");
   giveUp.addEventListener("abort", abandon, { once: true });
   if (giveUp.aborted) abandon();
   let gone = false;
@@ -93,13 +93,13 @@ async function runToItsEnd(
   try {
     const context = contextOf(deps, definition, claim, stop.signal, { faults, postponed });
     const ended = await Promise.race([attempt(task, context), cut.promise]);
-    if (ended === "given back") {
+    if (ended === "given_back") {
       await inTime(
         patienceMilliseconds,
         giveBack(schedule(), claim, { reason: "Its worker was stopped" }),
       ).catch((err: unknown) => log.warn({ err, ...about }, "cannot give a run back; its lease will expire"));
       log.info(about, "run given back");
-      return { state: "given back" };
+      return { state: "given_back" };
     }
     const reason = typeof ended === "object" ? reasonToRetry(ended, postponed) : undefined;
     const seconds = Math.min(2 ** (claim.retries ?? 0), longestBackoffSeconds);
@@ -108,7 +108,7 @@ async function runToItsEnd(
       stop.abort();
       const isPutOff = await record(() => putOff(schedule(), claim, { seconds, reason, faults }));
       log.warn({ ...about, reason, seconds }, isPutOff ? "run put off" : "run lost to another worker");
-      return { state: isPutOff ? "put off" : "lost" };
+      return { state: isPutOff ? "put_off" : "lost" };
     }
     const ending = ended === "lost" ? undefined : endingOf(ended, definition, [...faults, ...postponed]);
     if (!ending || !(await record(() => finishRun(schedule(), claim, ending)))) {

@@ -7,7 +7,7 @@ import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocation
 import { recordAccess } from "./record.ts";
 import { callForRole, type RoleRow } from "./role.ts";
 
-export type LeaseAttempt = "done" | "waiting" | "again" | "given back" | "stale";
+export type LeaseAttempt = "done" | "waiting" | "again" | "given_back" | "stale";
 
 /**
  * Revokes a claimed lease at its target and records the outcome.
@@ -21,7 +21,7 @@ export async function attemptRevocation(
 ): Promise<LeaseAttempt> {
   const { db, clock, log, config } = context;
   const [role] = await db.select().from(accessRole).where(eq(accessRole.id, claim.roleId));
-  return await attemptWork<void, "done" | "waiting" | "again" | "given back">(
+  return await attemptWork<void, "done" | "waiting" | "again" | "given_back">(
     claim,
     signal,
     () => revokeAtTarget(context, claim, role!, signal),
@@ -57,7 +57,7 @@ export async function attemptRevocation(
       },
       giveBack: async (seconds) => {
         await giveBackWork(db, revocations, claim, clock.now(), seconds);
-        return "given back";
+        return "given_back";
       },
       onFault: (err) => log.error({ err, lease: claim.id }, "revocation failed: internal error"),
       endless: true,

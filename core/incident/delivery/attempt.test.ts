@@ -124,7 +124,7 @@ test("when the worker stops, the delivery is due at once and no attempt is count
   };
   channel.answer({ direct: stopped });
   const claim = await queued();
-  expect(await attempt(claim, stop.signal)).toBe("given back");
+  expect(await attempt(claim, stop.signal)).toBe("given_back");
   expect(await one()).toMatchObject({ state: "Queued", leaseUntil: null, dueAt: at, attempts: 0 });
 });
 

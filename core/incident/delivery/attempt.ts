@@ -19,7 +19,7 @@ type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
  * The outcome of an attempt. `split`: each recipient has a delivery now. `stale`: the delivery belongs to another
  * worker now, and nothing was recorded.
  */
-export type Attempt = "done" | "split" | "again" | "dead" | "given back" | "stale";
+export type Attempt = "done" | "split" | "again" | "dead" | "given_back" | "stale";
 
 /**
  * Attempts a delivery and records the outcome. It is sent at least once: if the worker dies between the plugin's answer
@@ -50,7 +50,7 @@ export async function attemptDelivery(
       },
       giveBack: async (seconds) => {
         await giveBackWork(db, deliveries, claim, clock.now(), seconds);
-        return "given back";
+        return "given_back";
       },
       onFault: (err) => log.error({ err, delivery: key }, "a delivery failed because of an internal error"),
     },
