@@ -12,13 +12,13 @@ export default defineCommand({
       metavar: "FORMAT",
       choices: ["auto", "custom", "portable"],
       default: "auto",
-      description: "custom needs pg_dump; auto falls back to portable",
+      description: "custom needs pg_dump; auto is portable if no pg_dump is installed",
     },
   },
   examples: ["svc database dump", "svc database dump --format portable"],
   notes: [
     `Writes a consistent backup to ${backupFile} in the working directory; servers can keep running. An existing file is replaced only after the new one is complete and checked. Only its owner can read the file.`,
-    "The custom format needs pg_dump of the server's version, in the PATH or where packages install it, and pg_restore can read it. The portable format needs no tool, and only svc can read it.",
+    "The custom format needs pg_dump of the server's version, in the PATH or where packages install it, and pg_restore can read it. If pg_dump is installed only in other versions, auto fails, too. The portable format needs no tool, and only svc can read it.",
   ],
   async run({ format }, io) {
     const url = await databaseUrl(io);
