@@ -4,9 +4,12 @@ import { type IncidentServer, useIncidentServer } from "../../tests/support/http
 import { cliUser } from "../testing/incident_cli.ts";
 
 let { server, admin } = {} as IncidentServer;
-useIncidentServer((given) => {
-  ({ server, admin } = given);
-});
+useIncidentServer(
+  (given) => {
+    ({ server, admin } = given);
+  },
+  { pluginDocument: "markdown" },
+);
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/incidents.md")).text();
 
@@ -55,18 +58,28 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("role take", "scribe");
   await check("role drop", "scribe");
   await check("leave");
+  await check("role give", "frank@example.com", "scribe");
   await check("note", "Text");
   await check("say", "INC-1", "Text");
   await check("update", "-c", "Bad");
   await check("link", "INC-1");
+  await check("unlink", "INC-1");
   expect((await admin.call("POST", "/services/", { name: "Database" })).http).toBe(201);
   await check("affected add", "Database");
+  await check("affected remove", "Database");
   const { id } = await check("task add", "Do it");
   await check("task list");
+  await check("task assign", String(id), "frank@example.com");
   await check("task done", String(id));
   await check("task reopen", String(id));
   await check("doc new", "Log", "--link", "https://docs.example/1");
   await check("doc list");
+  const text = join(alice.home, "notes.md");
+  await Bun.write(text, "Text");
+  const { id: notes } = await check("doc new", "Notes", "-F", text);
+  await check("doc open", String(notes));
+  await Bun.write(text, "Other");
+  await check("doc edit", String(notes), "-F", text);
   await check("stable");
   await check("edit", "--title", "Renamed");
   await check("status");
