@@ -8,7 +8,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import { whyUnreadable } from "../platform/unreadable.ts";
 import { readConfig, variables } from "./config.ts";
 
-test("uses the defaults of the specification and login.md without any variable", () => {
+test("uses the documented defaults without any variable", () => {
   expect(readConfig({})).toMatchObject({
     publicUrl: "http://127.0.0.1:8000",
     challengeLifetime: 120,

@@ -4,7 +4,7 @@ import type { Environment } from "../platform/variable.ts";
 import { readValue, variables } from "./config.ts";
 import type { Setting } from "./plugin/settings.ts";
 
-/** A row of `svc server config` (spec 2.5). */
+/** A row of `svc server config`. */
 export interface ConfigRow {
   key: string;
   /** As text. Empty if not set, masked for a secret. */

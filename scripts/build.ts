@@ -23,8 +23,9 @@ interface BuildOptions {
 }
 
 /**
- * Builds one file that needs only its C library: the client and `server start`. It contains the schema's revisions as
- * `SVC_REVISIONS` and the example data as `SVC_EXAMPLE`, but not the commands that need the source tree (`svc up`).
+ * Builds one file that needs only its C library, with the schema's revisions as `SVC_REVISIONS` and the example data as
+ * `SVC_EXAMPLE`. Every command works in it, except those that need the source tree: `svc up`, `svc idp start`
+ * and `svc server develop`.
  */
 export async function build(
   outfile: string,

@@ -16,7 +16,7 @@ export interface PluginSource {
 
 /** Every known plugin, selected or not. */
 export interface PluginRegistry {
-  /** By type in the order of domain.md, then by slug. */
+  /** By type in the order of `pluginTypes`, then by slug. */
   readonly all: readonly InstalledPlugin[];
   find(slug: string): InstalledPlugin | undefined;
   ofType(type: PluginType): readonly InstalledPlugin[];

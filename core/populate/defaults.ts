@@ -25,7 +25,7 @@ export const incidentTypes: Values<typeof incidentType>[] = [
   { name: "Other", description: "Anything that fits no other type", visibility: "Open" },
 ];
 
-/** Hours between two reminders to report: schedule.md, incident-status-report-reminder. */
+/** Hours between two reminders to report: docs/worker.md, incident-status-report-reminder. */
 export const incidentPriorities: Values<typeof incidentPriority>[] = [
   {
     name: "Info",
@@ -39,7 +39,7 @@ export const incidentPriorities: Values<typeof incidentPriority>[] = [
   { name: "High", description: "Everything else can wait", rank: 3, reminderHours: 2 },
 ];
 
-/** schedule.md, Cost. */
+/** docs/schedule.md, "Costs". */
 export const formula: Values<typeof costFormula> = {
   version: 1,
   yearlyCost: 650_000,
@@ -49,7 +49,7 @@ export const formula: Values<typeof costFormula> = {
   reviewHoursPerParticipant: 0.5,
 };
 
-/** schedule.md, Cost: m. */
+/** The weight of an hour: docs/schedule.md, "Costs". */
 export const multipliers: Omit<typeof costFormulaRole.$inferInsert, "formulaVersion">[] = [
   { role: "commander", multiplier: 1 },
   { role: "scribe", multiplier: 0.75 },

@@ -15,7 +15,7 @@ export interface TaskDefinition {
   timeoutSeconds: number;
 }
 
-/** The fixed schedule (spec 8.2): its names and order are part of the user interface. */
+/** The fixed schedule: its names and order are part of the user interface. */
 export const scheduledTasks = [
   { name: "incident-status-report-reminder", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 600 },
   { name: "incident-daily-summary", timing: { daily: "18:00:00" }, showsTime: true, timeoutSeconds: 1800 },

@@ -4,7 +4,7 @@ import { session } from "./session.ts";
 import { bytes, instant } from "./types.ts";
 
 /**
- * A terminal's request to be signed in (spec 2.1). The challenge token itself is never stored, only its SHA-256; pages,
+ * A terminal's request to be signed in (docs/protocol.md). The challenge token itself is never stored, only its SHA-256; pages,
  * events and other tables refer to the challenge by `id`.
  *
  * The state is derived from the times: collected, denied, expired (`expires_at` has passed), approved, pending.

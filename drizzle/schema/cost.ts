@@ -16,7 +16,7 @@ import { participantRoles } from "./participant.ts";
 import { instant } from "./types.ts";
 
 /**
- * The parameters of the cost calculation (schedule.md, Cost). The highest version is in force. A change adds a version,
+ * The parameters of the cost calculation (docs/schedule.md, "Costs"). The highest version is in force. A change adds a version,
  * so that older costs can still be explained.
  */
 export const costFormula = pgTable(

@@ -34,7 +34,7 @@ const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"
 const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
 
 /**
- * The browser's side of a challenge (spec 4.1, validator). T is used once, to bind the challenge to this browser; after
+ * The browser's side of a challenge (docs/protocol.md). T is used once, to bind the challenge to this browser; after
  * that the URL is `/approve/<id>`, which opens nothing without the session cookie.
  */
 export function browserRoutes(deps: Deps) {

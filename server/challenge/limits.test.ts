@@ -201,7 +201,7 @@ describe("one flooder does not lock out others at the same address", () => {
     expect((await poll(server, bound)).body.status).toBe("success");
   });
 
-  test("nor do they at another process than the one that opened the challenge", async () => {
+  test("polls of unknown tokens at another process do not limit a challenge that it learns of later", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     await using other = await server.another();
     const flood = () =>

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 
 /**
- * Answers of the generator and poller, as in login.md "On the wire". `status` is text in each, because Weep reads it.
+ * Answers of the generator and poller, as in docs/protocol.md. `status` is text in each, because Weep reads it.
  */
 export const generated = t.Object({
   challenge_url: t.String(),

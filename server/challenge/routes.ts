@@ -36,7 +36,7 @@ const pendingInit = {
 const pollBurst = 5;
 
 /**
- * The challenge protocol's routes that need no sign-in: generator and poller (spec 4.1). Elysia's router takes a colon
+ * The challenge protocol's routes that need no sign-in: generator and poller (docs/protocol.md). Elysia's router takes a colon
  * anywhere in a segment for a parameter, so the whole segment is a parameter and is compared here.
  */
 export function challengeRoutes(deps: Deps) {

@@ -1,7 +1,7 @@
 import type { AnyElysia } from "elysia";
 import { asksForToken } from "../auth/actor.ts";
 
-/** One row of `svc server routes` (spec 2.3). */
+/** One row of `svc server routes`. */
 export interface RouteRow {
   /** With `{name}` for parameters. */
   path: string;

@@ -17,7 +17,7 @@ export interface NewChallenge {
 }
 
 /**
- * Opens a challenge for a user name, known or not: the answer does not reveal which (spec 4.1, generator).
+ * Opens a challenge for a user name, known or not: the answer does not reveal which (docs/protocol.md).
  *
  * @param request.codeChallenge base64url SHA-256 of the client's verifier. None for a legacy client
  * @param request.address the client's address; `request.client` is the client's name for itself

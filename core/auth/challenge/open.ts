@@ -83,7 +83,7 @@ export async function findOpened(
 
 /**
  * A legacy client's challenge may only be decided at the address where it began: without a verifier, nothing else
- * distinguishes the user's own terminal from a stranger's (login.md, SVC_CHALLENGE_LEGACY). A bound client's browser
+ * distinguishes the user's own terminal from a stranger's (SECURITY.md, "Limits of legacy clients"). A bound client's browser
  * may be elsewhere (SSH).
  */
 function mayVisit(config: Config, found: Challenge, address: string): boolean {

@@ -78,7 +78,7 @@ export function pollFromMemory(
   return counted(context, facts.bucket, now);
 }
 
-/** Answers a poll from the database (spec 4.1, poller; the table in login.md), after a wait if requested. */
+/** Answers a poll from the database (docs/protocol.md, "Poll"), after a wait if requested. */
 export async function pollChallenge(context: PollContext, request: PollRequest): Promise<PollOutcome> {
   const { clock, watch } = context;
   if (!looksLikeSecret(request.token)) return { status: "unknown" };

@@ -3,7 +3,7 @@ import type { challenge } from "../../../drizzle/schema/index.ts";
 /*
  * Vocabulary of this folder
  *
- * challenge   a terminal's request to be signed in, for one user name (spec 2.1)
+ * challenge   a terminal's request to be signed in, for one user name (docs/protocol.md)
  * T           the challenge token: 32 random bytes in both URLs; only its SHA-256 is stored
  * verifier    a second secret that only the terminal knows; the challenge holds its hash (RFC 7636 in spirit)
  * bound       has two meanings in the literature. Here, a *bound client* has sent a hash of its verifier; a challenge
@@ -17,7 +17,7 @@ export type Challenge = typeof challenge.$inferSelect;
 export type ChallengeState = "pending" | "approved" | "denied" | "collected" | "expired";
 
 /**
- * The state at the time `now` (spec 3). The lifetime ends exactly at `expiresAt`: an approval that nobody collected
+ * The state at the time `now`. The lifetime ends exactly at `expiresAt`: an approval that nobody collected
  * by then is lost, a refusal stays a refusal.
  */
 export function stateOf(
