@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { checkStatements, readMarks } from "./marks.ts";
+import { checkStatements, isResumable, readMarks } from "./marks.ts";
 
 test("marks are read from any line that contains only a comment", () => {
   const sql = `-- svc: no-transaction
@@ -51,4 +51,29 @@ test("a non-transactional revision has one statement, or several that can each b
   expect(check("create index concurrently a on t (b); insert into t values (1)")).toThrow(
     "this one is not: insert into t values (1). Move it to a separate revision",
   );
+});
+
+test.each([
+  "create index concurrently a on t (b)",
+  "create unlogged table if not exists t (a int)",
+  "create unique index if not exists a on t (b)",
+  "drop table if exists t, u cascade",
+  "drop text search configuration if exists c",
+  "alter table t add column if not exists a int[] default array[1, 2], drop if exists b",
+  "alter table if exists only s.t drop constraint if exists c",
+  "alter type kind add value if not exists 'x' before 'y'",
+  "reindex table concurrently t",
+])("%s can be run again", (statement) => {
+  expect(isResumable(statement)).toBe(true);
+});
+
+test.each([
+  "alter table if exists price alter column cents type bigint using cents * 100",
+  "alter table t add column if not exists a int, alter b type bigint using b * 100",
+  "alter table if exists t add column a int",
+  "alter table t add constraint if_exists check (a > 0)",
+  'update t set a = a + 1 where exists (select from u where "if" or if > 0)',
+  "create table if (a int); create view v as select from if where exists (select)",
+])("%s cannot", (statement) => {
+  expect(isResumable(statement)).toBe(false);
 });

@@ -1,6 +1,6 @@
 import { SvcError } from "../../platform/errors.ts";
 import { nameParts, shownName } from "../sql_text.ts";
-import { afterNoise, commentsOf, splitStatements, wordsOf } from "./statements.ts";
+import { afterNoise, commentsOf, nameAt, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * What a revision's SQL declares about itself, in comments on their own lines:
@@ -139,8 +139,26 @@ export function isResumable(sql: string): boolean {
     const words = wordsOf(text);
     if (concurrentIndex(words)) return true;
     if (["REINDEX", "VACUUM", "ANALYZE", "CLUSTER"].includes(words[0] ?? "")) return true;
-    return words.includes("EXISTS") && words.includes("IF");
+    if (/^(CREATE( [A-Z]+){1,3} IF NOT|DROP( [A-Z]+){1,3} IF) EXISTS /.test(words.join(" "))) return true;
+    return words[0] === "ALTER" && ["TABLE", "TYPE"].includes(words[1] ?? "") && isRepeatable(words);
   });
+}
+
+/**
+ * Whether each action of `ALTER TABLE | TYPE` says IF [NOT] EXISTS. The IF EXISTS of the table does not count: `ALTER
+ * TABLE IF EXISTS t ALTER c TYPE bigint USING c * 100` would multiply twice.
+ */
+function isRepeatable(words: readonly string[]): boolean {
+  const actions: string[][] = [[]];
+  let depth = 0;
+  for (const word of words.slice(nameAt(words, afterNoise(words, 2)).end)) {
+    if (word === "(" || word === "[") depth += 1;
+    if (word === ")" || word === "]") depth -= 1;
+    if (word === "," && depth === 0) actions.push([]);
+    else actions.at(-1)!.push(word);
+  }
+  const repeatable = /^(ADD (COLUMN |VALUE )?IF NOT|DROP (COLUMN |CONSTRAINT |ATTRIBUTE )?IF) EXISTS /;
+  return actions.every((action) => repeatable.test(action.join(" ")));
 }
 
 /**
