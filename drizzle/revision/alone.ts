@@ -1,13 +1,13 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { isPostgresError } from "../database_error.ts";
-import { guide, type Step, type StepOptions } from "./apply.ts";
-import { explainFailure } from "./failure.ts";
+import { guide, rollback, type Step, type StepOptions } from "./apply.ts";
+import { explainFailure, isStatementError } from "./failure.ts";
 import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
-import { concurrentIndex, isResumable } from "./marks.ts";
-import { splitStatements, wordsOf } from "./statements.ts";
+import { type ConcurrentIndex, concurrentIndex, isResumable } from "./marks.ts";
+import { splitStatements, textFrom, wordsOf } from "./statements.ts";
 import { type Applied, forget, setState } from "./store.ts";
 
 // Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
@@ -77,11 +77,45 @@ async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise
   const words = wordsOf(statement);
   const index = concurrentIndex(words);
   if (index) {
-    const state = await indexState(sql, index);
-    if (state === "invalid" && words[0] === "CREATE") await sql.unsafe(`drop index concurrently ${index}`);
-    if (again && state === (words[0] === "CREATE" ? "valid" : "missing")) return;
+    const { name, created } = index;
+    const state = await indexState(sql, name);
+    if (state === "invalid" && created) await sql.unsafe(`drop index concurrently ${name}`);
+    const isDone = state === (created ? "valid" : "missing");
+    if (again && isDone && (await isSameIndex(sql, statement, index))) return;
   }
   await sql.unsafe(statement);
+}
+
+/**
+ * Whether an index is the one that a statement would create, and not merely one of that name. PostgreSQL creates that
+ * one on an empty copy of the table, which is rolled back, so that both definitions are in its own notation.
+ */
+async function isSameIndex(
+  sql: Sql,
+  statement: string,
+  { name, created }: ConcurrentIndex,
+): Promise<boolean> {
+  if (!created) return true;
+  const { unique, table, copy, rest } = created;
+  try {
+    // The copy has the table's name, because the columns may be qualified with it. Elsewhere that name means the table.
+    await sql.unsafe(`begin; set local search_path = public, pg_temp; create temp table ${copy} (like ${table});
+      create ${unique ? "unique" : ""} index svc_wanted on pg_temp.${copy} ${textFrom(statement, rest)}`);
+    const [row] = await sql`
+      select i.indrelid = to_regclass(${table}) and i.indisunique = w.indisunique
+        and substring(pg_get_indexdef(i.indexrelid) from ' USING .*')
+          = substring(pg_get_indexdef(w.indexrelid) from ' USING .*')
+        and not exists (select from pg_constraint where conindid = i.indexrelid and contype in ('p', 'u', 'x')) as same
+      from pg_index i, pg_index w
+      where i.indexrelid = to_regclass(${name}) and w.indexrelid = to_regclass('pg_temp.svc_wanted')`;
+    return row?.same === true;
+  } catch (error) {
+    // Then the statement itself fails too, with PostgreSQL's reason.
+    if (isStatementError(error)) return false;
+    throw error;
+  } finally {
+    await rollback(sql);
+  }
 }
 
 /**

@@ -152,7 +152,7 @@ async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<vo
 }
 
 /** If the connection is gone, so is the transaction. */
-async function rollback(sql: Sql): Promise<void> {
+export async function rollback(sql: Sql): Promise<void> {
   try {
     await sql.unsafe("rollback");
   } catch {}

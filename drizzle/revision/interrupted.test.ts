@@ -159,6 +159,66 @@ create index concurrently a_three on a ((id + 1));`,
   });
 });
 
+describe("another index with the name of an interrupted one", () => {
+  const wanted = "create unique index concurrently b_idx on a (lower(b) desc, id) include (c) where a.id > 0";
+  const base = testRevision(
+    "1",
+    [],
+    'create table a (gone int, id int, b text collate "C", c int); alter table a drop gone; create table other (like a);',
+  );
+
+  /** A database where the revision failed at its second index, because the name was taken. */
+  async function halfApplied(taken: string, index: string) {
+    const up = `-- svc: no-transaction\ncreate index concurrently a_idx on a (id);\n${index};`;
+    const revisions = [base, testRevision("2", ["1"], up)];
+    const database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions, target: "1" });
+    const sql = closing(url);
+    await sql.client.unsafe(taken);
+    await expect(upgrade({ url, revisions })).rejects.toThrow("already exists");
+    const state = async () => (await sql.client`select state from revision where id = '2'`)[0]?.state;
+    return { url, revisions, state, [Symbol.asyncDispose]: () => sql[Symbol.asyncDispose]() };
+  }
+
+  test.each([
+    [wanted.replace("unique", ""), wanted],
+    [wanted.replace("on a", "on other").replace("a.id", "id"), wanted],
+    [wanted.replace(" desc", ""), wanted],
+    [wanted.replace("b)", "(b || ''))"), wanted],
+    [wanted.replace(" include (c)", ""), wanted],
+    [wanted.replace(" where a.id > 0", ""), wanted],
+    ["create index b_idx on a using hash (b)", wanted],
+    ["alter table a add constraint b_idx unique (id)", "create unique index concurrently b_idx on a (id)"],
+  ])("fails the upgrade each time: %s", async (taken, index) => {
+    await using half = await halfApplied(taken, index);
+    await expect(upgrade(half)).rejects.toThrow(
+      'up.sql of revision 2, line 3: relation "b_idx" already exists',
+    );
+    expect(await half.state()).toBe("applying");
+  });
+
+  test("counts as created if it is the same, written differently", async () => {
+    await using half = await halfApplied(
+      'create unique index b_idx on public."a" using btree (LOWER(b) desc nulls first, id asc) include (c) where (id > 0)',
+      wanted,
+    );
+    expect(await upgrade(half)).toMatchObject({ applied: ["2"] });
+  });
+});
+
+test("an interrupted REINDEX of an index that is missing is not taken for a DROP that is done", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const reindex = testRevision("2", ["1"], "-- svc: no-transaction\nreindex index concurrently gone;");
+  const revisions = [table, reindex];
+  await upgrade({ url, revisions, target: "1" });
+  await using sql = closing(url);
+  await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', ${reindex.checksum}, '', '{"parents": ["1"]}', 'applying')`;
+  await expect(upgrade({ url, revisions })).rejects.toThrow('relation "gone" does not exist');
+});
+
 test("a statement that PostgreSQL rejects has no effect, and runs again once its file is corrected", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;

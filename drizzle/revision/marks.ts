@@ -161,22 +161,28 @@ function isRepeatable(words: readonly string[]): boolean {
   return actions.every((action) => repeatable.test(action.join(" ")));
 }
 
-/**
- * The name, as written, of the index in `CREATE | DROP INDEX CONCURRENTLY`. A new index has no schema of its own, because it
- * is in that of its table.
- */
-export function concurrentIndex(words: readonly string[]): string | undefined {
+/** The index in `CREATE | DROP INDEX CONCURRENTLY`. */
+export interface ConcurrentIndex {
+  name: string;
+  /** For CREATE. `copy` is the table's name without its schema, `rest` the position of the first word after it. */
+  created?: { unique: boolean; table: string; copy: string; rest: number };
+}
+
+/** A new index has no schema of its own, because it is in that of its table. */
+export function concurrentIndex(words: readonly string[]): ConcurrentIndex | undefined {
   const at = words.indexOf("INDEX");
-  if (at < 1 || at > 2 || words[at + 1] !== "CONCURRENTLY") return undefined;
+  if (words[at + 1] !== "CONCURRENTLY" || !/^(CREATE( UNIQUE)?|DROP)$/.test(words.slice(0, at).join(" ")))
+    return undefined;
   let from = at + 2;
   if (words[from] === "IF") from += words[from + 1] === "NOT" ? 3 : 2;
-  let to = from + 1;
-  while (words[to] === ".") to += 2;
-  const name = words.slice(from, to);
-  if (words[0] === "CREATE") {
-    const table = afterNoise(words, to + 1);
-    if (words[table + 1] === ".") name.unshift(words[table]!, ".");
-  }
+  const { end } = nameAt(words, from);
+  const name = words.slice(from, end);
   // `wordsOf` capitalised unquoted names; PostgreSQL folds them to lower case.
-  return name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
+  const written = () => name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
+  if (words[0] !== "CREATE") return { name: written() };
+  const first = afterNoise(words, end + 1);
+  if (words[first + 1] === ".") name.unshift(words[first]!, ".");
+  const { name: table, end: rest } = nameAt(words, first);
+  const { name: copy } = nameAt(words, rest - 1);
+  return { name: written(), created: { unique: at === 2, table, copy, rest } };
 }

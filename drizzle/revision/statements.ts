@@ -57,9 +57,16 @@ export function splitStatements(sql: string): Statement[] {
 
 /** The words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`; quoted names keep their case. */
 export function wordsOf(statement: string): string[] {
-  return [...tokens(statement)]
-    .filter(({ kind }) => kind !== "comment")
-    .map(({ kind, text }) => (kind === "word" ? text.toUpperCase() : text));
+  return withoutComments(statement).map(({ kind, text }) => (kind === "word" ? text.toUpperCase() : text));
+}
+
+/** The rest of a statement as written, from one of its words on. */
+export function textFrom(statement: string, word: number): string {
+  return statement.slice(withoutComments(statement)[word]?.at ?? statement.length);
+}
+
+function withoutComments(statement: string): Token[] {
+  return [...tokens(statement)].filter(({ kind }) => kind !== "comment");
 }
 
 /** Reads the name that starts at a word, with its schema unless that is `public`, and returns the position after it. */
