@@ -1,21 +1,18 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { isPostgresError } from "../database_error.ts";
-import { guide, rollback, type Step, type StepOptions } from "./apply.ts";
+import { guide, rollback, type Step, type StepOptions, whenFree } from "./apply.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
 import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
-import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
+import { losingStatements, lossGuard, lossRefusal, refuseLosses } from "./loss.ts";
 import { type ConcurrentIndex, concurrentIndex, isResumable } from "./marks.ts";
 import { splitStatements, textFrom, wordsOf } from "./statements.ts";
 import { type Applied, forget, setState } from "./store.ts";
 
 // Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
 
-/**
- * Checks for data loss before the step runs. Outside a transaction, rows can still be written until the statement locks
- * its table.
- */
+/** Checks for data loss before the step runs. `runAlone` checks each statement again: an index before it can take hours. */
 export async function guardAlone(
   sql: Sql,
   { text, command }: Step,
@@ -40,19 +37,32 @@ export async function runAlone(
   { what, command, text, undone }: Omit<Step, "book">,
   id: string,
   undo: () => Promise<void>,
-  again = false,
+  { allowDataLoss, onRetry, again = false }: StepOptions & { again?: boolean },
 ): Promise<void> {
+  const losses = new Map(
+    (allowDataLoss ? [] : losingStatements(text)).map((one) => [one.statement.offset, one.losses]),
+  );
   // CREATE INDEX CONCURRENTLY waits for other transactions without blocking them, so it needs no lock timeout.
   await sql.unsafe(`${settings}set lock_timeout = 0`);
   let done = 0;
+  let begun = false;
   try {
     for (const statement of splitStatements(text)) {
       try {
-        await runOneAlone(sql, statement.text, again);
+        const guard = lossGuard(losses.get(statement.offset) ?? []);
+        const run = () => {
+          begun = true;
+          return runOneAlone(sql, statement.text, again);
+        };
+        const isOne = guard !== "" && isTransactional(statement.text);
+        if (guard) await whenFree(what, onRetry, () => runGuard(sql, guard, isOne ? run : undefined));
+        if (!isOne) await run();
         done += 1;
       } catch (error) {
-        const isUndone = done === 0 && hadNoEffect(error, text);
+        const refusal = lossRefusal(error, command);
+        const isUndone = done === 0 && (begun ? hadNoEffect(error, text) : isStatementError(error));
         if (isUndone) await undo();
+        if (refusal) throw refusal;
         const doubt = isResumable(text)
           ? `${done === 0 ? "" : "The statements before it took effect. Correct the cause, then: "}${command} resumes where it stopped`
           : `Check whether the statement took effect, then run: svc database repair ${id} --applied (or --not-applied)`;
@@ -69,6 +79,24 @@ export async function runAlone(
     }
   } finally {
     await sql.unsafe("set lock_timeout = '5s'").catch(() => {});
+  }
+}
+
+/** Whether PostgreSQL allows a statement that drops something in a transaction. */
+function isTransactional(statement: string): boolean {
+  const words = wordsOf(statement);
+  return /^(DROP TABLE|ALTER TABLE|TRUNCATE) /.test(words.join(" ")) && !words.includes("CONCURRENTLY");
+}
+
+/** `run`: the statement, unless it allows no transaction. The lock of the guard then lasts until it is done. */
+async function runGuard(sql: Sql, guard: string, run = async () => {}): Promise<void> {
+  try {
+    await sql.unsafe(`begin; set local lock_timeout = '5s'; ${guard}`);
+    await run();
+    await sql.unsafe("commit");
+  } catch (error) {
+    await rollback(sql);
+    throw error;
   }
 }
 
@@ -135,9 +163,14 @@ async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid"
 
 /**
  * Finishes an interrupted non-transactional step, or explains what a person has to check.
- * @throws Conflict for a statement that cannot safely be run again
+ * @throws Conflict for a statement that cannot safely be run again, or when rows or values would be lost
  */
-export async function finishInterrupted(sql: Sql, row: Applied, known: readonly Revision[]): Promise<void> {
+export async function finishInterrupted(
+  sql: Sql,
+  row: Applied,
+  known: readonly Revision[],
+  options: StepOptions,
+): Promise<void> {
   const revision = known.find(({ id }) => id === row.id);
   const forward = row.state === "applying";
   if (forward && revision && revision.checksum !== row.checksum && isResumable(revision.up)) {
@@ -157,7 +190,8 @@ export async function finishInterrupted(sql: Sql, row: Applied, known: readonly 
     undone: `Revision ${row.id} is still incomplete: correct the cause, then run it again (${guide})`,
     text,
   };
-  await runAlone(sql, step, row.id, async () => {}, true);
+  if (!options.allowDataLoss) await refuseLosses(sql, [text], step.command);
+  await runAlone(sql, step, row.id, async () => {}, { ...options, again: true });
   if (forward) await setState(sql, row.id, "applied");
   else await forget(sql, row.id);
 }

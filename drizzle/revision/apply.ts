@@ -55,7 +55,7 @@ export async function applyUp(sql: Sql, revision: Revision, options: StepOptions
   }
   await guardAlone(sql, step, options);
   await record(sql, revision, "applying");
-  await runAlone(sql, step, id, () => forget(sql, id));
+  await runAlone(sql, step, id, () => forget(sql, id), options);
   await setState(sql, id, "applied");
   await options.after?.(sql);
 }
@@ -78,7 +78,7 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
   }
   await guardAlone(sql, step, options);
   await setState(sql, id, "reverting");
-  await runAlone(sql, step, id, () => setState(sql, id, "applied"));
+  await runAlone(sql, step, id, () => setState(sql, id, "applied"), options);
   await forget(sql, id);
   await options.after?.(sql);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { openSql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import type { Revision } from "./history.ts";
@@ -166,6 +167,91 @@ describe("upgrade", () => {
     expect(await db.applied()).toEqual(["1", "2"]);
     expect(await downgradeScript({ url, revisions })).not.toContain("svc_loss");
   });
+});
+
+describe("an upgrade without a transaction", () => {
+  const mark = "-- svc: no-transaction\n";
+  const step = testRevision(
+    "2",
+    ["1"],
+    `${mark}create index concurrently i on report (note);\ndrop table if exists old;`,
+  );
+  const before = `${table}; create table old (id int)`;
+
+  /** Writes a row when the revision is recorded as begun, which is after the checks of the whole plan. */
+  const writer = (name: string) => `
+    create function late() returns trigger language plpgsql as 'begin insert into ${name} values (1); return new; end';
+    create trigger late before insert on revision for each row execute function late()`;
+  const interrupted = `insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', '${step.checksum}', '', '{"parents": ["1"]}', 'applying')`;
+
+  test("checks each statement again right before it runs, and resumes once that is allowed", async () => {
+    await using db = await filled(before, writer("old"));
+    const { url, sql, base } = db;
+    const revisions = [base, step];
+    await expect(upgrade({ url, revisions })).rejects.toThrow("This would lose the rows of old.");
+    expect(await sql`select state from revision where id = '2'`).toMatchObject([{ state: "applying" }]);
+    expect(await sql`select id from old`).toMatchObject([{ id: 1 }]);
+    expect((await upgrade({ url, revisions, allowDataLoss: true })).applied).toEqual(["2"]);
+    expect(await sql`select to_regclass('old') as old`).toMatchObject([{ old: null }]);
+  });
+
+  test("leaves no trace if its only statement would lose rows", async () => {
+    const only = "-- svc: data-loss table report\ndo $$ begin delete from report; commit; end $$";
+    await using db = await filled(before, writer("report"));
+    const { url, sql, base } = db;
+    const revisions = [base, testRevision("2", ["1"], mark + only)];
+    await expect(upgrade({ url, revisions })).rejects.toThrow("This would lose the rows of report.");
+    expect(await db.applied()).toEqual(["1"]);
+    await sql.unsafe("drop trigger late on revision; delete from report");
+    expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
+  });
+
+  test("checks before it resumes", async () => {
+    await using db = await filled(before, `${interrupted}; insert into old values (1)`);
+    const { url, sql, base } = db;
+    const revisions = [base, step];
+    await expect(upgrade({ url, revisions })).rejects.toThrow(
+      "This would lose the rows of old. Make a backup (svc database dump), then: svc database upgrade --allow-data-loss",
+    );
+    expect(await sql`select to_regclass('i') as i`).toMatchObject([{ i: null }]);
+    expect((await upgrade({ url, revisions, allowDataLoss: true })).applied).toEqual(["2"]);
+  });
+
+  test("keeps the table locked between check and statement", async () => {
+    await using db = await filled(before, interrupted);
+    const { url, sql, base } = db;
+    const others = openSql(url, { max: 2 });
+    const waiting = (count: number) =>
+      until(`${count} to wait for a lock`, async () => {
+        const waits = await others`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return waits.length === count;
+      });
+    await sql.unsafe("begin; lock table old in access share mode");
+    const change = upgrade({ url, revisions: [base, step] });
+    await waiting(1);
+    const written = others.unsafe("insert into old values (1)").then(
+      () => "written",
+      (error: Error) => error.message,
+    );
+    await waiting(2);
+    await sql.unsafe("commit");
+    expect((await change).applied).toEqual(["2"]);
+    expect(await written).toBe('relation "old" does not exist');
+    await others.end();
+  });
+
+  test("does not queue other sessions behind a table in use", async () => {
+    await using db = await filled(before, interrupted);
+    const { url, sql, base } = db;
+    const { promise: retried, resolve } = Promise.withResolvers<string>();
+    await sql.unsafe("begin; lock table old in access share mode");
+    const change = upgrade({ url, revisions: [base, step], notice: resolve });
+    expect(await retried).toBe("up.sql of revision 2: a table is in use, trying again");
+    await sql.unsafe("commit");
+    expect((await change).applied).toEqual(["2"]);
+  }, 20_000);
 });
 
 describe("downgrade", () => {

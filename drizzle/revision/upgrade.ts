@@ -49,7 +49,7 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
     await createRevisionTable(sql);
-    const { applied, finished } = await readyRevisions(sql, known);
+    const { applied, finished } = await readyRevisions(sql, known, options);
     const target = countedDown(options.target, "+", finished.length);
     const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
     const allowDataLoss = options.allowDataLoss || (await isOwnWork(sql, applied));
@@ -149,11 +149,14 @@ export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: s
 export async function readyRevisions(
   sql: Sql,
   known: readonly Revision[],
+  { allowDataLoss, notice }: Pick<ChangeOptions, "allowDataLoss" | "notice">,
 ): Promise<{ applied: Applied[]; finished: string[] }> {
   const before = (await readApplied(sql)) ?? [];
   const interrupted = before.filter(({ state }) => state !== "applied");
   if (interrupted.length === 0) return { applied: before, finished: [] };
-  for (const row of interrupted) await finishInterrupted(sql, row, known);
+  for (const row of interrupted) {
+    await finishInterrupted(sql, row, known, { allowDataLoss, onRetry: notice });
+  }
   const applied = (await readApplied(sql)) ?? [];
   const there = new Set(applied.map(({ id }) => id));
   const finished = interrupted.filter(({ id, state }) => there.has(id) === (state === "applying"));
