@@ -6,9 +6,9 @@ import { explainFailure, isStatementError } from "./failure.ts";
 import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal, refuseLosses } from "./loss.ts";
-import { type ConcurrentIndex, concurrentIndex, isResumable } from "./marks.ts";
+import { type ConcurrentIndex, checkStatements, concurrentIndex, isResumable, readMarks } from "./marks.ts";
 import { splitStatements, textFrom, wordsOf } from "./statements.ts";
-import { type Applied, forget, setState } from "./store.ts";
+import { type Applied, accept, forget, setState } from "./store.ts";
 
 // Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
 
@@ -174,9 +174,11 @@ export async function finishInterrupted(
   const revision = known.find(({ id }) => id === row.id);
   const forward = row.state === "applying";
   if (forward && revision && revision.checksum !== row.checksum && isResumable(revision.up)) {
-    // The file was corrected since then, so the new version is applied as if for the first time.
-    await forget(sql, row.id);
-    return;
+    // The file was corrected since then: the new version continues after what the old one did.
+    const marks = readMarks(revision.up);
+    if (marks.transactional && revision.manifest.transactional) return await forget(sql, row.id);
+    checkStatements(`up.sql of revision ${row.id}`, revision.up, marks);
+    await accept(sql, revision);
   }
   const text = forward ? revision?.up : row.down;
   if (text === undefined || !isResumable(text)) {

@@ -262,6 +262,65 @@ test("a file corrected after an interruption is applied as a whole", async () =>
   ]);
 });
 
+describe("a file corrected after its second index failed", () => {
+  const mark = "-- svc: no-transaction\n";
+  const first = "create index concurrently a_one on a (id);";
+
+  async function halfApplied() {
+    const database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: [table] });
+    const sql = closing(url);
+    await sql.client`insert into a values (1), (1)`;
+    const wrong = testRevision(
+      "2",
+      ["1"],
+      `${mark}${first}\ncreate unique index concurrently a_two on a (id);`,
+    );
+    await expect(upgrade({ url, revisions: [table, wrong] })).rejects.toThrow("resumes where it stopped");
+    const correct = (up: string, down = "") =>
+      upgrade({ url, revisions: [table, testRevision("2", ["1"], up, down)] });
+    const rows = () => sql.client`select state, down_sql from revision where id = '2'`;
+    return { sql: sql.client, correct, rows, [Symbol.asyncDispose]: () => sql[Symbol.asyncDispose]() };
+  }
+
+  test("continues after the index that it has already created", async () => {
+    await using half = await halfApplied();
+    const { sql } = half;
+    const [before] = await sql`select to_regclass('a_one')::oid as oid`;
+    const done = await half.correct(
+      `${mark}${first}\ncreate index concurrently a_two on a (id);`,
+      "select 1",
+    );
+    expect(done).toMatchObject({ applied: ["2"], head: "2" });
+    expect(await isValid(sql, "a_two")).toBe(true);
+    expect((await sql`select to_regclass('a_one')::oid as oid`)[0]).toEqual(before!);
+    expect([...(await half.rows())]).toEqual([{ state: "applied", down_sql: "select 1" }]);
+  });
+
+  test("fails at an index that the correction defines differently", async () => {
+    await using half = await halfApplied();
+    const up = `${mark}create index concurrently a_one on a ((id + 1));`;
+    await expect(half.correct(up)).rejects.toThrow(
+      'relation "a_one" already exists\n  create index concurrently a_one on a ((id + 1))\nRevision 2 is still incomplete',
+    );
+    expect(await half.correct(mark + first)).toMatchObject({ applied: ["2"] });
+  });
+
+  test("runs in a transaction if it no longer has the mark", async () => {
+    await using half = await halfApplied();
+    await half.sql`create view v as select id from a`;
+    const up = "create table if not exists b (id int);\n-- svc: no-data-loss x\ndrop table if exists a;";
+    await expect(half.correct(up)).rejects.toThrow("other objects depend on it");
+    expect(await half.sql`select to_regclass('b') as b`).toMatchObject([{ b: null }]);
+  });
+
+  test("is checked like any other file", async () => {
+    await using half = await halfApplied();
+    await expect(half.correct(`${mark}create index concurrently on a (id);`)).rejects.toThrow("needs a name");
+  });
+});
+
 test("an unnamed concurrent index is refused, as it could not be found again", async () => {
   await using database = await createEmptyTestDatabase();
   const unnamed = testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently on a (id);");
