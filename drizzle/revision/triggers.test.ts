@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { openSql, type Sql } from "../client.ts";
 import { triggers } from "../triggers/index.ts";
-import { installTriggers, syncTriggers } from "./triggers.ts";
+import { createTriggersScript, dropTriggersScript, installTriggers, syncTriggers } from "./triggers.ts";
 
 let database: TestDatabase;
 let sql: Sql;
@@ -77,15 +77,68 @@ describe("repairs", () => {
     expect(await sync()).toEqual(nothing);
   });
 
-  test("removes triggers that are ours by name but not defined, and nothing else", async () => {
+  const retired = { ...triggers[0]!, name: "svc_old", table: "term", needs: ["id"], function: "svc_old" };
+
+  test("removes triggers that svc created and no longer defines, and nothing else", async () => {
+    await syncTriggers(sql, { triggers: [...triggers, retired] });
     await sql.unsafe(`
-      create function svc_old() returns trigger language plpgsql as 'begin return new; end';
-      create trigger svc_old before insert on term for each row execute function svc_old();
       create function theirs() returns trigger language plpgsql as 'begin return new; end';
       create trigger theirs before insert on term for each row execute function theirs();
       create trigger svc_team_search before insert on term for each row execute function theirs()`);
-    expect(await sync()).toEqual({ ...nothing, removed: ["svc_old", "svc_team_search"] });
-    expect(await sql`select tgname from pg_trigger where tgname = 'theirs'`).toHaveLength(1);
+    expect(await sync()).toEqual({ ...nothing, removed: ["svc_old"] });
+    expect(await sql`select from pg_trigger where tgfoid = 'theirs'::regproc`).toHaveLength(2);
+    expect(await sql`select from pg_proc where proname = 'svc_old'`).toHaveLength(0);
+    await sql`drop function theirs cascade`;
+  });
+
+  test.each([
+    [
+      "with a capital",
+      `create table audit (id int); create function "svc_Audit"() BODY;
+        create trigger "svc_Audit" before insert on audit for each row execute function "svc_Audit"()`,
+    ],
+    [
+      "on a partitioned table",
+      `create table metrics (id int) partition by range (id); create function svc_metrics_touch() BODY;
+        create table metrics_1 partition of metrics for values from (1) to (9);
+        create trigger svc_metrics_touch before insert on metrics for each row execute function svc_metrics_touch()`,
+    ],
+    [
+      "on a table with a space",
+      `create table "Weird Audit" (id int); create function svc_weird() BODY;
+        create trigger svc_weird before insert on "Weird Audit" for each row execute function svc_weird()`,
+    ],
+    [
+      "as a function only",
+      `create table mine (id int); create function svc_touch() BODY;
+        create trigger touch before insert on mine for each row execute function svc_touch()`,
+    ],
+  ])("leaves someone else's svc_ trigger alone: %s", async (_, theirs) => {
+    await using own = await createTestDatabase();
+    const other = openSql(own.url, { max: 1 });
+    await other.unsafe(theirs.replace("BODY", "returns trigger language plpgsql as 'begin return new; end'"));
+    const theirTriggers = () =>
+      other`select t.oid from pg_trigger t join pg_proc p on p.oid = t.tgfoid where p.prosrc = 'begin return new; end' order by 1`;
+    const before = await theirTriggers();
+    expect(before.length).toBeGreaterThan(0);
+    expect(await syncTriggers(other, { everything: true })).toEqual(nothing);
+    await other.unsafe(`${dropTriggersScript}\n${createTriggersScript()}`);
+    expect(await theirTriggers()).toEqual(before);
+    await other.end();
+  });
+
+  test("repairs or gives up a function that someone else's trigger uses, and keeps that trigger", async () => {
+    await syncTriggers(sql, { triggers: [...triggers, retired] });
+    await sql.unsafe(`create table mine (id int);
+      create trigger one before insert on mine for each row execute function svc_old();
+      create trigger two before insert on mine for each row execute function svc_team_search();
+      alter function svc_team_search() security definer`);
+    expect(await sync()).toEqual({ ...nothing, repaired: ["svc_team_search"], removed: ["svc_old"] });
+    expect(await sync()).toEqual(nothing);
+    expect(await sql`select from pg_trigger where tgrelid = 'mine'::regclass`).toHaveLength(2);
+    await sql.unsafe(`${dropTriggersScript}\n${createTriggersScript()}`);
+    expect(await sql`select from pg_trigger where tgrelid = 'mine'::regclass`).toHaveLength(2);
+    await sql`drop table mine`;
   });
 });
 

@@ -1,13 +1,13 @@
 import type { Sql } from "../connection/sql.ts";
-import { literal } from "../sql_text.ts";
-import { triggers as ourTriggers, type Trigger, triggerPrefix } from "../triggers/index.ts";
+import { literal, quoted } from "../sql_text.ts";
+import { triggers as ourTriggers, type Trigger } from "../triggers/index.ts";
 import { type StepOptions, whenFree } from "./apply.ts";
 
 export interface SyncResult {
   created: string[];
   /** Altered or disabled by someone, and repaired. */
   repaired: string[];
-  /** Ours by name, but no longer defined. */
+  /** Created by svc, but no longer defined. */
   removed: string[];
   /** Rows whose derived column was missing or stale, by table. */
   filled: Record<string, number>;
@@ -19,12 +19,12 @@ export interface SyncResult {
  */
 const unfilled = "rows written before it are not filled yet";
 const blocksOfOneFill = 512;
-/** "_" matches any character in LIKE. */
-const likePrefix = triggerPrefix.replace("_", "\\_");
+/** The first line of our functions. It tells those that are no longer defined from other people's functions. */
+const signature = "-- Created by svc from drizzle/triggers";
 
 /**
- * Brings triggers and their functions in line with their definitions: creates what is missing or altered, drops what is
- * ours by name but no longer defined, and leaves the rest alone (creating a trigger locks its table). Skips triggers
+ * Brings triggers and their functions in line with their definitions: creates what is missing or altered, drops what
+ * svc created but no longer defines, and leaves the rest alone (creating a trigger locks its table). Skips triggers
  * whose table or columns do not exist at this revision.
  *
  * Fills the derived columns: after a change those of the new triggers, with `everything` every row that differs from
@@ -46,7 +46,7 @@ export async function syncTriggers(
   }
   const { created, repaired, removed } = changes;
   const result: SyncResult = { created, repaired, removed, filled: {} };
-  const found = await inspectTriggers(sql);
+  const found = await inspectTriggers(sql, triggers);
   for (const trigger of triggers) {
     const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
     if (!trigger.fill || !there || !(everything || there.unfilled)) continue;
@@ -88,23 +88,23 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
   );
   for (const { name, table } of found.triggers) {
     if (possible.some((trigger) => trigger.name === name && trigger.table === table)) continue;
-    script.push(`drop trigger ${name} on public.${table}`);
+    script.push(`drop trigger ${quoted(name)} on public.${quoted(table)}`);
     changes.removed.push(name);
   }
-  for (const { name } of found.functions) {
-    if (possible.some((trigger) => trigger.function === name)) continue;
-    // CASCADE includes dependent objects, such as a trigger on someone else's table.
-    script.push(`drop function public.${name}() cascade`);
+  for (const { name, lent } of found.functions) {
+    // Someone else's trigger may have come to use it.
+    if (lent || possible.some((trigger) => trigger.function === name)) continue;
+    script.push(`drop function public.${quoted(name)}()`);
     if (!changes.removed.includes(name)) changes.removed.push(name);
   }
   for (const trigger of possible) {
     const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
     const routine = found.functions.find(({ name }) => name === trigger.function);
     const same = there?.fingerprint === fingerprintOf(trigger);
-    if (same && routine?.body === trigger.body && routine.plain) continue;
-    if (routine && !routine.plain) script.push(`drop function public.${trigger.function}() cascade`);
-    if (routine?.body !== trigger.body || !routine.plain) script.push(createFunction(trigger));
-    if (!same || (routine && !routine.plain)) script.push(...createTrigger(trigger));
+    const isIntact = routine?.body === sourceOf(trigger) && routine.plain;
+    if (same && isIntact) continue;
+    if (!isIntact) script.push(createFunction(trigger));
+    if (!same) script.push(...createTrigger(trigger));
     else if (trigger.fill) script.push(commentOn(trigger));
     (there ? changes.repaired : changes.created).push(trigger.name);
   }
@@ -112,8 +112,13 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
   return changes;
 }
 
-function createFunction({ function: name, body }: Trigger): string {
-  return `create or replace function public.${name}() returns trigger language plpgsql as $svc$${body}$svc$`;
+function sourceOf({ body }: Trigger): string {
+  return `\n${signature}${body}`;
+}
+
+/** Replaces the language and all options, too. */
+function createFunction(trigger: Trigger): string {
+  return `create or replace function public.${trigger.function}() returns trigger language plpgsql as $svc$${sourceOf(trigger)}$svc$`;
 }
 
 function createTrigger(trigger: Trigger): string[] {
@@ -129,20 +134,38 @@ function commentOn({ name, table }: Trigger): string {
   return `comment on trigger ${name} on public.${table} is '${unfilled}'`;
 }
 
+/**
+ * The triggers and functions that are ours: those of the definitions, and those that svc created from earlier ones. A
+ * partition's copy of a trigger is not a trigger of its own.
+ */
+const ownFunctions = (triggers: readonly Trigger[]) => `
+  select p.oid, p.proname from pg_proc p
+  where p.pronamespace = 'public'::regnamespace and p.pronargs = 0 and p.prorettype = 'trigger'::regtype
+    and (p.proname in (${listOf(triggers.map((trigger) => trigger.function))}) or starts_with(p.prosrc, ${literal(`\n${signature}\n`)}))`;
+const ownTriggers = (triggers: readonly Trigger[]) => `
+  select t.oid, t.tgname, t.tgrelid, t.tgfoid from pg_trigger t join pg_class c on c.oid = t.tgrelid
+  where c.relnamespace = 'public'::regnamespace and not t.tgisinternal and t.tgparentid = 0
+    and ((c.relname, t.tgname) in (${triggers.map(({ table, name }) => `(${literal(table)}, ${literal(name)})`).join(", ")})
+      or exists (select from (${ownFunctions(triggers)}) f where f.oid = t.tgfoid and f.proname = t.tgname))`;
+
+const listOf = (texts: readonly string[]) => texts.map(literal).join(", ");
+
 /** For `--sql`: drops all our triggers, so that no step runs into one that refers to a dropped column. */
 export const dropTriggersScript = `-- Triggers go first, and come back at the end
 
-do $svc_drop$ declare routine regprocedure; begin
-  for routine in select p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%'
-  loop execute 'drop function ' || routine || ' cascade'; end loop;
+do $svc_drop$ declare one record; begin
+  for one in ${ownTriggers(ourTriggers)}
+  loop execute format('drop trigger %I on %s', one.tgname, one.tgrelid::regclass); end loop;
+  for one in ${ownFunctions(ourTriggers)}
+    and not exists (select from pg_trigger t where t.tgfoid = p.oid)
+  loop execute format('drop function %s', one.oid::regprocedure); end loop;
 end $svc_drop$;`;
 
 /** For `--sql`: creates the triggers whose tables exist, and fills what they would have written. */
 export function createTriggersScript(triggers: readonly Trigger[] = ourTriggers): string {
   const blocks = triggers.map((trigger) => {
     const { table, needs, fill } = trigger;
-    const names = needs.map(literal).join(", ");
+    const names = listOf(needs);
     const [create] = createTrigger(trigger).slice(1);
     return `do $svc_make$ begin
   if (select count(*) from pg_attribute where attrelid = to_regclass(${literal(`public.${table}`)})
@@ -172,7 +195,8 @@ export interface Found {
   /** `table.column` of the schema `public`, of the tables that have triggers by definition. */
   columns: Set<string>;
   triggers: { name: string; table: string; fingerprint: string; unfilled: boolean }[];
-  functions: { name: string; body: string; plain: boolean }[];
+  /** `lent`: a trigger that is not ours uses it. */
+  functions: { name: string; body: string; plain: boolean; lent: boolean }[];
 }
 
 /** Reads the current state of our triggers in one query. */
@@ -180,8 +204,9 @@ export async function inspectTriggers(
   sql: Pick<Sql, "unsafe">,
   triggers: readonly Trigger[] = ourTriggers,
 ): Promise<Found> {
-  const tables = triggers.map(({ table }) => literal(table)).join(", ");
+  const tables = listOf(triggers.map(({ table }) => table));
   const [row] = await sql.unsafe(`
+    with own as (${ownTriggers(triggers)})
     select
       (select json_agg(c.relname || '.' || a.attname)
         from pg_attribute a join pg_class c on c.oid = a.attrelid
@@ -190,14 +215,14 @@ export async function inspectTriggers(
       (select json_agg(json_build_object('name', t.tgname, 'table', c.relname,
           'fingerprint', concat_ws(' ', t.tgtype, p.proname, t.tgenabled, t.tgattr::text, coalesce(t.tgqual::text, ''), t.tgnargs),
           'unfilled', coalesce(obj_description(t.oid, 'pg_trigger') = '${unfilled}', false)))
-        from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
-        where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
-          and t.tgname like '${likePrefix}%')::text as triggers,
+        from own join pg_trigger t on t.oid = own.oid join pg_class c on c.oid = t.tgrelid
+          join pg_proc p on p.oid = t.tgfoid)::text as triggers,
       (select json_agg(json_build_object('name', p.proname, 'body', p.prosrc,
-          'plain', l.lanname = 'plpgsql' and p.provolatile = 'v' and not p.prosecdef and p.proconfig is null))
-        from pg_proc p join pg_language l on l.oid = p.prolang
-        where p.pronamespace = 'public'::regnamespace and p.pronargs = 0
-          and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%')::text as functions`);
+          'plain', l.lanname = 'plpgsql' and p.provolatile = 'v' and not p.prosecdef and p.proconfig is null,
+          'lent', exists (select from pg_trigger t where t.tgfoid = p.oid and t.tgparentid = 0
+            and t.oid not in (select oid from own))))
+        from (${ownFunctions(triggers)}) f join pg_proc p on p.oid = f.oid
+          join pg_language l on l.oid = p.prolang)::text as functions`);
   const list = (json: unknown) => (typeof json === "string" ? JSON.parse(json) : []);
   return {
     columns: new Set(list(row?.columns)),

@@ -1,9 +1,6 @@
-/** The prefix of all our triggers and their functions; those not defined here are removed. */
-export const triggerPrefix = "svc_";
-
 /**
  * A row-level trigger and its function. Never limited to columns (UPDATE OF): PostgreSQL then refuses to change their
- * type or to drop them, and revisions do both.
+ * type or to drop them, and revisions do both. The names of the trigger and of its function are the same.
  */
 export interface Trigger {
   name: string;
