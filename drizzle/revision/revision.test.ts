@@ -5,7 +5,10 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
 import * as schema from "../schema/index.ts";
+import { downgrade } from "./downgrade.ts";
 import { headsOf, inOrder, readRevisions } from "./history.ts";
+import { inspectDatabase } from "./inspect.ts";
+import { findFaults, stamp } from "./stamp.ts";
 import { upgrade } from "./upgrade.ts";
 
 const node = (id: string, ...parents: string[]) => ({ id, parents });
@@ -65,6 +68,38 @@ describe("upgrade", () => {
     expect(
       upgrade({ url: database.url, revisions: [testRevision("20260101T0000_other", [], "")] }),
     ).rejects.toThrow(head);
+  });
+
+  test.each([
+    ["view", "create view revision as select 1 as id"],
+    ["materialized view", "create materialized view revision as select 1 as id"],
+    [
+      "foreign table",
+      "create foreign data wrapper w; create server s foreign data wrapper w; create foreign table revision (id int) server s",
+    ],
+    ["table", "create table revision (id int, applied_at date)"],
+    ["sequence", "create sequence revision"],
+    ["composite type", "create type revision as (id int)"],
+    ["type", "create type revision as enum ('a')"],
+    ["type", "create domain revision as text"],
+  ])("a %s that has the name of our table is named: %s", async (kind, statement) => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const sql = openSql(url, { max: 1 });
+    await sql.unsafe(statement);
+    const line = `The ${kind} public.revision is not the table where svc records revisions: rename it, or use another database`;
+    await expect(upgrade({ url })).rejects.toThrow(line);
+    await expect(stamp({ url, target: "head" })).rejects.toThrow(line);
+    // A type does not keep a table from being read as missing.
+    if (kind !== "type") {
+      await expect(inspectDatabase(url)).rejects.toThrow(line);
+      await expect(downgrade({ url })).rejects.toThrow(line);
+      await expect(findFaults({ url })).rejects.toThrow(line);
+    }
+    const columns =
+      await sql`select attname from pg_attribute where attrelid = to_regclass('revision') and attname = 'state'`;
+    expect(columns).toHaveLength(0);
+    await sql.end();
   });
 
   test("an old revision table, empty or not, gets the missing columns", async () => {

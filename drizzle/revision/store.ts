@@ -1,3 +1,4 @@
+import { Conflict } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
@@ -36,22 +37,53 @@ export const revisionColumns = `alter table public.revision
   add column if not exists manifest jsonb not null default '{}',
   add column if not exists state text not null default 'applied'`;
 
+/** Columns that the table has had from the start. A table without them belongs to another program. */
+const firstColumns = "applied_at, id, checksum, down_sql";
+
+/** @throws Conflict if something else has the table's name */
 export async function createRevisionTable(sql: Sql): Promise<void> {
-  await sql.unsafe(`${revisionTable};\n${revisionColumns}`);
+  // One message is one transaction: another program's table gets no columns of ours.
+  const check = `select ${firstColumns} from public.revision limit 0`;
+  await sql.unsafe(`${revisionTable};\n${check};\n${revisionColumns}`).catch(async (error: unknown) => {
+    throw (await nameTaken(sql, error)) ?? error;
+  });
 }
 
-/** undefined if the table is missing, in a database that we never touched. */
+/**
+ * undefined if the table is missing, in a database that we never touched.
+ * @throws Conflict if something else has the table's name
+ */
 export async function readApplied(sql: Pick<Sql, "unsafe">): Promise<Applied[] | undefined> {
   try {
     // As JSON, so that a column this database does not have yet is simply absent.
     const rows = await sql.unsafe(
-      "select to_jsonb(r)::text as row from public.revision r order by applied_at, id",
+      `select to_jsonb(r)::text as row from public.revision r order by ${firstColumns}`,
     );
     return rows.map(({ row }) => toApplied(JSON.parse(row as string)));
   } catch (error) {
     if (errorCode(error) === "42P01") return undefined;
-    throw error;
+    throw (await nameTaken(sql, error)) ?? error;
   }
+}
+
+/** undefined_column, wrong_object_type, duplicate_object, duplicate_table */
+const wrongObject = ["42703", "42809", "42710", "42P07"];
+
+/** Describes what has the name of our table, if that is why a statement failed. */
+async function nameTaken(sql: Pick<Sql, "unsafe">, error: unknown): Promise<Conflict | undefined> {
+  if (!wrongObject.includes(errorCode(error) ?? "")) return undefined;
+  const [row] = await sql.unsafe(`
+    select (pg_identify_object(classid, oid, 0)).type as kind from (
+      select 'pg_class'::regclass as classid, oid from pg_class
+        where relname = 'revision' and relnamespace = 'public'::regnamespace
+      union all
+      select 'pg_type'::regclass, oid from pg_type
+        where typname = 'revision' and typnamespace = 'public'::regnamespace) as taken`);
+  if (!row) return undefined;
+  return new Conflict(
+    `The ${row.kind} public.revision is not the table where svc records revisions: rename it, or use another database`,
+    { cause: error },
+  );
 }
 
 /** A row as JSON. */
