@@ -80,10 +80,11 @@ const objectsIn = (schemas: readonly string[]) => `
     select oid, 'pg_namespace'::regclass, quote_ident(nspname), 'schema' from space where nspname <> 'public'
       and not exists (select from pg_extension where extnamespace = space.oid)
   )
-  select kind, name from own
+  select kind, name, pg_describe_object(catalog, oid, 0) as description from own
   where not exists (select from pg_depend d
     where d.classid = own.catalog and d.objid = own.oid and d.objsubid = 0
-      and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))`;
+      and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))
+  order by kind not like '%view'`;
 
 /**
  * Drops object by object, since the schema itself may belong to another user, and never with CASCADE: if an object in
@@ -103,8 +104,9 @@ export async function dropEverything(
     .map(({ kind, name }) => `${kind} if exists ${name}`);
   const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...others];
   if (all.length === 0) return 0;
+  const descriptions = rows.map(({ description }) => description);
   try {
-    await sql.unsafe(dropInRounds(all));
+    await sql.unsafe(dropInRounds(all, descriptions));
   } catch (error) {
     if (errorCode(error) !== stillNeeded) throw error;
     const [reason] = (error as Error).message.split("\n");
@@ -116,26 +118,36 @@ export async function dropEverything(
 /** dependent_objects_still_exist */
 const stillNeeded = "2BP01";
 
-/** Runs on the server, where an expected error does not abort the transaction. */
-function dropInRounds(all: readonly string[]): string {
+/**
+ * Runs on the server, where an expected error does not abort the transaction. Of the reasons why the last round dropped
+ * nothing, it reports the first that is not about an object to be dropped as well. Tables and views come first, because
+ * the reasons of the others are often the triggers and columns of a table that could not be dropped.
+ */
+function dropInRounds(all: readonly string[], descriptions: readonly string[]): string {
   return `do $svc_drop$
 declare
   remaining text[] := array[${all.map(literal).join(", ")}];
+  own text[] := array[${descriptions.map(literal).join(", ")}];
   kept text[];
   what text;
   reason text;
+  reasons text[];
 begin
   while cardinality(remaining) > 0 loop
     kept := '{}';
+    reasons := '{}';
     foreach what in array remaining loop
       begin
         execute 'drop ' || what;
       exception when dependent_objects_still_exist then
         get stacked diagnostics reason = pg_exception_detail;
         kept := kept || what;
+        reasons := reasons || string_to_array(reason, E'\\n');
       end;
     end loop;
     if cardinality(kept) = cardinality(remaining) then
+      select line into reason from unnest(reasons) with ordinality as r (line, position)
+        order by exists (select from unnest(own) as o where starts_with(line, o || ' ')), position limit 1;
       raise exception '%', reason using errcode = 'dependent_objects_still_exist';
     end if;
     remaining := kept;

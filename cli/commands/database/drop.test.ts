@@ -41,6 +41,25 @@ describe("drop", () => {
     await sql.end();
   });
 
+  test.each([
+    ["directly", "create view report.v as select id, name from public.team", "table team"],
+    [
+      "through a view of ours",
+      "create view a as select id from team; create view report.v as select id from a",
+      "view a",
+    ],
+  ])("names the view of another schema that uses a table %s", async (_, views, used) => {
+    await using database = await createTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    await sql.unsafe(`create schema report; ${views}`);
+    expect(await on(database.url)("drop", "--yes")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `svc: Nothing was dropped: view report.v depends on ${used}\n`,
+    });
+    await sql.end();
+  });
+
   test("keeps objects of an extension", async () => {
     await using database = await createTestDatabase();
     const sql = openSql(database.url, { max: 1 });

@@ -69,7 +69,7 @@ describe("svc database restore --example", () => {
     const before = await contentOf(database.url);
     const refused = await at.run("restore", "--example", "--yes");
     expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/^svc: Nothing was dropped: /);
+    expect(refused.stderr).toMatch(/^svc: Nothing was dropped: view theirs\.incidents depends on /);
     expect(await contentOf(database.url)).toEqual(before);
   });
 
