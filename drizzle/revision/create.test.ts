@@ -300,6 +300,14 @@ test("Windows line endings do not change a revision's checksum", async () => {
   expect((await readRevisionsFrom(directory))[0]!.checksum).toBe(before!.checksum);
 });
 
+test("a file that is not UTF-8 is named", async () => {
+  const [{ id } = { id: "" }] = await readRevisionsFrom(directory);
+  const before = await file(id, "up.sql");
+  await writeFile(join(directory, id, "up.sql"), Buffer.from("select 'Zürich'", "latin1"));
+  await expect(readRevisionsFrom(directory)).rejects.toThrow(`up.sql of revision ${id} is not UTF-8`);
+  await writeFile(join(directory, id, "up.sql"), before);
+});
+
 test("a byte order mark at the start of a file is ignored", async () => {
   const [before] = await readRevisionsFrom(directory);
   for (const name of ["up.sql", "down.sql", "manifest.json"]) {

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { InvalidInput, SvcError } from "../../platform/errors.ts";
@@ -60,11 +61,17 @@ export async function readRevisionsFrom(directory: string): Promise<Revision[]> 
 
 async function readRevision(directory: string, id: string): Promise<Revision> {
   const text = async (file: string) => {
-    const content = await readFile(join(directory, id, file), "utf8").catch((cause: unknown) => {
+    const content = await readFile(join(directory, id, file)).catch((cause: unknown) => {
       throw new SvcError("configuration", `Revision ${id} has no ${file}, or it cannot be read`, { cause });
     });
+    if (!isUtf8(content)) {
+      throw new SvcError("configuration", `${file} of revision ${id} is not UTF-8: convert it`);
+    }
     // git may convert line endings, and an editor may add a byte order mark; neither changes the meaning.
-    return content.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
+    return content
+      .toString("utf8")
+      .replace(/^\uFEFF/, "")
+      .replaceAll("\r\n", "\n");
   };
   const [up, down, json] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
   const manifest = parseManifest(id, json, up, down);
