@@ -101,14 +101,17 @@ export function changesSettings(text: string): boolean {
   return /\b(set|set_config|reset|discard|do|call|select)\b/i.test(text);
 }
 
+/** Returns to the session's role from one that a step has set: it may not write `revision`, or the next step's tables. */
+const ownRole = "reset session authorization; reset role;";
+
 /** Sends everything in one message where possible, so that 200 revisions take 200 round trips, not 800. */
 async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<void> {
   const { what, command, text, book } = step;
   const { allowDataLoss = false, after, onRetry, othersFollow } = options;
   const message = composeMessage(text, { guarded: !allowDataLoss });
-  const restore = changesSettings(text) ? `;\n${settings}` : "";
+  const [regain, restore] = changesSettings(text) ? [`${ownRole}\n`, `;\n${settings}`] : ["", ""];
   const begin = `begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
-  const body = `${begin}${message.sql}\n;\n${book};\n`;
+  const body = `${begin}${message.sql}\n;\n${regain}${book};\n`;
   let done = 0;
   let phase: "step" | "triggers" | "commit" = "step";
   try {

@@ -248,6 +248,34 @@ describe("an older release leaves the triggers of a newer one alone", () => {
   });
 });
 
+test.each(["role", "session authorization"])("a %s set by one revision does not carry over", async (what) => {
+  const sets = testRevision("1", [], `set ${what} pg_monitor`);
+  const next = testRevision("2", ["1"], "create table here (id int)");
+  await using db = await at(sets, next);
+  expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
+});
+
+test("a role set by the database's address or for its user stays in effect", async () => {
+  await using database = await createEmptyTestDatabase();
+  const role = `owner_${Bun.randomUUIDv7("hex").slice(-12)}`;
+  const sql = openSql(database.url, { max: 1 });
+  await sql.unsafe(`create role ${role}_login login superuser password 'x'; create role ${role};
+    alter role ${role}_login set role = ${role}; grant all on schema public to ${role}`);
+  const addresses = {
+    address: Object.assign(new URL(database.url), { search: `?options=-c%20role%3D${role}` }),
+    login: Object.assign(new URL(database.url), { username: `${role}_login`, password: "x" }),
+  };
+  const revisions = [testRevision("0", [], "")];
+  for (const [name, { href: url }] of Object.entries(addresses)) {
+    revisions.push(testRevision(name, [revisions.at(-1)!.id], `reset role; create table ${name} (id int)`));
+    await upgrade({ url, revisions });
+  }
+  const owners = await sql`select distinct tableowner from pg_tables where schemaname = 'public'`;
+  expect(owners).toMatchObject([{ tableowner: role }]);
+  await sql.unsafe(`drop owned by ${role}; drop role ${role}_login, ${role}`);
+  await sql.end();
+});
+
 test("settings made by one revision do not carry over to the next", async () => {
   const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 100");
   const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.2)");
