@@ -24,6 +24,7 @@ const presets = {
   "an empty search_path": ["search_path = ''", ""],
   "a search_path with other tables of these names": ["search_path = elsewhere, public, pg_catalog", shadows],
   "a small statement_timeout": ["statement_timeout = '15ms'", ""],
+  "all names in quotes": ["quote_all_identifiers = on", ""],
 } as const;
 
 /** A database with such settings. */
