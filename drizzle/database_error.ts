@@ -26,6 +26,9 @@ export function operatorsError(error: unknown): unknown {
     case "3D000":
       return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
     case "42501":
+      if (/row-level security/.test((error as Error).message)) {
+        return unavailable("Row-level security hides rows from this user: use one with BYPASSRLS");
+      }
       return unavailable("PostgreSQL does not let this user do that: it must own the database's schema");
     case "CONNECTION_NO_PRIMARY":
       return unavailable(`${(error as Error).message} (see SVC_DATABASE_URL)`);

@@ -120,6 +120,34 @@ describe("upgrade", () => {
     );
   });
 
+  test.each([
+    ["a table", "drop table report", "the rows of report"],
+    ["a column", "alter table report drop note", "the values of report.note"],
+    [
+      "a marked loss",
+      "-- svc: data-loss column report.note where true\nalter table report drop note",
+      "the values of report.note: true",
+    ],
+  ])("stops before %s whose rows the user cannot see", async (_, up, what) => {
+    await using db = await filled(table, "insert into report values (1, 'abc', 'x')");
+    const url = new URL(db.url);
+    const role = url.pathname.slice(1);
+    await db.sql.unsafe(`create role "${role}" login password 'x'; grant all on schema public to "${role}";
+      alter table revision owner to "${role}"; alter table report owner to "${role}";
+      alter table report enable row level security; alter table report force row level security`);
+    Object.assign(url, { username: role, password: "x" });
+    const revisions = [db.base, testRevision("2", ["1"], up)];
+    await expect(upgrade({ url: url.href, revisions })).rejects.toThrow(
+      `This would lose ${what} (this user cannot read all of them).`,
+    );
+    const update = [db.base, testRevision("2", ["1"], "update report set note = ''")];
+    await expect(upgrade({ url: url.href, revisions: update })).rejects.toThrow(
+      "Row-level security hides rows from this user: use one with BYPASSRLS",
+    );
+    await upgrade({ url: url.href, revisions, allowDataLoss: true });
+    await db.sql.unsafe(`drop owned by "${role}"; drop role "${role}"`);
+  });
+
   test("a new database has nothing to lose: a later revision may drop what an earlier one wrote", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;

@@ -177,8 +177,12 @@ end ${tag};`;
 
 /** Runs on the server, where missing objects are skipped and a failing condition does not abort the transaction. */
 function check(loss: Loss, stage: "plan" | "step"): string {
-  const add = `lost := lost || ${literal(describe(loss))}::text;`;
-  if (loss.kind === "other") return `  ${add}`;
+  const what = `${literal(describe(loss))}::text`;
+  if (loss.kind === "other") return `  lost := lost || ${what};`;
+  const add = `
+    if is_lost is not false then
+      lost := lost || (${what} || case when is_lost is null then ' (this user cannot read all of them)' else '' end);
+    end if;`;
   const name = sqlName(loss.kind === "sequence" ? loss.sequence : loss.table);
   const isThere = `to_regclass(${literal(name)}) is not null`;
   const lock =
@@ -190,8 +194,7 @@ function check(loss: Loss, stage: "plan" | "step"): string {
   if (loss.kind !== "column") {
     const rows = loss.kind === "table" ? `select from ${name}` : `select from ${name} where is_called`;
     return `  if ${isThere} then${lock}
-    execute ${literal(`select exists (${rows})`)} into is_lost;
-    if is_lost then ${add} end if;
+${readable(`    execute ${literal(`select exists (${rows})`)} into is_lost;`)}${add}
   end if;`;
   }
   const column = nameParts(loss.column).at(-1)!;
@@ -199,9 +202,16 @@ function check(loss: Loss, stage: "plan" | "step"): string {
   const search =
     loss.where === undefined ? unusualValue(name, column) : matching(name, column, loss.where, stage);
   return `  if exists (select from pg_attribute where ${attribute}) then${lock}
-${search}
-    if is_lost then ${add} end if;
+${readable(search)}${add}
   end if;`;
+}
+
+/** What may not be read, or is hidden by row-level security, counts as data: then `is_lost` is null. */
+function readable(search: string): string {
+  return `    begin
+${search}
+    exception when insufficient_privilege then is_lost := null;
+    end;`;
 }
 
 /** A column whose rows all have the default can be restored. A volatile default gives each row another value. */
@@ -226,7 +236,7 @@ function matching(table: string, column: string, where: string, stage: "plan" | 
     stage === "plan" ? "data_exception or syntax_error_or_access_rule_violation" : "data_exception";
   return `    begin
       execute ${literal(`select exists (${rows})`)} into is_lost;
-    exception when ${tolerated} then is_lost := false;
+    exception when insufficient_privilege then is_lost := null; when ${tolerated} then is_lost := false;
     end;`;
 }
 
