@@ -34,10 +34,15 @@ export function nameParts(written: string): string[] {
   }
 }
 
-function unescaped(name: string): string {
-  return name.replace(/\\(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6})|\\)/g, (_, four, six) =>
-    four || six ? String.fromCodePoint(Number.parseInt(four ?? six, 16)) : "\\",
-  );
+/** Decodes the escapes of `U&"..."`. */
+export function unescaped(name: string, sign = "\\"): string {
+  const mark = RegExp.escape(sign);
+  const pattern = new RegExp(`${mark}(?:([0-9A-Fa-f]{4})|\\+([0-9A-Fa-f]{6})|${mark})`, "g");
+  return name.replace(pattern, (whole, four, six) => {
+    const code = Number.parseInt(four ?? six, 16);
+    if (Number.isNaN(code)) return sign;
+    return code <= 0x10_ff_ff ? String.fromCodePoint(code) : whole;
+  });
 }
 
 /** Formats a name for a mark, a comment or a message on one line, quoted only if necessary. `nameParts` reads it. */

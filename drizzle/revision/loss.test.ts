@@ -48,6 +48,11 @@ describe("upgrade", () => {
       "the values of report.order",
     ],
     [
+      "a column written with Unicode escapes",
+      String.raw`alter table report drop column U&"n\006fte"`,
+      "the values of report.note",
+    ],
+    [
       "a marked loss",
       "-- svc: data-loss column report.note where length(note) > 2 -- long notes\nupdate report set note = left(note, 2)",
       "the values of report.note: long notes",

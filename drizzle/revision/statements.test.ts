@@ -47,6 +47,18 @@ test("a table called atomic, or a CASE outside a function, does not suppress spl
   expect(split("create table atomic (a int); select 1")).toHaveLength(2);
 });
 
+test.each([
+  [String.raw`U&"n\006fte"`, '"note"'],
+  [String.raw`u&"\+00006eote"`, '"note"'],
+  [String.raw`U&"a\\b""c;"`, String.raw`"a\b""c;"`],
+  [`U&"n!006fte" uescape '!'`, '"note"'],
+  [String.raw`U&"\0022"`, '""""'],
+  [String.raw`U&"\+ffffff"`, String.raw`"\+ffffff"`],
+])("a name with Unicode escapes is one word: %s", (written, name) => {
+  expect(wordsOf(`drop table ${written}`)).toEqual(["DROP", "TABLE", name]);
+  expect(split(`drop table ${written};select 1`)).toEqual([`drop table ${written}`, "select 1"]);
+});
+
 test("keywords are capitalised, quoted names stay as written", () => {
   expect(wordsOf('-- x\ncreate Index concurrently "Odd name" on t (a)')).toEqual([
     ...["CREATE", "INDEX", "CONCURRENTLY", '"Odd name"', "ON", "T", "(", "A", ")"],

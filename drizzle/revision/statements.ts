@@ -1,3 +1,5 @@
+import { fold, quoted, unescaped } from "../sql_text.ts";
+
 /** One statement of a SQL text, without its terminating semicolon. */
 export interface Statement {
   text: string;
@@ -55,9 +57,14 @@ export function splitStatements(sql: string): Statement[] {
   return statements;
 }
 
-/** The words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`; quoted names keep their case. */
+/**
+ * The words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`; quoted names keep their case, and
+ * those with Unicode escapes are decoded.
+ */
 export function wordsOf(statement: string): string[] {
-  return withoutComments(statement).map(({ kind, text }) => (kind === "word" ? text.toUpperCase() : text));
+  return withoutComments(statement).map(({ kind, text }) =>
+    kind === "word" ? text.toUpperCase() : decoded(text),
+  );
 }
 
 /** The rest of a statement as written, from one of its words on. */
@@ -67,6 +74,11 @@ export function textFrom(statement: string, word: number): string {
 
 function withoutComments(statement: string): Token[] {
   return [...tokens(statement)].filter(({ kind }) => kind !== "comment");
+}
+
+function decoded(token: string): string {
+  const [, name, sign] = /^U&("[\s\S]*")(?:\s*UESCAPE\s*'([\s\S])')?$/i.exec(token) ?? [];
+  return name === undefined ? token : quoted(unescaped(fold(name), sign));
 }
 
 /** Reads the name that starts at a word, with its schema unless that is `public`, and returns the position after it. */
@@ -112,6 +124,8 @@ const lexeme = new RegExp(
     // An escape string ends at a quote without a backslash before it, and continues if the next line begins with a
     // quote.
     String.raw`(?<escape>[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'[ \t\f\v]*[\n\r](?:\s|--[^\n\r]*[\n\r])*'(?:[^'\\]|\\[\s\S]|'')*)*(?:'|$))`,
+    // U&"d!0061ta" UESCAPE '!'
+    String.raw`(?<unicode>[uU]&"(?:[^"]|"")*(?:"(?:\s*[uU][eE][sS][cC][aA][pP][eE]\s*'[^']')?|$))`,
     "(?<string>'(?:[^']|'')*(?:'|$))",
     '(?<name>"(?:[^"]|"")*(?:"|$))',
     String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,
