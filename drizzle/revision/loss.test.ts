@@ -110,6 +110,35 @@ describe("upgrade", () => {
     expect((await upgrade({ url: db.url, revisions })).applied).toEqual(["2"]);
   });
 
+  const objects = `create schema app; create table app.orders (id int); create table app.none (id int);
+    create table app.lines (id int) partition by range (id);
+    create table app.lines_1 partition of app.lines for values from (1) to (9);
+    create table log (id int) partition by range (id);
+    create table app.log_1 partition of log for values from (1) to (9);
+    create type mood as enum ('good', 'bad'); create domain feeling as mood; create type pair as (a int, b text);
+    create extension citext;
+    create table felt ("How" mood default 'good', now feeling, many mood[], two pair, name citext, word text)`;
+  test.each([
+    [
+      "a schema",
+      "schema if exists app",
+      "the rows of app.lines, the rows of app.log_1, the rows of app.orders",
+    ],
+    ["a type", "type mood", 'the values of felt."How", the values of felt.now'],
+    ["a domain", "domain if exists absent, feeling", "the values of felt.now"],
+    ["a composite type", "type pair", "the values of felt.two"],
+    ["an extension", "extension citext", "the values of felt.name"],
+  ])("stops before %s with tables and columns that hold data", async (_, names, what) => {
+    await using db = await filled(objects, "insert into felt (word) values ('x')");
+    const { url, base, sql } = db;
+    const revisions = [base, testRevision("2", ["1"], `drop ${names} cascade`)];
+    await sql.unsafe(`insert into app.orders values (1); insert into app.lines values (1); insert into log values (1);
+      insert into felt values ('bad', 'bad', null, (1, 'b'), 'y')`);
+    await expect(upgrade({ url, revisions })).rejects.toThrow(`This would lose ${what}. Make`);
+    await sql.unsafe("truncate app.orders, app.lines, log; delete from felt where word is null");
+    expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
+  });
+
   test.each([
     ["a value other than the default", "int not null default 3", "4"],
     ["a default that differs for each row", "uuid not null default gen_random_uuid()", "default"],
@@ -320,7 +349,8 @@ test("losses come from a revision's marks, or else from its statements", () => {
       update t set m = left(m, 3);
       create function n() returns void language sql as 'drop table o';
       -- svc: no-data-loss empty since 2020
-      drop table p;`),
+      drop table p;
+      drop schema q; drop schema r, "s t" cascade; drop domain if exists u cascade;`),
   ).toEqual([
     ...[
       "the rows of a",
@@ -330,6 +360,7 @@ test("losses come from a revision's marks, or else from its statements", () => {
       "the values of t.f",
       'the values of t."g h"',
     ],
-    ...["the rows of k", "the rows of l", "what is longer"],
+    ...["the rows of k", "the rows of l", "what is longer", "what depends on the schema r"],
+    ...['what depends on the schema "s t"', "what depends on the type u"],
   ]);
 });

@@ -14,7 +14,7 @@ interface Losing {
 
 /**
  * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that need one by their
- * kind (DROP TABLE, DROP COLUMN, TRUNCATE) and have none.
+ * kind (DROP TABLE, DROP COLUMN, TRUNCATE, DROP SCHEMA CASCADE and similar) and have none.
  */
 export function losingStatements(sql: string): Losing[] {
   const marks = marksIn(sql);
@@ -39,8 +39,17 @@ function impliedLosses(text: string): Loss[] {
   if (first === "TRUNCATE") return namesFrom(words, second === "TABLE" ? 2 : 1).map(lossOfTable);
   if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
   if (first === "ALTER" && second === "TABLE") return droppedColumns(words);
+  const object = first === "DROP" && words.at(-1) === "CASCADE" && withDependents[second ?? ""];
+  if (object) return namesFrom(words, 2).map((name) => ({ kind: "dependents", object, name }));
   return [];
 }
+
+const withDependents: Readonly<Record<string, "schema" | "type" | "extension" | undefined>> = {
+  SCHEMA: "schema",
+  TYPE: "type",
+  DOMAIN: "type",
+  EXTENSION: "extension",
+};
 
 const lossOfTable = (table: string): Loss => ({ kind: "table", table });
 
@@ -99,6 +108,8 @@ function describe(loss: Loss): string {
       return `the values of ${displayName(loss.table)}.${displayName(loss.column)}${loss.where ? `: ${loss.words ?? loss.where}` : ""}`;
     case "sequence":
       return `the position of ${displayName(loss.sequence)}`;
+    case "dependents":
+      return `what depends on the ${loss.object} ${displayName(loss.name)}`;
     case "other":
       return loss.text;
   }
@@ -165,7 +176,7 @@ function guardBlock(losses: readonly Loss[], stage: "plan" | "step"): string {
   let tag = "$svc_loss$";
   while (checks.includes(tag)) tag = tag.replace(/\$$/, "_$");
   return `do ${tag}
-declare lost text[] := '{}'; is_lost boolean; usual text; kind "char";
+declare lost text[] := '{}'; is_lost boolean; usual text; kind "char"; relation regclass; attribute name;
 begin
 ${checks}
   if cardinality(lost) > 0 then
@@ -179,10 +190,8 @@ end ${tag};`;
 function check(loss: Loss, stage: "plan" | "step"): string {
   const what = `${literal(describe(loss))}::text`;
   if (loss.kind === "other") return `  lost := lost || ${what};`;
-  const add = `
-    if is_lost is not false then
-      lost := lost || (${what} || case when is_lost is null then ' (this user cannot read all of them)' else '' end);
-    end if;`;
+  if (loss.kind === "dependents") return checkDependents(loss, stage);
+  const add = addLoss(what);
   const name = sqlName(loss.kind === "sequence" ? loss.sequence : loss.table);
   const isThere = `to_regclass(${literal(name)}) is not null`;
   const lock =
@@ -200,7 +209,9 @@ ${readable(`    execute ${literal(`select exists (${rows})`)} into is_lost;`)}${
   const column = nameParts(loss.column).at(-1)!;
   const attribute = `attrelid = to_regclass(${literal(name)}) and attname = ${literal(column)} and not attisdropped and attgenerated = ''`;
   const search =
-    loss.where === undefined ? unusualValue(name, column) : matching(name, column, loss.where, stage);
+    loss.where === undefined
+      ? `    relation := to_regclass(${literal(name)}); attribute := ${literal(column)};\n${unusualValue}`
+      : matching(name, column, loss.where, stage);
   return `  if exists (select from pg_attribute where ${attribute}) then${lock}
 ${readable(search)}${add}
   end if;`;
@@ -214,20 +225,60 @@ ${search}
     end;`;
 }
 
-/** A column whose rows all have the default can be restored. A volatile default gives each row another value. */
-function unusualValue(table: string, column: string): string {
-  const name = quoted(column);
-  const isUnset = `select exists (select from ${table} where ${name} is not null)`;
-  return `    select '(' || pg_get_expr(d.adbin, d.adrelid) || ')::' || format_type(a.atttypid, a.atttypmod) into usual
-      from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
-      where d.adrelid = to_regclass(${literal(table)}) and a.attname = ${literal(column)} and not exists (
-        select from regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') as m
-          join pg_proc p on p.oid = m[1]::oid where p.provolatile = 'v');
-    execute ${literal(isUnset)} into is_lost;
-    if is_lost and usual is not null then
-      execute ${literal(`select exists (select from ${table} where ${name}::text is distinct from (`)} || usual || ')::text)' into is_lost;
+function addLoss(what: string): string {
+  return `
+    if is_lost is not false then
+      lost := lost || (${what} || case when is_lost is null then ' (this user cannot read all of them)' else '' end);
     end if;`;
 }
+
+/** PostgreSQL follows the same dependencies for CASCADE. A partition counts only if its table stays. */
+function checkDependents(loss: Loss & { kind: "dependents" }, stage: "plan" | "step"): string {
+  const name = literal(loss.object === "extension" ? nameParts(loss.name).at(-1)! : sqlName(loss.name));
+  const root = {
+    schema: `'pg_namespace'::regclass, to_regnamespace(${name})::oid`,
+    type: `'pg_type'::regclass, to_regtype(${name})::oid`,
+    extension: `'pg_extension'::regclass, (select oid from pg_extension where extname = ${name})`,
+  }[loss.object];
+  const lock = "\n    execute format('lock table %s in access exclusive mode', relation);";
+  const search = `    if attribute is null then execute format('select exists (select from %s)', relation) into is_lost;
+    else
+${unusualValue}
+    end if;`;
+  const what =
+    "case when attribute is null then 'the rows of ' || relation else 'the values of ' || relation || '.' || quote_ident(attribute) end";
+  return `  for relation, attribute in
+    with recursive gone (classid, objid, objsubid) as (
+      select ${root}, 0
+      union
+      select d.classid, d.objid, d.objsubid from gone join pg_depend d on d.refclassid = gone.classid
+        and d.refobjid = gone.objid and gone.objsubid in (0, d.refobjsubid))
+    select c.oid, a.attname from gone join pg_class c on gone.classid = 'pg_class'::regclass and c.oid = gone.objid
+      left join pg_attribute a on a.attrelid = c.oid and a.attnum = gone.objsubid and gone.objsubid > 0
+    where c.relkind in ('r', 'p') and coalesce(a.attgenerated, '') = '' and not exists (
+      select from gone t left join pg_inherits i on i.inhrelid = c.oid and c.relispartition
+      where t.classid = gone.classid and (t.objid = gone.objid and t.objsubid = 0 and gone.objsubid > 0
+        or t.objid = i.inhparent and (t.objsubid = 0) = (gone.objsubid = 0)))
+    order by c.oid::regclass::text, a.attnum
+  loop${stage === "plan" ? "" : lock}
+${readable(search)}${addLoss(what)}
+  end loop;`;
+}
+
+/**
+ * Searches `attribute` of `relation`. A column whose rows all have the default can be restored. A volatile default gives
+ * each row another value.
+ */
+const unusualValue = `    select '(' || pg_get_expr(d.adbin, d.adrelid) || ')::' || format_type(a.atttypid, a.atttypmod) into usual
+      from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+      where d.adrelid = relation and a.attname = attribute and not exists (
+        select from regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') as m
+          join pg_proc p on p.oid = m[1]::oid where p.provolatile = 'v');
+    execute format('select exists (select from %s where %I is not null)', relation, attribute) into is_lost;
+    if is_lost and usual is not null then
+      execute format('select exists (select from %s where %I::text is distinct from (%s)::text)', relation, attribute, usual)
+        into is_lost;
+    end if;`;
 
 /** A value that the conversion itself rejects is not lost. */
 function matching(table: string, column: string, where: string, stage: "plan" | "step"): string {
