@@ -11,7 +11,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
       select oid, case nspname when 'public' then '' else quote_ident(nspname) || '.' end as prefix, nspname
       from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'
     ), relation as (
-      select c.oid, c.relkind, c.relrowsecurity, c.reloptions, s.prefix || quote_ident(c.relname) as name
+      select c.oid, c.relkind, c.relrowsecurity, c.relforcerowsecurity, c.reloptions, s.prefix || quote_ident(c.relname) as name
       from pg_class c join space s on s.oid = c.relnamespace
       where not (c.relname = 'revision' and s.nspname = 'public') and not exists (
         select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
@@ -19,14 +19,16 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     select 'schema ' || nspname as line from space where nspname <> 'public'
     union all
     select 'table ' || name || case when relrowsecurity then ' row level security' else '' end
+      || case when relforcerowsecurity then ' force row level security' else '' end
     from relation where relkind in ('r', 'p')
     union all
     select 'column ' || r.name || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
+      || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end
       || case when a.attnotnull then ' not null' else '' end
       || case a.attidentity when 'a' then ' identity always' when 'd' then ' identity by default' else '' end
       || coalesce(case a.attgenerated when 's' then ' stored ' when 'v' then ' virtual ' else ' default ' end
         || pg_get_expr(d.adbin, d.adrelid), '')
-    from pg_attribute a join relation r on r.oid = a.attrelid left join pg_attrdef d
+    from pg_attribute a join relation r on r.oid = a.attrelid join pg_type t on t.oid = a.atttypid left join pg_attrdef d
       on d.adrelid = a.attrelid and d.adnum = a.attnum
     where r.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
     union all
@@ -36,8 +38,13 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     select 'index ' || pg_get_indexdef(i.indexrelid) || case when i.indisvalid then '' else ' invalid' end
     from pg_index i join relation r on r.oid = i.indrelid where r.relkind in ('r', 'p', 'm')
     union all
-    select 'trigger ' || r.name || ' ' || pg_get_triggerdef(t.oid)
+    select 'trigger ' || r.name || ' ' || pg_get_triggerdef(t.oid) || case t.tgenabled
+      when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
     from pg_trigger t join relation r on r.oid = t.tgrelid where not t.tgisinternal
+    union all
+    select 'rule ' || r.name || ' ' || replace(pg_get_ruledef(w.oid), chr(10), ' ') || case w.ev_enabled
+      when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
+    from pg_rewrite w join relation r on r.oid = w.ev_class where w.rulename <> '_RETURN'
     union all
     select 'policy ' || r.name || ' ' || quote_ident(p.polname) || ' ' || p.polcmd::text || ' ' || p.polpermissive::text
       || ' to ' || (select string_agg(coalesce(o.rolname, 'public'), ', ' order by o.rolname)
