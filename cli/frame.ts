@@ -2,6 +2,7 @@ import type { Args, Command, CommandContext, LazyCommand } from "gunshi/bone";
 import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
 import { nearest } from "../platform/nearest.ts";
+import { asTyped } from "./command_line.ts";
 import { UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, optionNamed, positionalsOf, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
@@ -38,7 +39,10 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
     return {
       name,
       args: kebabArgs(definition.args),
-      run: async ({ values: { help: _, ...values }, positionals, commandPath, rest }) => {
+      run: async ({ values: { help: _, ...parsed }, positionals, commandPath, rest }) => {
+        const values = Object.fromEntries(
+          Object.entries(parsed).map(([key, value]) => [key, asTyped(value)]),
+        );
         const isOwn = definition.rest === undefined;
         const given = positionals.length - commandPath.length;
         const options = isOwn ? withWords(definition.args, values, given, rest) : values;
@@ -77,7 +81,7 @@ export function frame(io: Io, tree: Group) {
       context.decorateCommand((run) => async (ctx) => {
         const path = ctx.commandPath;
         const unknown = await unknownIn(ctx as unknown as CommandContext, tree);
-        if (unknown !== undefined) throw new UsageError(unknown, path);
+        if (unknown !== undefined) throw new UsageError(asTyped(unknown), path);
         if (ctx.values.help) {
           io.stdout.write(await helpOf(path, tree));
           return;
@@ -85,7 +89,7 @@ export function frame(io: Io, tree: Group) {
         const leaf = find(path, tree);
         const { rest } = leaf && !isGroup(leaf) ? (await leaf()).default : {};
         const invalid = invalidIn(ctx as unknown as CommandContext, rest);
-        if (invalid !== undefined) throw new UsageError(invalid, path);
+        if (invalid !== undefined) throw new UsageError(asTyped(invalid), path);
         try {
           return await run(ctx);
         } catch (error) {

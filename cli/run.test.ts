@@ -111,16 +111,80 @@ async function withJson(group: Group, at: string[]): Promise<string[][]> {
   return (await Promise.all(found)).flat();
 }
 
-test("-r=a:b is a range of revisions, and a reason elsewhere", async () => {
-  const told: unknown[] = [];
-  const reason = defineCommand({
+describe("every value reaches its command as it was typed", () => {
+  const command = defineCommand({
     summary: "Do it",
-    args: { reason: { type: "string", short: "r", description: "Why" } },
-    run: async (options) => void told.push(options),
+    args: {
+      reason: { type: "string", short: "r", description: "Why" },
+      file: { type: "string", short: "F", multiple: true, description: "From where" },
+      limit: { type: "number", short: "L", description: "How many" },
+      status: { type: "enum", short: "s", choices: ["open", "-1"], description: "Which" },
+      dryRun: { type: "boolean", short: "n", description: "Only say it" },
+      editor: { type: "boolean", short: "e", description: "Write it" },
+      words: { type: "positional", required: false, multiple: true },
+    },
+    run: async (options, io, rest) => void io.stdout.write(JSON.stringify({ ...options, rest })),
   });
-  const tree = { summary: "", commands: { do: async () => ({ default: reason }) } };
-  expect(await run(["do", "-r=https://wiki.example/7"], testIo(), tree)).toBe(0);
-  expect(told).toEqual([{ reason: "https://wiki.example/7" }]);
+  const tree = { summary: "", commands: { do: async () => ({ default: command }) } };
+  const given = async (words: string[]) => {
+    const io = testIo();
+    expect([await run(["do", ...words], io, tree), io.out.stderr]).toEqual([0, ""]);
+    const { rest, ...options } = JSON.parse(io.out.stdout);
+    return rest.length > 0 ? { ...options, rest } : options;
+  };
+
+  test.each<[string[], object]>([
+    [["kill", "-9", "42"], { words: ["kill", "-9", "42"] }],
+    [["-9"], { words: ["-9"] }],
+    [["-1:head", "\u22125"], { words: ["-1:head", "\u22125"] }],
+    [["-e", "-9"], { editor: true, words: ["-9"] }],
+    [["-r", "-40", "--limit", "-5"], { reason: "-40", limit: -5 }],
+    [["--reason=-40", "-s", "-1"], { reason: "-40", status: "-1" }],
+    [["--reason", "\u22125"], { reason: "\u22125" }],
+    [["-F", "-1", "--file", "-2"], { file: ["-1", "-2"] }],
+    [["-F", "-", "-"], { file: ["-"], words: ["-"] }],
+  ])("numbers: %j", async (words, options) => expect(await given(words)).toEqual(options));
+
+  test.each<[string[], object]>([
+    [["-L3"], { limit: 3 }],
+    [["-L-3"], { limit: -3 }],
+    [["-F/etc/hostname", "-sopen"], { file: ["/etc/hostname"], status: "open" }],
+    [["-r=https://wiki.example/7?a=b"], { reason: "https://wiki.example/7?a=b" }],
+    [["-r-1:", "word"], { reason: "-1:", words: ["word"] }],
+    [["-rtwo words"], { reason: "two words" }],
+    [["-ne"], { dryRun: true, editor: true }],
+    [["-neL3"], { dryRun: true, editor: true, limit: 3 }],
+    [["-nr", "why"], { dryRun: true, reason: "why" }],
+  ])("values that follow a short option immediately: %j", async (words, options) =>
+    expect(await given(words)).toEqual(options),
+  );
+
+  test.each([
+    [["-L"], "--limit needs a value"],
+    [["--limit", "-n"], "--limit needs a value"],
+    [["-L="], "--limit needs a value"],
+    [["-Lx"], "--limit must be a number, not x"],
+    [["--limit", "-5:"], "--limit must be a number, not -5:"],
+    [["-nx3"], "unknown option: -x"],
+    [["-n=3"], "--dry-run takes no value"],
+  ])("errors: %j", async (words, fault) => {
+    const io = testIo();
+    expect(await run(["do", ...words], io, tree)).toBe(2);
+    expect(io.out.stderr).toStartWith(`svc: ${fault}\n`);
+  });
+
+  test("errors about words", async () => {
+    for (const [words, fault] of [
+      [["-1"], "unknown command: -1"],
+      [["incident", "-1"], "unknown command: -1"],
+      [["login", "alice", "-1"], "unexpected argument: -1"],
+      [["server", "start", "-1"], 'APP: "-1" is not <module>:<attribute>'],
+      [["incident", "list", "--limit", "-5"], "--limit must be 1 to 1000"],
+    ] as const) {
+      const io = testIo();
+      expect([await run(words, io), io.out.stderr]).toEqual([2, expect.stringContaining(`svc: ${fault}\n`)]);
+    }
+  });
 });
 
 test("an unknown error is one line, without its message", async () => {

@@ -1,10 +1,11 @@
 import { cli } from "gunshi/bone";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
+import { forParser } from "./command_line.ts";
 import { askingWord } from "./completion/scripts.ts";
 import { ExitCode, Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
-import { minusSign, printable } from "./text.ts";
+import { printable } from "./text.ts";
 import { type Group, root } from "./tree.ts";
 
 const OK = 0;
@@ -23,10 +24,10 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
   try {
     // What follows `--` may be the command line of another program.
     const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
-    const own = argv.slice(0, end).map(forParser);
+    const own = argv.slice(0, end);
     // `svc --certificate whoami`: the option belongs to the commands, for their help and their checks.
     if (own[0] === "--certificate" && own.length > 1) own.push(own.shift()!);
-    const words = [...own, ...argv.slice(end)];
+    const words = [...(await forParser(own, tree)), ...argv.slice(end)];
     await cli(words, entry(io, tree), {
       name: "svc",
       strict: true,
@@ -102,17 +103,4 @@ function unexpected(error: unknown): string {
     error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
   const kind = typeof code === "string" ? `${name}, ${code}` : name;
   return `unexpected error (${kind}); run it again with SVC_DEBUG=1 to see where`;
-}
-
-/**
- * gunshi reads `-1` as an option. No option is a number, so the hyphen of a number becomes a minus sign, which gunshi reads
- * as a word. It also reads `-ra:b`, a range of revisions, as several options.
- */
-function forParser(word: string, _at: number, [group]: readonly string[]): string {
-  const [, range] = (group === "database" && /^-r=?(\S*:\S*)$/.exec(word)) || [];
-  return range === undefined ? withMinus(word) : `--range=${withMinus(range)}`;
-}
-
-function withMinus(word: string): string {
-  return /^-\d+(:\S*)?$/.test(word) ? word.replace("-", minusSign) : word;
 }

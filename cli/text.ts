@@ -18,9 +18,6 @@ export function jsonText(value: unknown, indent?: number): string {
   );
 }
 
-/** U+2212, which replaces the hyphen of a negative number for the parser: see run.ts. */
-export const minusSign = "\u2212";
-
 /** A foreign text of several lines, each safe for a terminal. */
 export function printableLines(text: string): string[] {
   return text

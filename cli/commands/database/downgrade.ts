@@ -2,7 +2,6 @@ import { defineCommand } from "../../command.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { minusSign } from "../../text.ts";
 
 export default defineCommand({
   summary: "Downgrade the schema to an older revision",
@@ -26,8 +25,7 @@ export default defineCommand({
     "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM, from the files of this release.",
     "A downgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data. `svc database dump` makes a backup.",
   ],
-  async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
-    const target = revision?.replace(minusSign, "-");
+  async run({ revision: target, allowDataLoss, sql, lockTimeout: patience }, io) {
     if (sql) {
       const { isRange, downgradeScript } = await import("../../../drizzle/revision/script.ts");
       const url = isRange(target) ? undefined : await databaseUrl(io);

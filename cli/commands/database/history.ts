@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrlIfSet } from "../../database/url.ts";
-import { jsonText, minusSign } from "../../text.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the revisions, newest first",
@@ -36,7 +36,7 @@ export default defineCommand({
         import("../../database/revisions.ts"),
       ]);
     const all = await history(await databaseUrlIfSet(io));
-    const entries = range === undefined ? all : entriesIn(all, range.replace(minusSign, "-"));
+    const entries = range === undefined ? all : entriesIn(all, range);
     if (json) {
       io.stdout.write(`${jsonText(entries)}\n`);
       return;

@@ -2,7 +2,6 @@ import { defineCommand } from "../../command.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { minusSign } from "../../text.ts";
 
 export default defineCommand({
   summary: "Upgrade the schema to a newer revision",
@@ -27,8 +26,7 @@ export default defineCommand({
     "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM.",
     "An upgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data.",
   ],
-  async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
-    const target = revision?.replace(minusSign, "-");
+  async run({ revision: target, allowDataLoss, sql, lockTimeout: patience }, io) {
     if (sql) {
       const { isRange, upgradeScript } = await import("../../../drizzle/revision/script.ts");
       const url = isRange(target) ? undefined : await databaseUrl(io);
