@@ -47,6 +47,18 @@ describe("the incident of a command", () => {
     expect(stderr).toContain("Did you mean INC-1 (Disk full)?");
   });
 
+  test("has no name of another kind", async () => {
+    const person = await cliUser(server, "carol@example.com");
+    const fault = ': "FOO-44" is not an incident, such as INC-7, its number or its URL';
+    for (const words of [["view"], ["use"], ["link", "INC-1"]]) {
+      const { code, stderr } = await person.svc("incident", ...words, "FOO-44");
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`svc: ID${fault}`)]);
+    }
+    person.env.SVC_INCIDENT = "FOO-44";
+    const { code, stderr } = await person.svc("incident", "view");
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`svc: SVC_INCIDENT${fault}`)]);
+  });
+
   test("of another server is refused", async () => {
     const { code, stderr } = await carol.svc("incident", "view", "https://svc.example.test/incidents/1");
     expect(code).toBe(2);

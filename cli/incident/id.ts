@@ -4,7 +4,8 @@ import { printable } from "../text.ts";
 /** How people name an incident: `INC-44`, the id of the API, or a URL of the server that ends with either. */
 export type IncidentRef = string;
 
-const name = /^[a-z][a-z0-9]*-[1-9]\d{0,17}$/i;
+/** As the server has it: other words of this kind, such as UTF-8 or CVE-2026, begin a text. */
+const name = /^INC-[1-9]\d{0,18}$/i;
 const id = /^[1-9]\d{0,14}$/;
 
 /**

@@ -106,6 +106,16 @@ describe("svc incident note", () => {
     expect(await notesOf(id)).toEqual(["From a file"]);
   });
 
+  test("takes other first words with a number for the text, as say and task add do", async () => {
+    const person = await somebody();
+    person.env.SVC_INCIDENT = "INC-1";
+    expect((await person.svc("inc", "note", "UTF-8", "is", "broken")).code).toBe(0);
+    expect(await notesOf(ids.incidentId)).toContain("UTF-8 is broken");
+    expect((await person.svc("inc", "say", "sev-1", "for", "me")).code).toBe(0);
+    const task = await person.svc("inc", "task", "add", "CVE-2024", "patch", "--json");
+    expect(JSON.parse(task.stdout).description).toBe("CVE-2024 patch");
+  });
+
   test.each([
     ["an empty note", "", "the note is empty: nothing was sent"],
     ["a note of spaces", " \u200b\n\t", "the note is empty: nothing was sent"],
