@@ -255,7 +255,7 @@ class Board {
   #lines(columns: number, mostRows = Number.POSITIVE_INFINITY, mostEvents = firstEvents): string[] {
     const { io } = this;
     const incidents = this.#sorted();
-    const shown = incidents.slice(0, incidents.length > mostRows ? mostRows - 1 : mostRows);
+    const shown = incidents.slice(0, incidents.length > mostRows ? Math.max(1, mostRows - 1) : mostRows);
     const rest = incidents.length - shown.length;
     const rows = shown.length === 0 ? [] : incidentTable(shown, io).trimEnd().split("\n");
     const events = mostEvents > 0 ? this.#events.slice(-mostEvents) : [];
@@ -280,7 +280,10 @@ class Board {
       this.#events.length,
       Math.max(Math.floor(free / 3), free - this.#incidents.size - 1),
     );
-    return [dim(title, "dim"), ...this.#lines(columns, Math.max(1, free - Math.max(0, events)), events)];
+    const lines = this.#lines(columns, Math.max(1, free - Math.max(0, events)), events);
+    // In two or three rows, an incident is worth more than the header.
+    if (rows < 4 && this.#incidents.size > 0) lines.shift();
+    return [dim(title, "dim"), ...lines];
   }
 }
 

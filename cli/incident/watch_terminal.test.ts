@@ -152,6 +152,19 @@ describe("the board", () => {
     expect(terminal.screen.isAlternate).toBe(true);
   });
 
+  test.each([
+    [2, []],
+    [3, [/^… and 32 more/m]],
+    [4, [/^NAME/m, /^… and 32 more/m]],
+    [5, [/^NAME/m, /^… and 32 more/m]],
+  ])("shows an incident and the count in %i rows", async (rows, others) => {
+    for (let id = 8; id < 40; id += 1) server.incident(id);
+    const terminal = watch([], { rows });
+    await terminal.pictures(/^33 open incidents · live/);
+    for (const pattern of [/^INC-\d+ /m, ...others]) expect(terminal.screen.text).toMatch(pattern);
+    expect(terminal.screen.text).not.toContain("No open incidents");
+  });
+
   test("says that there are more incidents than it shows", async () => {
     for (let id = 8; id < 107; id++) server.incident(id);
     const terminal = watch([]);
