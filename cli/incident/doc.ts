@@ -189,6 +189,8 @@ export async function docEditCommand(
   io: Io,
 ): Promise<void> {
   const { doc, file, incident: typed, server, json } = options;
+  if (file === undefined && !io.canAsk())
+    throw new UsageError("missing option: --file (your editor opens only on a terminal)");
   const words = ["doc", "edit", doc, ...option("-i", typed)];
   await withStdin(io, "document", { file }, againLine(io, server, words), async (io) => {
     const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {

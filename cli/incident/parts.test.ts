@@ -312,6 +312,7 @@ describe("documents", () => {
     expect((await carol.svc("inc", "doc", "open", "-i", name, "dashboard")).stdout).toBe(`${link}\n`);
     expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nFirst\n");
     const edited = carol.with({
+      canAsk: () => true,
       runOnTerminal: async (_, [path = ""]) => {
         writeFileSync(path, readFileSync(path, "utf8").replace("First", "Second"));
         return { code: 0 };
@@ -319,6 +320,10 @@ describe("documents", () => {
     });
     expect((await edited.svc("inc", "doc", "edit", made.stdout.trim())).code).toBe(0);
     expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nSecond\n");
+    const piped = await carol
+      .with({ runOnTerminal: () => Promise.reject(new Error("an editor opened")) })
+      .svc("inc", "doc", "edit", made.stdout.trim());
+    expect([piped.code, piped.stderr]).toEqual([2, expect.stringContaining("missing option: --file")]);
     const failing = carol.with({
       fetch: async (url, init) => {
         if (init.method !== "PUT") return fetch(url, init);
