@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { Interrupted } from "../errors.ts";
 import { script, testIo } from "../testing/io.ts";
-import { NetworkFault, problem, request, retryAfter } from "./request.ts";
+import { NetworkFault, openStream, problem, request, retryAfter } from "./request.ts";
 
 const server = { base: "https://svc.example", origin: "https://svc.example" };
 const url = "https://svc.example/whoami";
@@ -16,6 +16,26 @@ test("returns a JSON object with any status", async () => {
     body: { code: "x" },
   });
   expect(await ask(new Response(null, { status: 204 }))).toMatchObject({ status: 204, body: {} });
+});
+
+test.each([
+  ["a page", "<html>Too many</html>"],
+  ["text", "slow down"],
+  ["a list", "[1]"],
+  ["nothing", ""],
+  ["too much", "x".repeat(70_000)],
+])("401 and 429 need no JSON: %s", async (_name, body) => {
+  const headers = { "retry-after": "7" };
+  const ran = async (status: number) => {
+    const answer = new Response(body, { status, headers });
+    return problem(await ask(answer), server);
+  };
+  expect(await ran(401)).toBeInstanceOf(Unauthenticated);
+  expect(await ran(429)).toEqual(new TooManyRequests(7));
+  const opened = (status: number) =>
+    openStream(testIo({ fetch: script(new Response(body, { status, headers })) }), server, url, {});
+  expect(opened(401)).rejects.toBeInstanceOf(Unauthenticated);
+  expect(opened(429)).rejects.toEqual(new TooManyRequests(7));
 });
 
 test("redirects are not followed, and loopback never goes through a proxy", async () => {

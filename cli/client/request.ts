@@ -44,7 +44,7 @@ const largestBody = 65_536;
 
 /**
  * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a JSON object
- * of limited size. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a
+ * of limited size, except for 401 and 429. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a
  * proxy for loopback, which is prevented here.
  *
  * @throws NetworkFault if a retry may succeed, Unavailable if not, Interrupted on Ctrl-C.
@@ -133,8 +133,14 @@ function connectionOf({ tls }: Server, url: string): BunFetchRequestInit {
 
 async function readText(response: Response, server: Server, largest: number): Promise<string> {
   const bytes = await readAtMost(response, largest);
-  if (!bytes) throw new Unavailable(`${server.base} answered with more than ${largest} bytes`);
+  if (!bytes && !saysAllByStatus(response.status))
+    throw new Unavailable(`${server.base} answered with more than ${largest} bytes`);
   return new TextDecoder().decode(bytes);
+}
+
+/** Whether `problem` needs no body: a gateway that limits requests, or asks for a sign-in, answers with its own page. */
+function saysAllByStatus(status: number): boolean {
+  return status === 401 || status === 429;
 }
 
 function readObject(text: string, status: number, server: Server): Record<string, unknown> {
@@ -144,6 +150,7 @@ function readObject(text: string, status: number, server: Server): Record<string
     if (typeof value === "object" && value !== null && !Array.isArray(value))
       return value as Record<string, unknown>;
   } catch {}
+  if (saysAllByStatus(status)) return {};
   // A gateway in front of a restarting server answers with its own page.
   if (status >= 502 && status <= 504)
     throw new NetworkFault(`${server.base} is not available (HTTP ${status})`);
