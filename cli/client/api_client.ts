@@ -86,7 +86,7 @@ export class ApiClient {
 
   /**
    * Refuses a time that the user gave relative to now, or without a zone, if the clock of this machine is wrong: the
-   * timeline would keep it for ever.
+   * timeline would keep it for ever, and a list would begin at another time. Needs an answer of the server.
    *
    * @throws UsageError
    */

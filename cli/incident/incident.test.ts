@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
-import { type CliUser, cliUser, wideTerminal } from "../testing/incident_cli.ts";
+import { type CliUser, cliUser, fetchAt, wideTerminal } from "../testing/incident_cli.ts";
 
 let { server, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {
@@ -185,7 +185,7 @@ describe("svc incident view", () => {
     const counting = carol.with({
       fetch: async (url, init) => {
         if (url.includes("sort=-id")) pages += 1;
-        return fetch(url, init);
+        return fetchAt(server, url, init);
       },
     });
     const ran = await counting.svc("inc", "watch", name, "--since", "2m", "--until", "closed");

@@ -36,7 +36,11 @@ export async function listCommand(options: ListOptions, io: Io): Promise<void> {
   if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)
     throw new UsageError(`--limit must be 1 to ${mostShown}`);
   const since = options.since === undefined ? undefined : parseWhen("--since", options.since, io.clock.now());
-  const found = await IncidentClient.within(io, server, (client) => findAll(io, client, options, since));
+  const found = await IncidentClient.within(io, server, async (client) => {
+    const found = await findAll(io, client, options, since);
+    if (options.since !== undefined) client.checkClock("--since", options.since);
+    return found;
+  });
   const items = found.slice(0, limit);
   if (json) {
     io.stdout.write(`${jsonText({ items })}\n`);

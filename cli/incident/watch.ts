@@ -30,12 +30,13 @@ export async function watchCommand(options: WatchOptions, io: Io): Promise<void>
   if (id === undefined) {
     if (until !== undefined) throw new UsageError("--until needs an incident: svc incident watch ID");
     const { watchBoard } = await import("./watch_board.ts");
-    return watchBoard(io, server, since, options.json === true);
+    return watchBoard(io, options, since);
   }
   let watch: IncidentWatch | undefined;
   try {
     await IncidentClient.within(io, server, async (client) => {
       const incident = await client.resolve(id);
+      if (options.since !== undefined) client.checkClock("--since", options.since);
       watch = new IncidentWatch(io, client, incident, options);
       await watch.run(since);
     });

@@ -8,7 +8,7 @@ import { cut } from "../table.ts";
 import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
 import { incidentTable } from "./list.ts";
 import { stylesOf } from "./text.ts";
-import { endingNotice, firstEvents, parseObject, readEvents } from "./watch.ts";
+import { endingNotice, firstEvents, parseObject, readEvents, type WatchOptions } from "./watch.ts";
 import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";
 
 /** Incidents on the board; the rest is a matter for `svc incident list`. */
@@ -21,17 +21,12 @@ const parallel = 6;
 const retryMilliseconds = 1000;
 
 /** `svc incident watch` without ID */
-export async function watchBoard(
-  io: Io,
-  server: string | undefined,
-  since: Date | undefined,
-  json: boolean,
-): Promise<void> {
+export async function watchBoard(io: Io, options: WatchOptions, since: Date | undefined): Promise<void> {
   const quit = Promise.withResolvers<void>();
   let board: Board | undefined;
   try {
-    await IncidentClient.within(io, server, async (client) => {
-      board = new Board(io, client, since, json, quit.resolve);
+    await IncidentClient.within(io, options.server, async (client) => {
+      board = new Board(io, client, options, since, quit.resolve);
       await Promise.race([board.run(), quit.promise]);
     });
   } finally {
@@ -60,12 +55,12 @@ class Board {
   constructor(
     readonly io: Io,
     readonly client: IncidentClient,
+    readonly options: WatchOptions,
     readonly since: Date | undefined,
-    readonly json: boolean,
     leave: () => void,
   ) {
     this.#failed.promise.catch(() => {});
-    if (json || !canDraw(io.stdout, io.env)) return;
+    if (options.json || !canDraw(io.stdout, io.env)) return;
     client.isDrawing = true;
     this.#display = fullScreen(
       io,
@@ -106,12 +101,13 @@ class Board {
 
   /** Reads the whole board. */
   async #load(): Promise<void> {
-    const { client, since } = this;
+    const { client, options, since } = this;
     const queries: Query[] = [{ status: "Active,Stable" }];
     if (since !== undefined) queries.push({ reported_after: since.toISOString() });
     const lists = await Promise.all(
       queries.map((query) => client.list<Incident>("/incidents/", query, mostIncidents)),
     );
+    if (!this.#isLoaded && options.since !== undefined) client.checkClock("--since", options.since);
     const known = [...this.#incidents.keys()];
     const listed = lists.flat();
     this.#isCut = lists[0]!.length >= mostIncidents;
@@ -232,7 +228,7 @@ class Board {
     if (this.#display) {
       this.#events = [...this.#events, ...events].slice(-keptEvents);
       this.#display.refresh();
-    } else await writeSlowly(io.stdout, eventsText(events, io, this.json, true));
+    } else await writeSlowly(io.stdout, eventsText(events, io, this.options.json === true, true));
   }
 
   #complain(reason: string | undefined): void {

@@ -56,6 +56,9 @@ describe("svc incident note", () => {
       ["note", name, "Text", "--at", "5m"],
       ["note", name, "Text", "--at", "2026-01-01 10:00"],
       ["task", "add", name, "Text", "--due", "2h"],
+      ["list", "--since", "5m"],
+      ["watch", name, "--since", "5m"],
+      ["watch", "--since", "5m"],
     ])
       expect(await person.svc("inc", ...words)).toMatchObject({
         ...{
@@ -64,6 +67,7 @@ describe("svc incident note", () => {
         },
       });
     expect((await person.svc("inc", "note", name, "Text", "--at", zoned)).code).toBe(0);
+    expect((await person.svc("inc", "list", "--since", zoned)).code).toBe(0);
     expect((await person.svc("inc", "note", name, "Now")).code).toBe(0);
     expect((await notesOf(id)).sort()).toEqual(["Now", "Text"]);
     expect((await carol.svc("inc", "note", name, "Text", "--at", "5m")).code).toBe(0);
