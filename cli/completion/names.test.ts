@@ -5,9 +5,9 @@ import { fakeToken } from "../testing/fake_server.ts";
 import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 import { svc } from "../testing/process.ts";
 
-let { server, member, ids } = {} as IncidentServer;
+let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {
-  ({ server, member, ids } = given);
+  ({ server, admin, member, ids } = given);
 });
 
 let carol: CliUser;
@@ -82,6 +82,12 @@ describe("the server completes", () => {
     expect(await after(carol, "inc", "report", "X", "-t", "O")).toEqual(["Outage"]);
     expect(await after(carol, "inc", "list", "--priority=U")).toEqual(["--priority=Urgent"]);
     expect(await after(carol, "inc", "list", "--status", "cl")).toEqual(["closed"]);
+  });
+
+  test("names with spaces, which the shells escape", async () => {
+    for (const name of ["Data Loss", "Data $(ls)"])
+      expect((await admin.call("POST", "/incident_types/", { name })).http).toBe(201);
+    expect(await after(carol, "inc", "list", "-t", "da")).toEqual(["data Loss"]);
   });
 
   test("nothing that a shell would not take as a word", async () => {

@@ -119,8 +119,8 @@ const lookUps: Record<Kind, LookUp> = {
 const named = (items: readonly Named[]): Found[] => items.map(({ name }) => ({ word: name }));
 const about = (text: string): string => printable(text, 60).replaceAll("\t", " ");
 
-/** Words that mean the same to every shell: no name may become part of a command. */
-const plainWord = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}@._+-]*$/u;
+/** Words that mean the same to every shell, once it has escaped spaces: no name may become part of a command. */
+const plainWord = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}@._+ -]*$/u;
 
 /** As the user began to write them: in lower case, or as an address. */
 function spelled(found: readonly Found[], last: string): Candidate[] {

@@ -13,7 +13,7 @@ export const askingWord = "__complete";
 
 const bash = `# Completion of svc for bash.
 _svc() {
-  local words=() current="" raw="\${COMP_WORDS[COMP_CWORD]}" word joined=0 kind line
+  local words=() current raw="\${COMP_WORDS[COMP_CWORD]}" word joined=0 kind line quotes="[\\"'\\\\\\\\]"
   # Bash splits "--name=value", "a:b" and "a@b" into several words; join them again.
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
     if [[ \${#words[@]} -gt 0 && ( $word == [=:@] || $joined == 1 ) ]]; then
@@ -23,14 +23,20 @@ _svc() {
       words+=("$word")
     fi
   done
+  [[ $raw == [=:] ]] && raw=""
+  # Readline replaces the "@", too.
+  [[ $raw != @ && \${COMP_WORDS[COMP_CWORD - 1]} == @ ]] && raw=@$raw
+  words=("\${words[@]//$quotes/}")
   current=\${words[\${#words[@]} - 1]}
-  [[ $raw == [=:@] ]] && raw=""
+  current=\${current%"\${raw//$quotes/}"}
   COMPREPLY=()
   {
     read -r kind
     while IFS= read -r line; do
       word=\${line%%$'\\t'*}
-      COMPREPLY+=("\${word#"\${current%"$raw"}"}")
+      word=\${word#"$current"}
+      [[ $raw == [\\"\\']* ]] || word=\${word// /\\\\ }
+      COMPREPLY+=("$word")
     done
   } < <(svc ${askingWord} "\${words[@]}" 2>/dev/null)
   case $kind in
@@ -66,7 +72,8 @@ fi
 
 const fish = `# Completion of svc for fish.
 function __svc_complete
-    set -l words (commandline -opc) (commandline -ct)
+    set -l word (commandline -ct)
+    set -l words (commandline -opc) (string unescape -- $word; or printf '%s\\n' $word)
     set -l answer (svc ${askingWord} $words[2..-1] 2>/dev/null)
     set -l kind $answer[1]
     printf '%s\\n' $answer[2..-1]

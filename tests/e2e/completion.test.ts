@@ -23,6 +23,18 @@ const lines: [typed: string, started: string[]][] = [
   ],
 ];
 
+const candidates = [
+  ...["bob@example.com", "--to=alice@example.com", "Data Loss", "Data Corruption", "--type=Data Loss"],
+];
+const named: [typed: string, started: string[]][] = [
+  ["svc inc add bob@\t", ["inc", "add", "bob@example.com"]],
+  ["svc inc list --commander bob@exa\t", ["inc", "list", "--commander", "bob@example.com"]],
+  ["svc inc say --to=alice@e\t", ["inc", "say", "--to=alice@example.com"]],
+  ["svc inc say --to=al\t", ["inc", "say", "--to=alice@example.com"]],
+  ["svc inc list -t D\tL\t", ["inc", "list", "-t", "Data Loss"]],
+  ["svc inc list --type=D\t", ["inc", "list", "--type=Data Loss"]],
+];
+
 describe.each(shells)("completion in %s", (shell) => {
   test("types what was meant", async () => {
     using terminal = new CompletingShell(shell);
@@ -33,4 +45,15 @@ describe.each(shells)("completion in %s", (shell) => {
       expect([typed, await terminal.run(typed)]).toEqual([typed, started]);
     expect(existsSync(join(terminal.folder, "touch"))).toBe(false);
   });
+
+  test("types addresses and names with spaces", async () => {
+    using terminal = new CompletingShell(shell, candidates);
+    for (const [typed, started] of named)
+      expect([typed, await terminal.run(typed)]).toEqual([typed, started]);
+  });
+});
+
+test("completion in bash closes a quotation mark", async () => {
+  using terminal = new CompletingShell("bash", candidates);
+  expect(await terminal.run('svc inc list -t "Data L\t')).toEqual(["inc", "list", "-t", "Data Loss"]);
 });

@@ -12,8 +12,8 @@ const commands: Readonly<Record<Shell, (script: string) => [command: string[], f
 };
 
 /**
- * A shell on a terminal, in an empty folder, with our completion and a `svc` that completes like ours but otherwise only
- * records its arguments.
+ * A shell on a terminal, in an empty folder, with our completion and a `svc` that completes like ours (or, with
+ * `candidates`, offers those that begin like the last word) but otherwise only records its arguments.
  */
 export class CompletingShell {
   readonly folder: string;
@@ -22,17 +22,25 @@ export class CompletingShell {
   readonly #child: Bun.Subprocess;
   #screen = "";
 
-  constructor(readonly shell: Shell) {
+  constructor(
+    readonly shell: Shell,
+    candidates?: readonly string[],
+  ) {
     const directory = mkdtempSync(join(tmpdir(), "svc-shell-"));
     this.folder = join(directory, "here");
     this.#bin = join(directory, "bin");
     this.#notes = join(directory, "notes");
     for (const folder of [this.folder, this.#bin]) mkdirSync(folder);
     writeFileSync(this.#notes, "");
+    const list = join(directory, "candidates");
+    writeFileSync(list, candidates?.map((word) => `${word}\n`).join("") ?? "");
+    const offer = `for last; do :; done
+  echo words; while IFS= read -r word; do case $word in "$last"*) echo "$word";; esac; done < ${list}`;
+    const answer = candidates ? offer : `${testProgram.join(" ")} "$@"`;
     // Each line is `?` for an answered completion, or the arguments.
     const svc = `#!/bin/sh
 if [ "$1" = __complete ]; then
-  ${testProgram.join(" ")} "$@"; echo '?' >> ${this.#notes}
+  ${answer}; echo '?' >> ${this.#notes}
 else
   for word; do printf '%s|' "$word"; done >> ${this.#notes}; echo >> ${this.#notes}
 fi
