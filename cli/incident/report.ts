@@ -54,15 +54,21 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   const title = await titleOf(options, recovered, io);
   const written = await descriptionOf(options, recovered, io);
   const draft = draftOf(options, recovered, title, written.text);
+  const keepReport = () => {
+    if (keep(io, options.server, draft, key)) written.remove();
+  };
   let sent: Awaited<ReturnType<typeof send>>;
+  const stopListening = io.onExit(keepReport);
   try {
     sent = await send(io, options.server, draft, key, options.title !== undefined);
   } catch (error) {
     // A command line that is wrong can be repeated, unless some of it was written elsewhere.
     const isTyped =
       options.title !== undefined && !options.editor && options.file !== "-" && options.recover === undefined;
-    if (!(isTyped && isFaultOf(error)) && keep(io, options.server, draft, key)) written.remove();
+    if (!(isTyped && isFaultOf(error))) keepReport();
     throw error;
+  } finally {
+    stopListening();
   }
   written.remove();
   if (options.recover !== undefined) removeDraft(io.env, options.recover);

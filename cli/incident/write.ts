@@ -123,7 +123,8 @@ export function option(name: string, value: string | undefined): string[] {
 }
 
 /**
- * Sends a text, and removes its draft. If that fails, the text is kept, and what to type is printed.
+ * Sends a text, and removes its draft. If that fails, or a signal ends the process, the text is kept, and what to type is
+ * printed.
  *
  * @param again of `againLine`
  * @param isLast whether the text is then sent; the draft stays otherwise
@@ -136,23 +137,27 @@ export async function sending<T>(
   work: () => Promise<T>,
   isLast = true,
 ): Promise<T> {
+  const keepText = () => {
+    const kept = path ?? keep(io, what, text, key);
+    if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
+  };
+  const stopListening = io.onExit(keepText);
   try {
     const result = await work();
     if (path !== undefined && isLast) removeDraft(io.env, path);
     return result;
   } catch (error) {
     const isFault = error instanceof InvalidInput || error instanceof UsageError;
-    if (path !== undefined || isPiped || !isFault) {
-      const kept = path ?? keep(io, what, text, key);
-      if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
-    }
+    if (path !== undefined || isPiped || !isFault) keepText();
     throw error;
+  } finally {
+    stopListening();
   }
 }
 
 /**
  * Runs a command whose text may come from stdin. It is read first, since it cannot be read again: if the command fails
- * before it takes the text, the text is kept.
+ * before it takes the text, or a signal ends it, the text is kept.
  *
  * @param again as for `sending`
  */
@@ -165,16 +170,21 @@ export async function withStdin<T>(
 ): Promise<T> {
   if (source.file !== "-") return work(io);
   const bytes = await io.readStdin(largestText);
+  const keepText = () => keepStdin(io, what, bytes, again);
+  const stopListening = io.onExit(keepText);
   let isTaken = false;
   const readStdin = async () => {
     isTaken = true;
+    stopListening();
     return bytes;
   };
   try {
     return await work({ ...io, readStdin });
   } catch (error) {
-    if (!isTaken) keepStdin(io, what, bytes, again);
+    if (!isTaken) keepText();
     throw error;
+  } finally {
+    stopListening();
   }
 }
 

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { within } from "../../tests/support/process/until.ts";
+import { drafts } from "../testing/drafts.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { IncidentApi } from "../testing/incident_api.ts";
+import { configHome } from "../testing/io.ts";
+import { testProgram } from "../testing/process.ts";
+
+// A signal that ends the process while the server has not answered.
+
+let server: IncidentApi;
+beforeEach(() => {
+  server = new IncidentApi();
+  server.incident(7);
+  const one = Response.json({ items: [{ id: 1, name: "High" }], next_cursor: null });
+  for (const path of ["/incident_types/", "/incident_priorities/"])
+    server.answers.set(path, () => one.clone());
+});
+afterEach(() => server.stop());
+
+test.each([
+  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/7/events", "note -i INC-7 -F"],
+  ["SIGHUP", ["note", "INC-7", "-"], "/incidents/7/events", "note -i INC-7 -F"],
+  // Before the text is used.
+  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/INC-7", "note -i INC-7 -F"],
+  ["SIGHUP", ["note", "INC-7", "A text"], "/incidents/7/events", "note -i INC-7 -F"],
+  ["SIGTERM", ["report", "Down", "-F", "-"], "/incidents/", "report --recover"],
+] as const)("%s: the text of %j is kept while %s hangs", async (signal, words, path, again) => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  server.answers.set(path, () => {
+    resolve();
+    return new Promise(() => {});
+  });
+  const home = configHome();
+  await using child = Bun.spawn([...testProgram, "incident", ...words], {
+    env: {
+      ...{ PATH: process.env.PATH, XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
+      ...{ SVC_SERVER: server.url, SVC_TOKEN: fakeToken() },
+    },
+    stdin: Buffer.from("A text\n"),
+    stderr: "pipe",
+  });
+  await within("the request", asked);
+  child.kill(signal);
+  const stderr = await within("the end of the process", new Response(child.stderr).text());
+  const [kept = ""] = drafts(home);
+  expect(stderr).toEndWith(`kept. To send it: svc incident ${again} ${kept}\n`);
+  expect(readFileSync(kept, "utf8")).toContain("A text");
+  await child.exited;
+  expect(child.signalCode).toBe(signal);
+});
