@@ -74,9 +74,18 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   if (options.recover !== undefined) removeDraft(io.env, options.recover);
   const { incident, base } = sent;
   show(io, incident, options);
-  // After the name is printed: the incident exists, whether the choice can be stored or not.
-  if (!draft.use) return;
-  writeDefaultIncident(io.env, { server: base, id: incident.id, name: incident.name });
+  if (draft.use) use(io, incident, base);
+}
+
+/** Only warns if the choice cannot be stored: a script that repeated the command would report the incident again. */
+function use(io: Io, { id, name }: Incident, server: string): void {
+  try {
+    writeDefaultIncident(io.env, { server, id, name });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    io.stderr.write(`svc: warning: ${printable(error.detail)}; ${name} is not in use\n`);
+    return;
+  }
   const note = overridden(io.env);
   if (note !== undefined) io.stderr.write(`${note}\n`);
 }
