@@ -6,6 +6,7 @@ import { jsonText, printable, printableLines } from "../text.ts";
 import { removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { postOnce } from "./post_once.ts";
 import { linkText, widthOf } from "./text.ts";
 import {
   againLine,
@@ -105,7 +106,9 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
     const create = () =>
       IncidentClient.within(io, server, (client) => {
         const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
-        return client.post<Document>("/documents/", body, { key: text?.key });
+        return text === undefined
+          ? postOnce<Document>(io, client, "document", body)
+          : client.post<Document>("/documents/", body, { key: text.key });
       });
     const created =
       text === undefined

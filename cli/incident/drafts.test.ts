@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { systemIo } from "../io.ts";
 import { drafts, editor, gone } from "../testing/drafts.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
+import { type CliUser, cliUser, fetchAt } from "../testing/incident_cli.ts";
 
 let { server, member, reported, notesOf } = {} as IncidentServer;
 useIncidentServer((given) => {
@@ -287,5 +287,55 @@ describe("a text from the editor that is too long", () => {
       ),
     ]);
     expect([stderr, readFileSync(path, "utf8")]).toEqual([expect.stringContaining(path), long]);
+  });
+});
+
+describe("a request whose answer is lost", () => {
+  const itemsOf = async (kind: string, id: number) =>
+    (await member.call("GET", `/${kind}s/?incident_id=${id}`)).body.items;
+
+  test.each([
+    ["task", ["task", "add", "Order disks", "--due", "2h"]],
+    ["document", ["doc", "new", "Dashboard", "--link", "https://a.example/"]],
+  ])("is sent again by the same command, and adds one %s", async (kind, words) => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const command = ["inc", ...words, "-i", name];
+    const losing = person.with({
+      fetch: async (url, init) => {
+        const response = await fetchAt(server, url, init);
+        return init.method === "POST" ? new Response("<html>", { status: 502 }) : response;
+      },
+    });
+    for (const _ of [1, 2])
+      expect(await losing.svc(...command)).toEqual({
+        ...{ code: 1, stdout: "" },
+        stderr: `To try again, repeat the command: nothing is added twice.\nsvc: ${server.url} is not available (HTTP 502)\n`,
+      });
+    expect(drafts(person.home)).toHaveLength(1);
+    server.clock.advance(60);
+    const [added] = await itemsOf(kind, id);
+    expect(await person.svc(...command)).toEqual({
+      ...{ code: 0, stdout: `${added.id}\n`, stderr: `${name}: Broken\n` },
+    });
+    expect([(await itemsOf(kind, id)).length, drafts(person.home)]).toEqual([1, []]);
+    // Another one is meant.
+    expect((await person.svc(...command)).code).toBe(0);
+    expect(await itemsOf(kind, id)).toHaveLength(2);
+  });
+
+  test("is forgotten after a day, and when the server refuses it", async () => {
+    const { name } = await reported();
+    const person = await somebody();
+    await person.with(gone).svc("inc", "task", "add", "-i", name, "Old");
+    const [path = ""] = drafts(person.home);
+    const { at, ...draft } = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...draft, at: at - 86_400_001 }));
+    const other = ["inc", "doc", "new", "-i", name, "Bad", "--link", "no link"];
+    await person.with(gone).svc(...other);
+    await person.svc("inc", "task", "add", "-i", name, "Another");
+    expect(drafts(person.home)).toEqual([expect.stringContaining("/document-")]);
+    expect((await person.svc(...other)).code).toBe(1);
+    expect(drafts(person.home)).toEqual([]);
   });
 });

@@ -4,11 +4,11 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 
-// Texts that people wrote and that the server does not have yet. A draft carries the Idempotency-Key of its request in
+// Texts that people wrote and requests whose answer was lost: the server may not have them yet. A draft carries the Idempotency-Key of its request in
 // its name, so that sending it again cannot send it twice.
 
 /** `$XDG_STATE_HOME/svc/drafts`; only its owner can read it. */
-function draftDirectory(env: Environment): string {
+export function draftDirectory(env: Environment): string {
   const xdg = env.XDG_STATE_HOME;
   const state = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".local", "state");
   return join(state, "svc", "drafts");

@@ -19,14 +19,26 @@ beforeEach(() => {
 });
 afterEach(() => server.stop());
 
+const again = "To send it: svc incident";
+const note = `Your text is kept. ${again} note -i INC-7 -F PATH`;
+
 test.each([
-  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/7/events", "note -i INC-7 -F"],
-  ["SIGHUP", ["note", "INC-7", "-"], "/incidents/7/events", "note -i INC-7 -F"],
+  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/7/events", note],
+  ["SIGHUP", ["note", "INC-7", "-"], "/incidents/7/events", note],
   // Before the text is used.
-  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/INC-7", "note -i INC-7 -F"],
-  ["SIGHUP", ["note", "INC-7", "A text"], "/incidents/7/events", "note -i INC-7 -F"],
-  ["SIGTERM", ["report", "Down", "-F", "-"], "/incidents/", "report --recover"],
-] as const)("%s: the text of %j is kept while %s hangs", async (signal, words, path, again) => {
+  ["SIGTERM", ["note", "INC-7", "-"], "/incidents/INC-7", note],
+  ["SIGHUP", ["note", "INC-7", "A text"], "/incidents/7/events", note],
+  [
+    "SIGTERM",
+    ["report", "Down", "-F", "-"],
+    "/incidents/",
+    `The report is kept. ${again} report --recover PATH`,
+  ],
+  [
+    ...(["SIGTERM", ["task", "add", "-i", "7", "A text"], "/tasks/"] as const),
+    "To try again, repeat the command: nothing is added twice.",
+  ],
+] as const)("%s: the text of %j is kept while %s hangs", async (signal, words, path, message) => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   server.answers.set(path, () => {
     resolve();
@@ -45,7 +57,7 @@ test.each([
   child.kill(signal);
   const stderr = await within("the end of the process", new Response(child.stderr).text());
   const [kept = ""] = drafts(home);
-  expect(stderr).toEndWith(`kept. To send it: svc incident ${again} ${kept}\n`);
+  expect(stderr).toBe(`${message.replace("PATH", kept)}\n`);
   expect(readFileSync(kept, "utf8")).toContain("A text");
   await child.exited;
   expect(child.signalCode).toBe(signal);

@@ -6,6 +6,7 @@ import { jsonText, printable, printableLines } from "../text.ts";
 import { parseDue } from "../when.ts";
 import { announce, IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
 import { emailOf, peopleOf } from "./people.ts";
+import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
 import { ageText, inText, widthOf } from "./text.ts";
 import { done, splitWords } from "./write.ts";
@@ -96,7 +97,8 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
       resolve_by,
       owner: owner === undefined ? undefined : await emailOf(io, client, owner),
     };
-    return { incident, task: await client.post<Task>("/tasks/", body) };
+    const task = await postOnce<Task>(io, client, "task", body, { ...body, resolve_by: due });
+    return { incident, task };
   });
   done(io, incident, json, task);
   if (!json) io.stdout.write(`${task.id}\n`);
