@@ -181,7 +181,7 @@ describe("an invalid answer", () => {
   for (const [name, answer] of cases) {
     test(name, async () => {
       const outcome = await members(answer);
-      expect(outcome).toMatchObject({ ok: false, reason: "nonsense" });
+      expect(outcome).toMatchObject({ ok: false, reason: "invalid_answer" });
       expect(JSON.stringify(outcome)).not.toContain("hunter2");
     });
   }
@@ -195,7 +195,7 @@ describe("an invalid answer", () => {
     const chat = { ...plugin(() => {}), type: "conversation" as const };
     const methods = { create: () => ({ weblink: "javascript:alert(1)" }) };
     expect(await callPlugin({ ...chat, methods }, "create", {} as never)).toMatchObject({
-      reason: "nonsense",
+      reason: "invalid_answer",
     });
   });
 });

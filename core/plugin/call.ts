@@ -36,9 +36,9 @@ export type Around = <V>(method: string, call: () => Promise<Outcome<V>>) => Pro
  * - `failed`: it threw
  * - `timeout`: it did not answer in time
  * - `aborted`: the caller stopped waiting
- * - `nonsense`: the answer does not match the method's schema
+ * - `invalid_answer`: the answer does not match the method's schema
  */
-export type FailureReason = "missing" | "failed" | "timeout" | "aborted" | "nonsense";
+export type FailureReason = "missing" | "failed" | "timeout" | "aborted" | "invalid_answer";
 
 export interface Failure {
   ok: false;
@@ -108,7 +108,10 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     }
     const checked = checkAnswer(schemaOf(plugin.type, method), answer);
     if ("fault" in checked) {
-      return failure("nonsense", `returned an invalid answer: ${masked(checked.fault, plugin.secrets)}`);
+      return failure(
+        "invalid_answer",
+        `returned an invalid answer: ${masked(checked.fault, plugin.secrets)}`,
+      );
     }
     return { ok: true, value: checked.value as MethodAnswer<T, M> };
   };

@@ -293,7 +293,7 @@ describe("what passes between the processes", () => {
   });
 
   test.each(["function", "ring", "nothing", "long"])("an answer that is not plain data: %s", async (act) => {
-    expect(await ask(act)).toMatchObject({ ok: false, reason: "nonsense" });
+    expect(await ask(act)).toMatchObject({ ok: false, reason: "invalid_answer" });
   });
 
   test("an error, masked", async () => {

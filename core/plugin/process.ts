@@ -46,7 +46,7 @@ class PluginFault extends Error {
 }
 
 /** A function is not plain data, so the answer's check rejects it. */
-const nonsense = () => {};
+const invalidAnswer = () => {};
 
 interface Pending {
   resolve(value: unknown): void;
@@ -157,7 +157,7 @@ export class PluginProcess {
     if (!pending) return;
     this.#pending.delete(message.id);
     if (message.outcome === "fault") pending.reject(new PluginFault(message.fault));
-    else if (message.outcome === "nonsense") pending.resolve(nonsense);
+    else if (message.outcome === "invalid_answer") pending.resolve(invalidAnswer);
     else pending.resolve(message.json === undefined ? undefined : parsed(message.json));
   }
 
@@ -178,6 +178,6 @@ function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    return nonsense;
+    return invalidAnswer;
   }
 }

@@ -29,7 +29,7 @@ export const fromHost = Type.Union([
   /** Without `json`, the answer is undefined. */
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("answer"), json: Type.Optional(Type.String()) }),
   /** The answer is not plain data, or is too long. */
-  Type.Object({ id: Type.Integer(), outcome: Type.Literal("nonsense") }),
+  Type.Object({ id: Type.Integer(), outcome: Type.Literal("invalid_answer") }),
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("fault"), fault }),
   Type.Object({
     level: Type.Union(levels.map((level) => Type.Literal(level))),

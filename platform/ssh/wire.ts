@@ -35,26 +35,14 @@ export class SshReader {
 
   constructor(private readonly bytes: Uint8Array) {}
 
-  get isAtEnd(): boolean {
-    return this.#at === this.bytes.length;
-  }
-
   bytesOf(length: number): Uint8Array {
     if (length > this.bytes.length - this.#at) throw new RangeError("The SSH data is truncated");
     this.#at += length;
     return this.bytes.subarray(this.#at - length, this.#at);
   }
 
-  uint8(): number {
-    return this.bytesOf(1)[0]!;
-  }
-
   uint32(): number {
     return Buffer.from(this.bytesOf(4)).readUInt32BE();
-  }
-
-  uint64(): bigint {
-    return Buffer.from(this.bytesOf(8)).readBigUInt64BE();
   }
 
   string(): Uint8Array {

@@ -21,8 +21,6 @@ export type CertificateReason =
   | "no user name"
   | "several user names"
   | "invalid user name"
-  | "wrong user"
-  | "not the certificate of the token"
   | "header from an untrusted address"
   | "header on the mTLS port"
   | "malformed header";
