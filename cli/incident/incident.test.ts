@@ -51,17 +51,31 @@ describe("svc incident list", () => {
     expect(new Set(ends).size).toBe(1);
   });
 
-  test.each([30, 26, 12])("says that something is cut on a terminal of %i columns", async (columns) => {
+  test.each([30, 26, 20, 12])("says that something is cut on a terminal of %i columns", async (columns) => {
     const stdout = wideTerminal(columns);
     expect((await carol.with({ stdout }).svc("incident", "list")).code).toBe(0);
     const ages = (text: string) => text.match(/\S+$/gm);
     const wide = wideTerminal(200);
     await carol.with({ stdout: wide }).svc("incident", "list");
-    if (columns >= 26) expect(ages(stdout.text)).toEqual(ages(wide.text));
+    if (columns >= 20) expect(ages(stdout.text)).toEqual(ages(wide.text));
     for (const line of stdout.text.trimEnd().split("\n").slice(1)) {
       expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
-      expect(line).toMatch(columns < 26 ? /…$/ : / \d+[smhd]$/);
+      expect(line).toMatch(columns < 20 ? /…/ : / \d+[smhd]$/);
     }
+  });
+
+  test("leaves out the status where the title would not fit", async () => {
+    const item = (await member.call("GET", "/incidents/INC-1")).body;
+    const fetch = async () => Response.json({ items: [item], next_cursor: null });
+    const shown = async (columns: number) => {
+      const stdout = wideTerminal(columns);
+      await carol.with({ fetch, stdout }).svc("incident", "list");
+      return Bun.stripANSI(stdout.text);
+    };
+    expect(await shown(30)).toMatch(
+      /^NAME {3}STATUS {2}TITLE +AGE\nINC-1 {2}Active {2}Disk full +\d+[smhd]\n$/,
+    );
+    expect(await shown(20)).toMatch(/^NAME {3}TITLE +AGE\nINC-1 {2}Disk fu… +\d+[smhd]\n$/);
   });
 
   test("never writes a title raw", async () => {

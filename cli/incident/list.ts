@@ -57,7 +57,7 @@ export async function listCommand(options: ListOptions, io: Io): Promise<void> {
 
 const columns: Column[] = [
   { header: "NAME" },
-  { header: "STATUS" },
+  { header: "STATUS", leaveOut: 3 },
   { header: "PRIORITY", leaveOut: 2 },
   { header: "TITLE", flexible: true },
   { header: "COMMANDER", flexible: true, leaveOut: 1 },
