@@ -27,7 +27,7 @@ import {
 export async function downgrade(options: ChangeOptions): Promise<{ reverted: string[]; head: string }> {
   const known = options.revisions ?? (await readRevisions());
   return withLock(lockOptions(options, "svc database downgrade"), async (sql) => {
-    const { applied, finished } = await readyRevisions(sql, known, options);
+    const { applied, finished } = await readyRevisions(sql, known, "reverting", options);
     const target = countedDown(options.target ?? "-1", "-", finished.length);
     const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
     for (const row of plan) assertReversible(row, known);

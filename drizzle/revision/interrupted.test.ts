@@ -69,6 +69,18 @@ describe("a non-transactional statement", () => {
     expect(await sql.client`select id from revision`).toEqual([{ id: "1" }] as never);
   });
 
+  test("of an interrupted upgrade is not reported as reverted, nor that of a downgrade as applied", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known });
+    await using sql = closing(url);
+    await sql.client`update revision set state = 'applying' where id = '2'`;
+    expect(await downgrade({ url, revisions: known })).toEqual({ reverted: ["2"], head: "1" });
+    await upgrade({ url, revisions: known });
+    await sql.client`update revision set state = 'reverting' where id = '2'`;
+    expect(await upgrade({ url, revisions: known, target: "1" })).toMatchObject({ applied: [], head: "1" });
+  });
+
   test("does not mistake another index of the same name for ours", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;

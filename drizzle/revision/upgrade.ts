@@ -49,7 +49,7 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
     await createRevisionTable(sql);
-    const { applied, finished } = await readyRevisions(sql, known, options);
+    const { applied, finished } = await readyRevisions(sql, known, "applying", options);
     const target = countedDown(options.target, "+", finished.length);
     const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
     const allowDataLoss = options.allowDataLoss || (await isOwnWork(sql, applied));
@@ -145,10 +145,11 @@ export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: s
   return { url, purpose, patience, onWait };
 }
 
-/** Finishes interrupted revisions, then returns what is applied; `finished` lists their ids. */
+/** Finishes interrupted revisions, then returns what is applied; `finished` lists the ids of those that were `doing` this. */
 export async function readyRevisions(
   sql: Sql,
   known: readonly Revision[],
+  doing: "applying" | "reverting",
   { allowDataLoss, notice }: Pick<ChangeOptions, "allowDataLoss" | "notice">,
 ): Promise<{ applied: Applied[]; finished: string[] }> {
   const before = (await readApplied(sql)) ?? [];
@@ -159,7 +160,9 @@ export async function readyRevisions(
   }
   const applied = (await readApplied(sql)) ?? [];
   const there = new Set(applied.map(({ id }) => id));
-  const finished = interrupted.filter(({ id, state }) => there.has(id) === (state === "applying"));
+  const finished = interrupted.filter(
+    ({ id, state }) => state === doing && there.has(id) === (state === "applying"),
+  );
   return { applied, finished: finished.map(({ id }) => id) };
 }
 
