@@ -35,7 +35,7 @@ export interface RestoreOptions {
   url: string;
   path: string;
   env: Environment;
-  /** Called before a database that holds tables is replaced; throws to cancel. */
+  /** Called before a database that is not empty is replaced; throws to cancel. */
   confirm: (database: DatabaseDescription) => Promise<void>;
   tools?: ToolSearch["directoriesOf"];
   revisions?: readonly Revision[];

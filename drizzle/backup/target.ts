@@ -36,10 +36,10 @@ function maintenance(url: string): string {
 /** Whether a backup that creates these schemas, besides `public`, would replace anything. */
 export async function holdsAnything(
   url: string,
-  { tables }: DatabaseDescription,
+  { objects }: DatabaseDescription,
   schemas: readonly string[],
 ): Promise<boolean> {
-  if (tables > 0) return true;
+  if (objects > 0) return true;
   if (schemas.length === 0) return false;
   return withSession(url, undefined, async (sql) => {
     const names = JSON.stringify(schemas);

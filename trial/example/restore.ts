@@ -17,7 +17,7 @@ import { type LoadedExample, loadExample } from "./load.ts";
 
 export interface RestoreExampleOptions {
   url: string;
-  /** Called before a database that holds tables is replaced; throws to cancel. */
+  /** Called before a database that is not empty is replaced; throws to cancel. */
   confirm: (database: DatabaseDescription) => Promise<void>;
   clock?: Clock;
   /** Seconds to wait for another schema change. */

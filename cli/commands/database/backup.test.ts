@@ -113,6 +113,32 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
   });
 });
 
+test("a database without tables that holds anything else is replaced only with consent", async () => {
+  await using directory = await temporaryDirectory();
+  await using source = await debianDatabase();
+  await svc(["database", "dump"], env(source.url), directory.path);
+  const objects = [
+    "create schema data; create table data.orders (id int); create materialized view totals as select from data.orders",
+    "create function important() returns int language sql return 1",
+    "create sequence invoice_no; select setval('invoice_no', 4711)",
+  ];
+  for (const statements of objects) {
+    await using database = await createDatabaseOn(debian.url);
+    await using(database.url, (sql) => sql.unsafe(statements));
+    const before = await contentOf(database.url);
+    const { port } = new URL(database.url);
+    for (const more of [[], ["--example"]]) {
+      const refused = await svc(["database", "restore", ...more], env(database.url), directory.path);
+      expect(refused).toEqual(
+        failed(
+          `This replaces 1 object of the database ${database.name} on 127.0.0.1:${port}. There is no terminal for the confirmation: add --yes`,
+        ),
+      );
+    }
+    expect(await contentOf(database.url)).toEqual(before);
+  }
+});
+
 describe("which format", () => {
   test("auto uses the portable format without pg_dump", async () => {
     await using directory = await temporaryDirectory();

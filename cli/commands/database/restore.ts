@@ -15,19 +15,21 @@ export default defineCommand({
   },
   examples: ["svc database restore", "svc database restore --yes", "svc database restore --example"],
   notes: [
-    `Replaces the contents of the database with ${backupFile} from the working directory. If the database contains data, the backup is first loaded and checked in a temporary database; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is unchanged. Then the schema is upgraded, and the triggers are installed. A missing database is created.`,
-    "If the database has tables, asks for its name on a terminal, and requires --yes elsewhere. Servers can keep running: they wait until the restore is done.",
+    `Replaces the contents of the database with ${backupFile} from the working directory. If the database is not empty, the backup is first loaded and checked in a temporary database; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is unchanged. Then the schema is upgraded, and the triggers are installed. A missing database is created.`,
+    "If the database is not empty, asks for its name on a terminal, and requires --yes elsewhere. Servers can keep running: they wait until the restore is done.",
     "A backup in the custom format needs pg_restore of the server's version.",
     "--example loads three months of incidents of a fictional company, up to now.",
   ],
   async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { progress, notice, clear } = progressLine(io);
-    const confirm = async ({ name, where, tables, sessions }: DatabaseDescription) => {
+    const confirm = async ({ name, where, tables, objects, sessions }: DatabaseDescription) => {
       clear();
       const use =
         sessions === 0 ? "" : `, which ${sessions} other session${sessions === 1 ? " uses" : "s use"} now`;
-      const what = `This replaces all ${tables} tables of the database ${name} on ${where}${use}.`;
+      const content =
+        tables > 0 ? `all ${tables} tables` : `${objects} ${objects === 1 ? "object" : "objects"}`;
+      const what = `This replaces ${content} of the database ${name} on ${where}${use}.`;
       await confirmByName(io, what, name, yes);
     };
     if (example) {
