@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import type { Backup } from "../../drizzle/backup/dump.ts";
 import type { OnProgress, Progress } from "../../drizzle/backup/progress.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { canDraw } from "../screen.ts";
@@ -7,6 +9,18 @@ import { printable } from "../text.ts";
 
 /** The file that `dump` writes and `restore` reads, in the working directory. */
 export const backupFile = "svc-backup.dump";
+
+/**
+ * The absolute path of that file.
+ * @throws Unavailable if the working directory was deleted: `resolve` would silently use another one
+ */
+export function backupPath(): string {
+  try {
+    return join(process.cwd(), backupFile);
+  } catch (error) {
+    throw new Unavailable("The working directory no longer exists: change to another one", { cause: error });
+  }
+}
 
 const redrawMilliseconds = 100;
 /** Time to clean up after Ctrl-C; a moment is usually enough. */

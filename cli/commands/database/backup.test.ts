@@ -14,7 +14,7 @@ import { createTestDatabase } from "../../../tests/support/database/database.ts"
 import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
-import { spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
+import { spawnSvc, svc, svcOnTerminal, testProgram } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";
 const [head] = headsOf(await readRevisions());
@@ -203,6 +203,21 @@ describe("one clear line, exit 1", () => {
     expect(await svc(["database", "restore", "--yes"], env(database.url), directory.path)).toEqual(
       failed("This database is read-only (a replica?): run this against the primary"),
     );
+  });
+
+  test("a working directory that was deleted", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createTestDatabase();
+    const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"';
+    for (const command of ["dump", "restore"]) {
+      const { exitCode, stdout, stderr } = Bun.spawnSync(
+        ["/bin/sh", "-c", script, "sh", ...testProgram, "database", command],
+        { cwd: directory.path, env: { ...env(database.url), PATH: "/usr/bin:/bin" } },
+      );
+      expect({ code: exitCode, stdout: `${stdout}`, stderr: `${stderr}` }).toEqual(
+        failed("The working directory no longer exists: change to another one"),
+      );
+    }
   });
 
   test("a file that is missing, foreign or truncated", async () => {

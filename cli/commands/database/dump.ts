@@ -1,7 +1,6 @@
-import { resolve } from "node:path";
 import { version as release } from "../../../package.json" with { type: "json" };
 import { defineCommand } from "../../command.ts";
-import { backupFile, backupText, progressLine, stoppable } from "../../database/backup.ts";
+import { backupFile, backupPath, backupText, progressLine, stoppable } from "../../database/backup.ts";
 import { databaseUrl } from "../../database/url.ts";
 
 export default defineCommand({
@@ -21,10 +20,10 @@ export default defineCommand({
     "The custom format needs pg_dump of the server's version, in the PATH or where packages install it, and pg_restore can read it. If pg_dump is installed only in other versions, auto fails, too. The portable format needs no tool, and only svc can read it.",
   ],
   async run({ format }, io) {
+    const path = backupPath();
     const url = await databaseUrl(io);
     const { dump } = await import("../../../drizzle/backup/dump.ts");
     const { progress, clear } = progressLine(io);
-    const path = resolve(backupFile);
     const { clock, env } = io;
     const backup = await stoppable(io, (signal) =>
       dump({ url, path, format, release, clock, env, signal, progress }),

@@ -1,8 +1,7 @@
-import { resolve } from "node:path";
 import type { DatabaseDescription } from "../../../drizzle/revision/drop.ts";
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
-import { backupFile, backupText, progressLine, stoppable } from "../../database/backup.ts";
+import { backupFile, backupPath, backupText, progressLine, stoppable } from "../../database/backup.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 
@@ -43,7 +42,7 @@ export default defineCommand({
       return;
     }
     const { restore } = await import("../../../drizzle/backup/restore.ts");
-    const path = resolve(backupFile);
+    const path = backupPath();
     const restored = await stoppable(io, (signal) =>
       restore({ url, path, env: io.env, confirm, patience, signal, progress, notice }),
     ).finally(clear);
