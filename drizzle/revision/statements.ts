@@ -63,7 +63,8 @@ export function splitStatements(sql: string): Statement[] {
  */
 export function wordsOf(statement: string): string[] {
   return withoutComments(statement).map(({ kind, text }) =>
-    kind === "word" ? text.toUpperCase() : decoded(text),
+    // PostgreSQL folds only these letters; others may become several, like ß.
+    kind === "word" ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : decoded(text),
   );
 }
 
