@@ -6,6 +6,7 @@ import { tablesOf } from "./identity.ts";
 import { copyTarget, plainName, readSequences, type Table, tableName } from "./inventory.ts";
 import { readPortable, verifyPortable } from "./portable_reader.ts";
 import { PortableWriter } from "./portable_writer.ts";
+import { endsTransaction } from "./restore_portable.ts";
 
 const tellEveryBytes = 1 << 20;
 
@@ -19,7 +20,13 @@ export async function dumpPortable(work: DumpWork): Promise<{ rows: number[]; by
   const { inventory, known, unfinished, progress } = work;
   const { tables, applied } = inventory;
   refuseUnfinished(applied);
-  refuseStrangers(tables, applied, known);
+  const ids = new Set(applied.map(({ id }) => id));
+  const ours = known.filter(({ id }) => ids.has(id));
+  // In a database of a newer release, the SQL of some revisions is unknown here.
+  if (ours.length === ids.size) {
+    refuseStrangers(tables, ours);
+    refuseCommits(ours);
+  }
   const written = await writeRows(work);
   const content = await verifyPortable(unfinished, (bytes) => progress?.({ doing: "checking", bytes }));
   const found = tables.map(() => 0);
@@ -76,19 +83,20 @@ function refuseUnfinished(applied: DumpWork["inventory"]["applied"]): void {
  * A restore could not recreate objects that no revision creates, and a backup that cannot be restored is worse than
  * none.
  */
-function refuseStrangers(
-  tables: readonly Table[],
-  applied: readonly { id: string }[],
-  known: readonly Revision[],
-): void {
-  const ids = new Set(applied.map(({ id }) => id));
-  const ours = known.filter(({ id }) => ids.has(id));
-  // This is a database of a newer release, so the tables its revisions create are unknown here.
-  if (ours.length < ids.size) return;
-  const { ever } = tablesOf(ours);
+function refuseStrangers(tables: readonly Table[], revisions: readonly Revision[]): void {
+  const { ever } = tablesOf(revisions);
   const strangers = tables.filter((table) => !ever.has(tableName(table)));
   if (strangers.length === 0) return;
   throw new Conflict(
     `No revision creates ${strangers.map(plainName).join(", ")}, so the portable format cannot restore it: move it to another database, or install PostgreSQL's client tools and dump with --format custom`,
+  );
+}
+
+/** A restore creates the tables and loads the rows in one transaction. */
+function refuseCommits(revisions: readonly Revision[]): void {
+  const found = revisions.find(({ up }) => endsTransaction(up));
+  if (!found) return;
+  throw new Conflict(
+    `Revision ${found.id} commits in a DO block, so the portable format cannot restore it: install PostgreSQL's client tools and dump with --format custom`,
   );
 }

@@ -1,6 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
+import { isPostgresError, operatorsError } from "../database_error.ts";
 import { inOrder, type Revision, withoutMissingParents } from "../revision/history.ts";
-import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { settings } from "../revision/lock.ts";
+import { splitStatements, wordsIn, wordsOf } from "../revision/statements.ts";
 import { revisionTable } from "../revision/store.ts";
 import { installTriggers } from "../revision/triggers.ts";
 import { quoted } from "../sql_text.ts";
@@ -76,7 +78,10 @@ async function load(
   return counts;
 }
 
-/** Creates the tables with this release's revisions, in the transaction that also loads the rows. */
+/**
+ * Creates the tables with this release's revisions, in the transaction that also loads the rows.
+ * @throws Conflict for a revision that cannot run in it
+ */
 export async function makeTables(
   sql: Runner,
   wanted: readonly { id: string }[],
@@ -85,20 +90,51 @@ export async function makeTables(
   const ids = new Set(wanted.map(({ id }) => id));
   await sql.unsafe(revisionTable);
   const revisions = withoutMissingParents(known.filter(({ id }) => ids.has(id)));
-  for (const { up } of inOrder(revisions)) await sql.unsafe(inTransaction(up));
+  for (const { id, up } of inOrder(revisions)) {
+    try {
+      await sql.unsafe(inTransaction(up));
+    } catch (error) {
+      if (!isPostgresError(error) || operatorsError(error) !== error) throw error;
+      throw new Conflict(
+        `The tables cannot be created in one transaction, nothing was changed: up.sql of revision ${id}: ${error.message}`,
+        { cause: error },
+      );
+    }
+    // Each revision was written for a session of its own.
+    await sql.unsafe(`reset role; discard temp; ${settings}`);
+  }
 }
 
-/** Removes CONCURRENTLY: it cannot run in a transaction, and is pointless on tables that are not visible yet. */
+/**
+ * Removes what cannot run in a transaction, and is pointless on tables that are not visible yet: CONCURRENTLY (of CREATE
+ * INDEX, DROP INDEX and DETACH PARTITION), and statements that only maintain tables.
+ */
 function inTransaction(up: string): string {
-  if (!/concurrently/i.test(up)) return up;
   return splitStatements(up)
     .map(({ text }) => {
-      const words = wordsOf(text).slice(0, 4);
-      return words.includes("INDEX") && words.includes("CONCURRENTLY")
-        ? text.replace(/\bconcurrently\b/i, "")
-        : text;
+      const words = wordsIn(text);
+      if (/^(VACUUM|ANALYZE|ANALYSE|REINDEX)$/.test(words[0]!.word)) return "";
+      const isIndex = words.slice(1, 3).some(({ word }) => word === "INDEX");
+      const concurrently = [...(isIndex ? words.slice(2, 4) : []), ...words.slice(-1)].find(
+        ({ word }) => word === "CONCURRENTLY",
+      );
+      if (!concurrently) return text;
+      const { at, word } = concurrently;
+      return text.slice(0, at) + text.slice(at + word.length);
     })
-    .join(";\n");
+    .join("\n;\n");
+}
+
+/** Whether a DO block ends its transaction, which fails in the one that also loads the rows. */
+export function endsTransaction(up: string): boolean {
+  return splitStatements(up).some(({ text }) => {
+    const [first, ...words] = wordsOf(text);
+    if (first !== "DO") return false;
+    const bodies = words.filter((word) => word.startsWith("$")).map((word) => word.replace(/^\$.*?\$/, ""));
+    return bodies
+      .flatMap(splitStatements)
+      .some((statement) => ["COMMIT", "ROLLBACK", "CHAIN"].includes(wordsOf(statement.text).at(-1) ?? ""));
+  });
 }
 
 /**

@@ -62,19 +62,23 @@ export function splitStatements(sql: string): Statement[] {
  * those with Unicode escapes are decoded.
  */
 export function wordsOf(statement: string): string[] {
-  return withoutComments(statement).map(({ kind, text }) =>
-    // PostgreSQL folds only these letters; others may become several, like ß.
-    kind === "word" ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : decoded(text),
-  );
+  return wordsIn(statement).map(({ word }) => word);
+}
+
+/** The same, with the offset of each. */
+export function wordsIn(statement: string): { word: string; at: number }[] {
+  return [...tokens(statement)]
+    .filter(({ kind }) => kind !== "comment")
+    .map(({ kind, text, at }) => ({
+      // PostgreSQL folds only these letters; others may become several, like ß.
+      word: kind === "word" ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : decoded(text),
+      at,
+    }));
 }
 
 /** The rest of a statement as written, from one of its words on. */
 export function textFrom(statement: string, word: number): string {
-  return statement.slice(withoutComments(statement)[word]?.at ?? statement.length);
-}
-
-function withoutComments(statement: string): Token[] {
-  return [...tokens(statement)].filter(({ kind }) => kind !== "comment");
+  return statement.slice(wordsIn(statement)[word]?.at ?? statement.length);
 }
 
 function decoded(token: string): string {
