@@ -66,7 +66,7 @@ test("the name of a hidden incident is answered like an unknown one, also with a
   const answers = async (name: string) => {
     const requests = [
       member.call("GET", `/incidents/${name}`),
-      member.call("GET", `/incidents/${name}/events/?limit=0`),
+      member.call("GET", `/incidents/${name}/events/?limit=x`),
       member.call("POST", `/incidents/${name}/events/`, { description: "" }),
       member.call("POST", `/incidents/${name}/events/`, { description: "Seen" }),
       member.call("GET", `/incidents/${name}/stream`),
