@@ -377,6 +377,39 @@ describe("refused before anything changes", () => {
     expect(await contentOf(database.url)).toEqual(now);
   });
 
+  test("portable: a manually added sequence is restored at its position", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(embedded);
+    await using other = await createDatabaseOn(embedded);
+    const path = join(directory.path, "backup");
+    await runStatement(
+      database.url,
+      `create sequence "Invoice ""no"""; select setval('"Invoice ""no"""', 4711);
+       create sequence down increment -1; select nextval('down'), nextval('down');
+       alter table egg add column number serial; create schema more`,
+    );
+    await dump(options(database.url, path, { format: "portable" }));
+    const before = await contentOf(database.url);
+    const notices: string[] = [];
+    const notice = (message: string) => notices.push(message);
+    await restore(options(other.url, path, { notice }));
+    const after = await contentOf(other.url);
+    for (const name of ['public."Invoice ""no"""', "public.down", "public.egg_number_seq", "public.egg"]) {
+      expect(after[name]).toEqual(before[name]);
+    }
+    expect(notices.filter((one) => one.includes("sequence"))).toEqual(
+      ['Invoice "no"', "down", "egg_number_seq"].map(
+        (name) =>
+          `no revision creates the sequence ${name}: it is restored at its position, with default options`,
+      ),
+    );
+    await runStatement(database.url, "create sequence more.orders");
+    await dump(options(database.url, path, { format: "portable" }));
+    expect(
+      await restore(options(other.url, path, { confirm: async () => {} })).catch((error) => error.detail),
+    ).toBe("The backup holds the sequence more.orders, which no revision creates: it was added by hand");
+  });
+
   test.each(["custom", "portable"] as const)(
     "%s: a newer release's backup, an edited revision, no consent",
     async (format) => {
