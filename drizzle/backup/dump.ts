@@ -9,7 +9,14 @@ import type { Applied } from "../revision/store.ts";
 import { dumpCustom } from "./dump_custom.ts";
 import { dumpPortable } from "./dump_portable.ts";
 import { isOurs, refuseIncomplete } from "./identity.ts";
-import { headsOfApplied, type Inventory, type Runner, readEverything, readInventory } from "./inventory.ts";
+import {
+  headsOfApplied,
+  type Inventory,
+  type Runner,
+  readEverything,
+  readForeignTables,
+  readInventory,
+} from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import { majorVersion, withSession } from "./session.ts";
 import { serverOf } from "./tool_process.ts";
@@ -107,6 +114,12 @@ async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
     );
   }
   await refuseIncomplete(transaction, "This database", applied, known);
+  const foreign = format === "custom" ? await readForeignTables(transaction) : [];
+  if (foreign.length > 0) {
+    throw new Conflict(
+      `A backup does not contain the server of the foreign table ${foreign.join(", ")}, so it could not be restored: move it to another database, or drop it`,
+    );
+  }
   const { rows, bytes } = await writeWhole(path, async (unfinished) => {
     const work = { ...snapshot, inventory: { ...inventory, applied }, unfinished };
     return format === "custom" ? dumpCustom(work) : dumpPortable(work);

@@ -98,6 +98,15 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   };
 }
 
+/** The foreign tables that belong to no extension, for a person. */
+export async function readForeignTables(sql: Runner): Promise<string[]> {
+  const rows = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'f' and not (${foreignSchema}) and not ${ofExtension}
+    order by n.nspname collate "C", c.relname collate "C"`);
+  return rows.map(({ schema, name }) => plainName({ schema, name }));
+}
+
 /** The columns of svc's table `revision` since the first release. The name alone proves nothing. */
 const ownColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
 

@@ -344,6 +344,21 @@ describe("refused before anything changes", () => {
     expect(await readdir(directory.path)).toEqual([]);
   });
 
+  test("custom: a database with a foreign table", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(debian.url);
+    await runStatement(
+      database.url,
+      `create foreign data wrapper nothing; create server elsewhere foreign data wrapper nothing;
+       create foreign table "Far" (id int) server elsewhere`,
+    );
+    const refused = dump(options(database.url, join(directory.path, "x"), { format: "custom" }));
+    expect(await refused.catch((error) => error.detail)).toBe(
+      "A backup does not contain the server of the foreign table Far, so it could not be restored: move it to another database, or drop it",
+    );
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
   test("a manually added column is restored with its values, unless its type is unknown", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
