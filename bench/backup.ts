@@ -56,8 +56,13 @@ export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
         time(
           directory,
           [
-            ...[tool("pg_restore"), "--exit-on-error", "--single-transaction", "--no-owner", "--no-acl"],
-            ...[...on(target.href), bare],
+            tool("pg_restore"),
+            "--exit-on-error",
+            "--single-transaction",
+            "--no-owner",
+            "--no-acl",
+            ...on(target.href),
+            bare,
           ],
           password,
         ),

@@ -47,14 +47,18 @@ export async function benchLiveClient(parts: AsyncDisposableStack): Promise<void
   );
   const signedIn = { SVC_SERVER: api.url.origin, SVC_TOKEN: fakeToken(), XDG_CONFIG_HOME: directory };
   const contender = (name: string, command: string[], env: Record<string, string> = {}): Contender => ({
-    ...{ name, command, env: environment(env) },
+    name,
+    command,
+    env: environment(env),
     times: [],
   });
   const version = contender("svc --version", [svc, "--version"]);
   const list = contender("svc incident list", [svc, "incident", "list"], signedIn);
   const view = contender("svc incident view", [svc, "incident", "view", "7"], signedIn);
   const issue = contender("gh issue view", [gh, "issue", "view", "7", "--repo", "acme/shop"], {
-    ...{ GH_CONFIG_DIR: ghConfiguration(directory, github), GH_TOKEN: "token", GH_NO_UPDATE_NOTIFIER: "1" },
+    GH_CONFIG_DIR: ghConfiguration(directory, github),
+    GH_TOKEN: "token",
+    GH_NO_UPDATE_NOTIFIER: "1",
   });
 
   console.log(`svc  ${describeExecutable(svc)}\ngh   ${firstLine([gh, "--version"])}`);
@@ -110,11 +114,27 @@ async function expectOutput({ command, env }: Contender, text: string): Promise<
 const at = "2026-11-20T14:05:00.000Z";
 const person = { id: 1, name: "Alice Adams", email: "alice@example.com" };
 const incidentOf = (id: number) => ({
-  ...{ id, name: `INC-${id}`, title: `Checkout is down ${id}`, description: "Payments time out" },
-  ...{ status: "Active", visibility: "Open", incident_type_id: 1, incident_type: { id: 1, name: "Other" } },
-  ...{ incident_priority_id: 1, incident_priority: { id: 1, name: "High" }, resolution: null },
-  ...{ reported_at: at, stable_at: null, closed_at: null, cost: 0, version: 1, conversations: [] },
-  ...{ reporter: person, commander: person, created_at: at, updated_at: at },
+  id,
+  name: `INC-${id}`,
+  title: `Checkout is down ${id}`,
+  description: "Payments time out",
+  status: "Active",
+  visibility: "Open",
+  incident_type_id: 1,
+  incident_type: { id: 1, name: "Other" },
+  incident_priority_id: 1,
+  incident_priority: { id: 1, name: "High" },
+  resolution: null,
+  reported_at: at,
+  stable_at: null,
+  closed_at: null,
+  cost: 0,
+  version: 1,
+  conversations: [],
+  reporter: person,
+  commander: person,
+  created_at: at,
+  updated_at: at,
 });
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
@@ -123,7 +143,13 @@ function serveIncidents() {
   const page = (items: unknown[]) => JSON.stringify({ items, next_cursor: null });
   const participant = { id: 1, individual: person, joined_at: at, left_at: null };
   const event = (id: number) => ({
-    ...{ id, at, actor: person.email, source: "core", kind: "note", description: `Note ${id}`, data: {} },
+    id,
+    at,
+    actor: person.email,
+    source: "core",
+    kind: "note",
+    description: `Note ${id}`,
+    data: {},
   });
   const answers: Readonly<Record<string, string>> = {
     "/incidents/": page(numbers(listLength).map(incidentOf)),
@@ -143,15 +169,18 @@ function serveIncidents() {
 /** GitHub's answer to the one query of `gh issue view`. */
 function serveIssues(unix: string) {
   const issue = {
-    ...{ __typename: "Issue", id: "I7", number: 7, url: "https://github.com/acme/shop/issues/7" },
-    ...{
-      state: "OPEN",
-      stateReason: "",
-      createdAt: at,
-      title: "Checkout is down 7",
-      body: "Payments time out",
-    },
-    ...{ author: { login: "alice", id: "U1", name: "Alice Adams" }, milestone: null, reactionGroups: [] },
+    __typename: "Issue",
+    id: "I7",
+    number: 7,
+    url: "https://github.com/acme/shop/issues/7",
+    state: "OPEN",
+    stateReason: "",
+    createdAt: at,
+    title: "Checkout is down 7",
+    body: "Payments time out",
+    author: { login: "alice", id: "U1", name: "Alice Adams" },
+    milestone: null,
+    reactionGroups: [],
     assignees: { nodes: [{ id: "U1", login: "alice", name: "Alice Adams" }], totalCount: 1 },
     labels: { nodes: [{ id: "L1", name: "High", description: "", color: "ff0000" }], totalCount: 1 },
     projectCards: { nodes: [], totalCount: 0 },

@@ -141,7 +141,11 @@ async function svc(directory: string): Promise<Contender> {
     const parents = n === 1 ? [] : [`${id(n - 1)}_t`];
     const sql = { up: up.map((one) => `${one};`).join("\n"), down: `${down[0]};` };
     await writeRevision(folder, {
-      ...{ id: `${id(n)}_t`, message: `table ${n}`, parents, snapshot: {}, createdAt: new Date() },
+      id: `${id(n)}_t`,
+      message: `table ${n}`,
+      parents,
+      snapshot: {},
+      createdAt: new Date(),
       ...sql,
     });
   }

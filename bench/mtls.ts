@@ -62,15 +62,13 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
     const started = await support.startProgram(parts, directory, {
       command: [
         ...support.svcFromSource,
-        ...[
-          "server",
-          "start",
-          "server/main:app",
-          "--port",
-          String(port),
-          "--mtls-ca-certs",
-          root.certificate,
-        ],
+        "server",
+        "start",
+        "server/main:app",
+        "--port",
+        String(port),
+        "--mtls-ca-certs",
+        root.certificate,
         ...more,
       ],
       env: { ...own, ...env },
@@ -116,7 +114,10 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   );
   console.log(`HAProxy  ${support.firstLine([haproxy, "-v"])}, one thread for each core\n`);
   const taskOf = ({ port, certified, request }: Pick<Trial, "port" | "certified" | "request">): Task => ({
-    ...{ port, connections, request, seconds: roundSeconds },
+    port,
+    connections,
+    request,
+    seconds: roundSeconds,
     ...(certified ? { certificate: client.chain, key: client.key } : {}),
   });
   for (let round = 0; round <= rounds; round += 1) {
@@ -225,7 +226,10 @@ const startClient = (parts: AsyncDisposableStack, task: Task) =>
       Bun.spawn(
         [process.execPath, "--no-orphans", join(support.root, "bench/mtls/client.ts"), JSON.stringify(task)],
         {
-          ...{ env: support.environment(), stdin: "pipe", stdout: "pipe", stderr: "inherit" },
+          env: support.environment(),
+          stdin: "pipe",
+          stdout: "pipe",
+          stderr: "inherit",
         },
       ),
     (started) => started.kill("SIGKILL"),
@@ -252,7 +256,10 @@ async function handshakes(
       Bun.spawn(
         ["openssl", "s_time", "-connect", `127.0.0.1:${port}`, "-time", seconds, "-www", "/x", ...args],
         {
-          ...{ env: support.environment(), stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+          env: support.environment(),
+          stdin: "ignore",
+          stdout: "pipe",
+          stderr: "pipe",
         },
       ),
     (started) => started.kill("SIGKILL"),

@@ -56,7 +56,9 @@ export async function benchScale(parts: AsyncDisposableStack): Promise<void> {
             wrk,
             {
               // Processor time is not reported here, so the process does not matter.
-              ...{ address, pid: process.pid, clients: connections / count },
+              address,
+              pid: process.pid,
+              clients: connections / count,
               requests: requestsOf({ address, headersOf }, path),
             },
             join(directory, `list-${at}`),

@@ -174,7 +174,11 @@ async function reportStarts(
   const environment = environmentOf(databaseUrl);
   const command = (port: number) => [
     ...support.svcFromSource,
-    ...["server", "start", "server/main:app", "--port", String(port)],
+    "server",
+    "start",
+    "server/main:app",
+    "--port",
+    String(port),
   ];
   const [ours = 0] = await timeStarts(parts, directory, [{ name: "svc", command, env: environment }], () =>
     chooseFreePort("127.0.0.1"),

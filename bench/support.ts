@@ -152,7 +152,10 @@ function awaitAddress(child: Bun.Subprocess<"pipe", "pipe", "pipe">, ready: RegE
 /** `svc` from the source tree, as bin/svc.mjs runs it. */
 export const svcFromSource = [
   process.execPath,
-  ...["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`],
+  "--no-orphans",
+  "--no-env-file",
+  "--no-install",
+  `--config=${join(root, "bunfig.toml")}`,
   join(root, "cli/main.ts"),
 ];
 

@@ -41,13 +41,12 @@ for (const signal of ["default", "ignored"] as const)
     };
     const child = Bun.spawn(["sh", "-c", `${trap}exec "$@"`, "sh", ...testProgram, "incident", ...words], {
       env: {
-        ...{
-          PATH: process.env.PATH,
-          TERM: term,
-          XDG_CONFIG_HOME: configHome(),
-          XDG_STATE_HOME: configHome(),
-        },
-        ...{ SVC_SERVER: server.url, SVC_TOKEN: fakeToken() },
+        PATH: process.env.PATH,
+        TERM: term,
+        XDG_CONFIG_HOME: configHome(),
+        XDG_STATE_HOME: configHome(),
+        SVC_SERVER: server.url,
+        SVC_TOKEN: fakeToken(),
       },
       terminal: { cols: 80, rows: 24, data },
     });

@@ -18,7 +18,10 @@ test("the manual page passes mandoc -T lint and has every command", async () => 
   expect(shown).toContain("--[no-]access-log");
   const aliases = shown.slice(shown.indexOf("\nALIASES\n"), shown.indexOf("\nENVIRONMENT\n"));
   expect(aliases.match(/svc .+/g)?.slice(0, 4)).toEqual([
-    ...["svc incident declare", "svc incident report", "svc inc", "svc incident"],
+    "svc incident declare",
+    "svc incident report",
+    "svc inc",
+    "svc incident",
   ]);
   // Not typographic, so that examples can be pasted.
   for (const word of ["psql \\-c \\(aqselect current_user\\(aq", "\\(ti/.config/svc/credentials.json"])

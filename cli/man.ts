@@ -35,8 +35,12 @@ export async function manualPage(tree: Group): Promise<string> {
   );
   const lines = [
     `.TH SVC 1 "" "svc ${version}" "User Commands"`,
-    ...[".SH NAME", `svc \\- ${text(tree.summary.toLowerCase())}`],
-    ...[".SH SYNOPSIS", ".B svc", ".I COMMAND", "[options]"],
+    ".SH NAME",
+    `svc \\- ${text(tree.summary.toLowerCase())}`,
+    ".SH SYNOPSIS",
+    ".B svc",
+    ".I COMMAND",
+    "[options]",
     ".SH DESCRIPTION",
     text("Self-hosted incident management: runs the server and the worker, and signs users in."),
     text("Data goes to standard output, messages go to standard error."),

@@ -65,7 +65,9 @@ describe("with --json an error is one line of JSON", () => {
     [new UsageError("bad word"), 2, "usage", "bad word"],
     [new Interrupted(), 130, "interrupted", "interrupted"],
     [
-      ...[Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" }), 1, "internal"],
+      Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" }),
+      1,
+      "internal",
       "unexpected error (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where",
     ] as [unknown, number, string, string],
   ];

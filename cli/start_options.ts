@@ -146,8 +146,20 @@ export function path(text: string): string {
 
 /** Headers that frame or describe one response (RFC 9110, 6 and 7.6.1; RFC 9112, 6). */
 const responseSpecific = new Set([
-  ...["content-length", "transfer-encoding", "trailer", "connection", "keep-alive", "upgrade", "te", "date"],
-  ...["content-encoding", "content-range", "content-type", "proxy-connection", "location", "etag"],
+  "content-length",
+  "transfer-encoding",
+  "trailer",
+  "connection",
+  "keep-alive",
+  "upgrade",
+  "te",
+  "date",
+  "content-encoding",
+  "content-range",
+  "content-type",
+  "proxy-connection",
+  "location",
+  "etag",
 ]);
 
 /** Of `<name>:<value>`; the error does not repeat the value, which may be a secret. */

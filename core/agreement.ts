@@ -7,15 +7,31 @@ import { installationId } from "./installation.ts";
 
 /** All servers and workers need the same values of these, or they interpret the same rows differently. */
 const ofAll = [
-  ...(["domain", "publicUrl", "timezone", "pluginPackages", "pluginDocumentResolver"] as const),
-  ...(["pluginParticipant", "pluginDocument", "pluginConversation", "pluginParticipantGroup"] as const),
-  ...(["pluginTerm", "pluginApplication", "pluginCredential", "adminGroup"] as const),
+  "domain",
+  "publicUrl",
+  "timezone",
+  "pluginPackages",
+  "pluginDocumentResolver",
+  "pluginParticipant",
+  "pluginDocument",
+  "pluginConversation",
+  "pluginParticipantGroup",
+  "pluginTerm",
+  "pluginApplication",
+  "pluginCredential",
+  "adminGroup",
 ] satisfies (keyof Config)[];
 /** All servers need the same values of these. Workers do not sign anyone in. */
 const ofServers = [
-  ...(["sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
+  "sso",
+  "oidcIssuer",
+  "oidcUserClaim",
+  "oidcGroupsClaim",
   // Each would rewrite the rows of client certificates of the others.
-  ...(["mtlsIdentity", "mtlsUriPrefix", "mtlsUsage", "mtlsGroups"] as const),
+  "mtlsIdentity",
+  "mtlsUriPrefix",
+  "mtlsUsage",
+  "mtlsGroups",
 ] satisfies (keyof Config)[];
 
 /**

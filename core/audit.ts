@@ -93,7 +93,10 @@ export class EventCounts {
     this.#counts = new Map();
     const events = [...counts].flatMap(([action, ofAction]) =>
       topOf(ofAction).map(([address, count]) => ({
-        ...{ at, action, actor: "client", data: { count } },
+        at,
+        action,
+        actor: "client",
+        data: { count },
         address: address ?? undefined,
       })),
     );

@@ -91,12 +91,17 @@ export async function openParts<C extends Connected, More = undefined>(
   const telemetry = typeof given === "object" ? given : named && (await openTelemetry(config, log, named));
   if (telemetry?.meter) challengeCounter(telemetry.meter);
   const connections = options.connect({
-    ...{ url: config.databaseUrl ?? nowhere, poolSize: config.databasePoolSize },
+    url: config.databaseUrl ?? nowhere,
+    poolSize: config.databasePoolSize,
     prepare: keepsStatements(config),
     watch: telemetry && watchPools(telemetry),
   });
   const context: Context = {
-    ...{ clock, config, log, telemetry, counts },
+    clock,
+    config,
+    log,
+    telemetry,
+    counts,
     get db() {
       return connections.db;
     },
@@ -112,7 +117,10 @@ export async function openParts<C extends Connected, More = undefined>(
       return { registry, plugins: options.plugins };
     }
     const opened = await openPlugins({
-      ...{ config, environment, builtin, directory: process.cwd() },
+      config,
+      environment,
+      builtin,
+      directory: process.cwd(),
       deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
     });
     closePlugins = opened.close;

@@ -29,8 +29,14 @@ test("deletes what has expired for long enough, and nothing else", async () => {
     for (const decided of [true, false]) {
       const userName = `${name} ${decided ? "decided" : "undecided"}`;
       await db.insert(challenge).values({
-        ...{ id: crypto.randomUUID(), tokenHash: sha256(userName), userName, createdAt, expiresAt },
-        ...{ userCode: "BCDF-GHJK", requestAddress: "192.0.2.1", client: "test" },
+        id: crypto.randomUUID(),
+        tokenHash: sha256(userName),
+        userName,
+        createdAt,
+        expiresAt,
+        userCode: "BCDF-GHJK",
+        requestAddress: "192.0.2.1",
+        client: "test",
         ...(decided ? { boundAt: createdAt, approvedAt: createdAt } : {}),
       });
     }
@@ -40,22 +46,35 @@ test("deletes what has expired for long enough, and nothing else", async () => {
       .insert(token)
       .values({ jti: crypto.randomUUID(), userName: name, issuedAt: createdAt, expiresAt });
     await db.insert(signIn).values({
-      ...{ stateHash: sha256(name), nonce: name, createdAt, expiresAt },
+      stateHash: sha256(name),
+      nonce: name,
+      createdAt,
+      expiresAt,
       // Its session stays, or it would be deleted with it.
-      ...{ sessionHash: sha256("open"), pkceVerifier: "", returnTo: "/" },
+      sessionHash: sha256("open"),
+      pkceVerifier: "",
+      returnTo: "/",
     });
     const key = { algorithm: "ES256", publicJwk: {}, privateKey: new Uint8Array(), createdAt };
     await db.insert(signingKey).values({ ...key, kid: name, activeAt: createdAt, expiresAt });
   }
   await db.insert(signingKey).values({
-    ...{ kid: "in use", algorithm: "ES256", publicJwk: {}, privateKey: new Uint8Array() },
-    ...{ createdAt: now, activeAt: now },
+    kid: "in use",
+    algorithm: "ES256",
+    publicJwk: {},
+    privateKey: new Uint8Array(),
+    createdAt: now,
+    activeAt: now,
   });
   await deleteExpired({ ...server, log: {} as never });
   const users = async (table: typeof session | typeof challenge | typeof token) =>
     (await db.select().from(table)).map(({ userName }) => userName ?? "nobody").sort();
   expect(await users(challenge)).toEqual([
-    ...["lately decided", "lately undecided", "open decided", "open undecided", "today decided"],
+    "lately decided",
+    "lately undecided",
+    "open decided",
+    "open undecided",
+    "today decided",
   ]);
   expect(await users(session)).toEqual(["alice", "lately", "nobody", "open", "today"]);
   expect(await users(token)).toEqual(["lately", "open", "today"]);
@@ -114,7 +133,10 @@ describe("the audit log", () => {
     const rows = await server.db.select().from(auditLog).orderBy(auditLog.id);
     const seen = rows.map(({ action, actor, address, data }) => [actor, action, address, data.count]);
     const busiest = Array.from({ length: 10 }, (_, n) => [
-      ...["client", "challenge.created", `10.0.0.${10 - n}`, 11 - n],
+      "client",
+      "challenge.created",
+      `10.0.0.${10 - n}`,
+      11 - n,
     ]);
     expect(seen).toEqual([
       ...busiest,

@@ -27,7 +27,9 @@ async function stopTwice(signal: NodeJS.Signals, milliseconds: number) {
 test.each(["SIGINT", "SIGTERM"] as const)("%s and its echo let the process finish", async (signal) => {
   for (const milliseconds of [0, 50])
     expect(await stopTwice(signal, milliseconds)).toEqual({
-      ...{ output: "stops\nhas finished\n", exitCode: 0, killedBy: null },
+      output: "stops\nhas finished\n",
+      exitCode: 0,
+      killedBy: null,
     });
 });
 

@@ -38,7 +38,8 @@ test("a process with a blocked event loop ends with a log line, even if it ignor
   const child = watched('process.on("SIGTERM", () => {}); console.log("loops"); for (;;);');
   expect(await new Response(child.stdout).text()).toBe("loops\n");
   expect(await new Response(child.stderr).json()).toEqual({
-    ...{ level: 60, time: expect.any(String) },
+    level: 60,
+    time: expect.any(String),
     msg: "the event loop was blocked for 1 s: this process exits",
   });
   expect([await child.exited, child.signalCode]).toEqual([1, null]);

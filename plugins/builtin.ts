@@ -19,7 +19,21 @@ import x509Ca from "./x509_ca/x509_ca.ts";
 
 /** The plugins that are included in the service. Every plugin in this list works. */
 export const builtinPlugins: readonly Plugin[] = [
-  ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
-  ...[termSource, applicationSource, backstageCatalog],
-  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken, awsWebIdentity, awsAssumeRole, x509Ca],
+  documentMatcher,
+  roster,
+  markdown,
+  channel,
+  mail,
+  webhook,
+  mailingList,
+  termSource,
+  applicationSource,
+  backstageCatalog,
+  postgresqlRole,
+  sshCa,
+  oidcToken,
+  kubernetesToken,
+  awsWebIdentity,
+  awsAssumeRole,
+  x509Ca,
 ];

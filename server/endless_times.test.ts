@@ -35,8 +35,17 @@ async function writeTimes(table: string, time: string): Promise<void> {
 const id = 1;
 const routes = [
   ...["", "/participants/", "/events/", "/reports/", "/messages/"].map((path) => `/incidents/${id}${path}`),
-  ...["/incidents/", "/incidents/?sort=id", "/tasks/", "/documents/", "/individuals", "/teams", "/services"],
-  ...["/incident_types", "/incident_priorities", "/terms", "/search?q=disk"],
+  "/incidents/",
+  "/incidents/?sort=id",
+  "/tasks/",
+  "/documents/",
+  "/individuals",
+  "/teams",
+  "/services",
+  "/incident_types",
+  "/incident_priorities",
+  "/terms",
+  "/search?q=disk",
 ];
 
 test.each([

@@ -54,7 +54,10 @@ export async function openServerParts(
   const counts = new EventCounts();
   const parts = await openParts(
     {
-      ...{ ...options, clock, counts, builtin: builtinPlugins },
+      ...options,
+      clock,
+      counts,
+      builtin: builtinPlugins,
       connect: ({ url, poolSize, prepare, watch }) =>
         openDatabase(url, poolSize, watch?.("server", poolSize), { prepare }),
     },

@@ -67,13 +67,21 @@ async function forge(claims: Record<string, unknown>, header: Record<string, unk
 }
 
 const problem = (requestId: string) => ({
-  ...{ type: "about:blank", title: "Not signed in", status: 401, detail: expect.any(String) },
-  ...{ code: "unauthenticated", request_id: requestId },
+  type: "about:blank",
+  title: "Not signed in",
+  status: 401,
+  detail: expect.any(String),
+  code: "unauthenticated",
+  request_id: requestId,
 });
 /** Weep drops its token for this code only. */
 const weepRefusal = (requestId: string) => ({
-  ...{ status: "error", code: "invalid_jwt", message: expect.any(String), errors: [expect.any(String)] },
-  ...{ requested_role: "", request_id: requestId },
+  status: "error",
+  code: "invalid_jwt",
+  message: expect.any(String),
+  errors: [expect.any(String)],
+  requested_role: "",
+  request_id: requestId,
 });
 
 describe("every route that requires a token", () => {

@@ -62,8 +62,14 @@ export async function shell({
   const app = await createInspectionApp(environment);
   if (config.publicUrl.startsWith("https:")) readHttpsUrls(app);
   Object.assign(globalThis, {
-    ...{ config, db, tables, sql, app, context },
-    ...{ clock: systemClock, services: servicesOf() },
+    config,
+    db,
+    tables,
+    sql,
+    app,
+    context,
+    clock: systemClock,
+    services: servicesOf(),
   });
   try {
     if (script === undefined) await startRepl(environment);

@@ -22,7 +22,8 @@ let directory: string;
 /** The exported traces and metrics. */
 let exported = "";
 const collector = Bun.serve({
-  ...{ port: 0, hostname: "127.0.0.1" },
+  port: 0,
+  hostname: "127.0.0.1",
   fetch: async (request) => {
     exported += await request.text();
     return Response.json({});
@@ -31,7 +32,9 @@ const collector = Bun.serve({
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "svc-secrecy-"));
   telemetry = await startTestTelemetry({
-    ...{ OTEL_TRACES_EXPORTER: "otlp", METRIC_PROVIDERS: "otlp", OTEL_METRIC_EXPORT_INTERVAL: "100" },
+    OTEL_TRACES_EXPORTER: "otlp",
+    METRIC_PROVIDERS: "otlp",
+    OTEL_METRIC_EXPORT_INTERVAL: "100",
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url.href,
   });
   world = await startAccessWorld(undefined, telemetry.telemetry, "postgresql-role,aws-assume-role");
@@ -65,7 +68,8 @@ test("no table, dump, log, trace, argument or file contains a secret of a creden
   sts.roles.set(roleArn, { maxSessionSeconds: 7200, keys: { ids: [key.accessKeyId] } });
   const database = await world.makeRole();
   const aws = await world.makeRole({
-    ...{ plugin: "aws-assume-role", settings: { roleArn, endpoint: sts.url, ...key } },
+    plugin: "aws-assume-role",
+    settings: { roleArn, endpoint: sts.url, ...key },
   });
   const unreachable = await world.makeRole({ settings: { ...target.settings, port: 9 } });
   await target.sql.unsafe(`alter role ${target.broker} set log_statement = 'all'`);
@@ -86,7 +90,10 @@ test("no table, dump, log, trace, argument or file contains a secret of a creden
   // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const env = {
-    ...{ SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: directory, TMPDIR: directory },
+    SVC_SERVER: server.url,
+    SVC_TOKEN: await signInToken(server),
+    HOME: directory,
+    TMPDIR: directory,
     PATH: process.env.PATH!,
   };
   const command = ["sh", "-c", 'echo "password $PGPASSWORD"; sleep 1'];

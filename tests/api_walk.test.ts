@@ -29,8 +29,11 @@ afterAll(async () => {
 
 const type = async (lines: string) =>
   typeLines(lines, {
-    ...{ HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
-    ...{ SVC_DATABASE_URL: server.databaseUrl, SVC_DOMAIN: "example.com" },
+    HOME: home,
+    SVC_SERVER: server.url,
+    SVC_TOKEN: await signInToken(server),
+    SVC_DATABASE_URL: server.databaseUrl,
+    SVC_DOMAIN: "example.com",
   });
 
 test("a failed call prints its reason, and defines nothing", async () => {

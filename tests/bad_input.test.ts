@@ -48,8 +48,11 @@ afterAll(() => server[Symbol.asyncDispose]());
 /** Fills in existing ids, or `value` for the named parameter. */
 function addressOf(path: string, place = places[0], name?: string, value?: string): string {
   const ids: Record<string, number> = {
-    ...{ incident_id: place.incidentId, document_id: place.documentId, task_id: place.taskId },
-    ...{ report_id: place.reportId, participant_id: place.scribeId },
+    incident_id: place.incidentId,
+    document_id: place.documentId,
+    task_id: place.taskId,
+    report_id: place.reportId,
+    participant_id: place.scribeId,
   };
   return path.replaceAll(/\{(\w+)\}/g, (_, one) => (one === name ? value! : String(ids[one] ?? 1)));
 }
@@ -82,7 +85,9 @@ async function unlike(
 }
 
 const unknownName = (what: "field" | "parameter") => ({
-  ...{ http: 400, code: "invalid_input", field: "unheard" },
+  http: 400,
+  code: "invalid_input",
+  field: "unheard",
   detail: `The ${what} unheard is unknown`,
 });
 
@@ -230,10 +235,15 @@ async function fillLists(): Promise<void> {
   for (const n of [1, 2]) {
     const made = { name: `numbat ${n}` };
     const bodies: Record<string, object> = {
-      ...{ "/individuals": { ...made, email: `numbat-${n}@example.com` }, "/teams": made },
-      ...{ "/services": made, "/incident_types": made, "/applications": made },
-      ...{ "/incident_priorities": { ...made, reminder_hours: n }, "/terms": { text: `numbat ${n}` } },
-      ...{ "/definitions": { text: `numbat ${n}` }, "/certificates": { csr: newCertificateRequest() } },
+      "/individuals": { ...made, email: `numbat-${n}@example.com` },
+      "/teams": made,
+      "/services": made,
+      "/incident_types": made,
+      "/applications": made,
+      "/incident_priorities": { ...made, reminder_hours: n },
+      "/terms": { text: `numbat ${n}` },
+      "/definitions": { text: `numbat ${n}` },
+      "/certificates": { csr: newCertificateRequest() },
     };
     const of = `/incidents/${places[0].incidentId}`;
     bodies[`${of}/reports`] = { conditions: "Full", actions: "", needs: "" };

@@ -27,7 +27,9 @@ import { until } from "./support/process/until.ts";
 type Proxy = keyof typeof proxyPrograms;
 const page = readFileSync(join(import.meta.dir, "../docs/mutual-tls.md"), "utf8");
 const headers: Record<Proxy, string> = {
-  ...{ haproxy: "Client-Cert", caddy: "Client-Cert", nginx: "X-SSL-Client-Cert" },
+  haproxy: "Client-Cert",
+  caddy: "Client-Cert",
+  nginx: "X-SSL-Client-Cert",
 };
 
 const certificates = new CertificateFolder();
@@ -81,7 +83,9 @@ async function start(proxy: Proxy, server: number) {
     nginx: ["-p", folder, "-c", file, "-e", "stderr"],
   };
   const child = Bun.spawn([proxyPrograms[proxy], ...args[proxy]], {
-    ...{ stdin: "ignore", stdout: "ignore", stderr: Bun.file(join(folder, "stderr")) },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: Bun.file(join(folder, "stderr")),
     env: { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
   });
   // A name, because Caddy compares it with the one in the handshake.
@@ -111,7 +115,9 @@ describe.each(["haproxy", "caddy", "nginx"] as const)("%s", (proxy) => {
   let through: Awaited<ReturnType<typeof start>>;
   beforeAll(async () => {
     server = await startTestServer({
-      ...{ mtlsCaCerts: root.certificate, mtlsProxyHeader: headers[proxy], proxyHeaders: true },
+      mtlsCaCerts: root.certificate,
+      mtlsProxyHeader: headers[proxy],
+      proxyHeaders: true,
     });
     through = await start(proxy, Number(new URL(server.url).port));
   }, 60_000);
@@ -154,7 +160,8 @@ describe.each(["haproxy", "caddy", "nginx"] as const)("%s", (proxy) => {
   test("the server verifies the chain again", async () => {
     expect((await through.ask(eve)).status).toBe(401);
     expect(lastRefusal(server)).toMatchObject({
-      ...{ reason: "unknown authority", certificate: thumbprintOf(eve.certificate) },
+      reason: "unknown authority",
+      certificate: thumbprintOf(eve.certificate),
     });
   });
 
@@ -196,14 +203,17 @@ describe("the header from anyone else is refused and logged", () => {
       ]);
     }
     expect(lastRefusal(server)).toMatchObject({
-      ...{ reason: "header from an untrusted address", address: "127.0.0.1" },
+      reason: "header from an untrusted address",
+      address: "127.0.0.1",
     });
   });
 });
 
 test("what a trusted proxy sends must be well-formed", async () => {
   await using server = await startTestServer({
-    ...{ mtlsCaCerts: root.certificate, mtlsProxyHeader: "Client-Cert", proxyHeaders: true },
+    mtlsCaCerts: root.certificate,
+    mtlsProxyHeader: "Client-Cert",
+    proxyHeaders: true,
   });
   const der = derOf(alice.certificate).toString("base64");
   const pem = encodeURIComponent(readFileSync(alice.certificate, "utf8"));

@@ -23,7 +23,9 @@ test("runs an incident from report to closure, and a second terminal shows it", 
   const { code, stdout, stderr, watched } = await walk(
     commands,
     {
-      ...{ HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
+      HOME: home,
+      SVC_SERVER: server.url,
+      SVC_TOKEN: await signInToken(server),
       EDITOR: "sed -i 's/^# Conditions$/&\\nA third of payments fail/'",
     },
     /is closed.* · Closed/s,

@@ -52,9 +52,13 @@ test("runs from the first request to the end", async () => {
   const { code, stdout, stderr, watched } = await walk(
     blocks,
     {
-      ...{ HOME: home, SVC_SERVER: server.url, SVC_DATABASE_URL: server.databaseUrl, SVC_TOKEN: aliceToken },
+      HOME: home,
+      SVC_SERVER: server.url,
+      SVC_DATABASE_URL: server.databaseUrl,
+      SVC_TOKEN: aliceToken,
       PATH: `${join(home, "bin")}:${process.env.PATH}`,
-      ...{ SVC_DOMAIN: "example.com", EDITOR: "sed -i 's/^# Conditions$/&\\nA third of payments fail/'" },
+      SVC_DOMAIN: "example.com",
+      EDITOR: "sed -i 's/^# Conditions$/&\\nA third of payments fail/'",
     },
     /is closed.* · Closed/s,
   );

@@ -24,7 +24,9 @@ beforeAll(async () => {
   const address = await up.ready;
   environment = environmentOf(up.pid, "server start");
   const signedIn = async (user: string, groups: string[]) => ({
-    ...{ SVC_SERVER: address, SVC_TOKEN: await issueTrialToken(environment, user, groups), HOME: directory },
+    SVC_SERVER: address,
+    SVC_TOKEN: await issueTrialToken(environment, user, groups),
+    HOME: directory,
     PATH: process.env.PATH!,
   });
   alice = await signedIn("alice@example.com", ["admin"]);
@@ -55,8 +57,17 @@ test("in the trial, a user reads orders, changes them after an approval, and all
   expect((await spawnSvc(refused, bob).finished).stderr).toContain("permission denied");
   const waiting = spawnSvc(
     [
-      ...["access", "run", "trial-db-admin", "--incident", "INC-43", "--reason", "Find the stuck order"],
-      ...["--", "psql", "-c", "delete from shop_order where false"],
+      "access",
+      "run",
+      "trial-db-admin",
+      "--incident",
+      "INC-43",
+      "--reason",
+      "Find the stuck order",
+      "--",
+      "psql",
+      "-c",
+      "delete from shop_order where false",
     ],
     bob,
   );

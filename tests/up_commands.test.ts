@@ -84,7 +84,8 @@ test("a killed trial is not used, and the error says how to start one", async ()
   up.process.kill("SIGKILL");
   await up.exit;
   expect(await svc(["database", "current"], {}, folder)).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr:
       "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n",
   });

@@ -55,23 +55,39 @@ export async function createTrialAccess(db: Database, url: string, keySecret: st
   }
   const at = new Date();
   const settings = {
-    ...{ host: place.hostname, port: Number(place.port), database, user: broker, sslMode: "disable" },
+    host: place.hostname,
+    port: Number(place.port),
+    database,
+    user: broker,
+    sslMode: "disable",
     connectionLimit: 5,
   };
   const common = {
-    ...{ pluginSlug: "postgresql-role", groups: ["*"], defaultDuration: 3600, maxDuration: 8 * 3600 },
-    ...{ createdAt: at, updatedAt: at },
+    pluginSlug: "postgresql-role",
+    groups: ["*"],
+    defaultDuration: 3600,
+    maxDuration: 8 * 3600,
+    createdAt: at,
+    updatedAt: at,
   };
   const roles = [
     {
-      ...{ ...common, slug: "trial-db", description: "Read the orders of the shops" },
-      ...{ settings: { ...settings, parents: "trial_reader" } },
-      ...{ approval: "none" as const, incidentRequired: false, breakGlass: false },
+      ...common,
+      slug: "trial-db",
+      description: "Read the orders of the shops",
+      settings: { ...settings, parents: "trial_reader" },
+      approval: "none" as const,
+      incidentRequired: false,
+      breakGlass: false,
     },
     {
-      ...{ ...common, slug: "trial-db-admin", description: "Change the orders of the shops" },
-      ...{ settings: { ...settings, parents: "trial_admin" } },
-      ...{ approval: "commander" as const, incidentRequired: true, breakGlass: true },
+      ...common,
+      slug: "trial-db-admin",
+      description: "Change the orders of the shops",
+      settings: { ...settings, parents: "trial_admin" },
+      approval: "commander" as const,
+      incidentRequired: true,
+      breakGlass: true,
     },
   ];
   await db.transaction(async (tx) => {

@@ -27,8 +27,17 @@ const text = (file: string) => readFileSync(join(directory, file), "utf8");
 const openssl = (...args: string[]) => Bun.spawnSync(["openssl", ...args], { cwd: directory });
 const verified = (host: string) =>
   openssl(
-    ...["verify", "-x509_strict", "-purpose", "sslserver", "-attime", String(now.getTime() / 1000)],
-    ...["-verify_hostname", host, "-CAfile", "ca.pem", "server.pem"],
+    "verify",
+    "-x509_strict",
+    "-purpose",
+    "sslserver",
+    "-attime",
+    String(now.getTime() / 1000),
+    "-verify_hostname",
+    host,
+    "-CAfile",
+    "ca.pem",
+    "server.pem",
   ).success;
 
 test("makes a certificate that openssl accepts for its names only, with keys for the owner only", async () => {
@@ -50,7 +59,15 @@ test("its authority can vouch for no other host, no address, and no client", asy
     writeFileSync(join(directory, "names"), `subjectAltName=${name}\n`);
     const signer = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30"];
     const made = openssl(
-      ...["x509", "-req", "-in", "other.csr", ...signer, "-extfile", "names", "-out", "other.pem"],
+      "x509",
+      "-req",
+      "-in",
+      "other.csr",
+      ...signer,
+      "-extfile",
+      "names",
+      "-out",
+      "other.pem",
     );
     expect(made.success).toBe(true);
     return openssl("verify", "-no_check_time", "-purpose", purpose, "-CAfile", "ca.pem", "other.pem").success;
@@ -118,7 +135,8 @@ test("a server with another name gets another authority, and names do not depend
 test("our own client accepts the certificate of a server that has an address", async () => {
   const { authority, certificate, key } = await prepare(["localhost", "127.0.0.1"]);
   await using server = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0 },
+    hostname: "127.0.0.1",
+    port: 0,
     tls: { key: Bun.file(key), cert: Bun.file(certificate) },
     fetch: () => new Response("here"),
   });

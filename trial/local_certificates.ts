@@ -111,7 +111,10 @@ async function createAuthority(names: readonly string[], now: Date): Promise<Pai
   const subject = [{ CN: [`svc trial ${serialNumber.slice(0, 8)}`] }];
   const verificationKey = await publicCryptoKey(publicKey);
   const certificate = await x509.X509CertificateGenerator.create({
-    ...{ serialNumber, subject, issuer: subject, publicKey: verificationKey },
+    serialNumber,
+    subject,
+    issuer: subject,
+    publicKey: verificationKey,
     signingKey: await privateCryptoKey(privateKey),
     signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
     notBefore: after(now, -backdatedDays * daySeconds),
@@ -136,7 +139,9 @@ async function createCertificate(
   const authority = new x509.X509Certificate(certificate);
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const made = await x509.X509CertificateGenerator.create({
-    ...{ serialNumber: newSerial(), subject: [{ CN: [names[0]!] }], issuer: authority.subjectName },
+    serialNumber: newSerial(),
+    subject: [{ CN: [names[0]!] }],
+    issuer: authority.subjectName,
     publicKey: await publicCryptoKey(publicKey),
     signingKey: await privateCryptoKey(createPrivateKey(key)),
     signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },

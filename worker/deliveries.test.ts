@@ -48,7 +48,9 @@ const enqueue = (count: number, incidentId = outbox.ids.incidentId) =>
     pluginsOf(channel, mail),
     ...Array.from({ length: count }, (_, i) => ({
       key: { task: "t", what: "w", whom: `${i}` },
-      ...{ incidentId, individualId: outbox.ids.alice, message: { subject: "s", text: "t" } },
+      incidentId,
+      individualId: outbox.ids.alice,
+      message: { subject: "s", text: "t" },
     })),
   );
 const states = async () => (await outbox.all()).map(({ state }) => state);

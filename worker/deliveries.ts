@@ -40,7 +40,9 @@ export async function sendDeliveries(
   };
   await workInLanes<Lane, DeliveryClaim>(
     {
-      ...{ due: () => dueLanes(context()), atOnce: 3, attempt },
+      due: () => dueLanes(context()),
+      atOnce: 3,
+      attempt,
       nameOf: ({ pluginSlug, toRecipient }) => `${pluginSlug} ${toRecipient}`,
       claim: (lane, limit) => claim(context(), lane, limit),
     },

@@ -53,7 +53,10 @@ export function serveHealth(
 ): HealthEndpoint {
   try {
     const server = Bun.serve({
-      ...{ hostname: host, port, reusePort: false, development: false },
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
       fetch: ({ url }) => answer(new URL(url).pathname, health),
     });
     return {

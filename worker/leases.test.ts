@@ -162,9 +162,16 @@ describe("many leases that expire at once", () => {
     const { body: role } = await other.admin.call("GET", `/access/roles/${slug}`);
     const at = new Date();
     const rows = Array.from({ length: count }, (_, index) => ({
-      ...{ roleId: role.id, userName: "alice@example.com", tokenId: crypto.randomUUID() },
-      ...{ name: `svc_${slug.replace("-", "_")}_${index}`, state: "Active" as const },
-      ...{ createdAt: at, issuedAt: at, expiresAt: at, maxExpiresAt: at, dueAt: at },
+      roleId: role.id,
+      userName: "alice@example.com",
+      tokenId: crypto.randomUUID(),
+      name: `svc_${slug.replace("-", "_")}_${index}`,
+      state: "Active" as const,
+      createdAt: at,
+      issuedAt: at,
+      expiresAt: at,
+      maxExpiresAt: at,
+      dueAt: at,
     }));
     const { db } = other.server;
     return (await db.insert(accessLease).values(rows).returning({ id: accessLease.id })).map(({ id }) => id);

@@ -39,8 +39,13 @@ function watched({ telemetry }: TestTelemetry, plugins = pluginsOf()): WorkerDep
   time.observe(clock.now(), performance.now(), performance.now());
   const schedule = () => scheduleOf(db, clock, "a");
   return {
-    ...{ schedule, db: () => db, reopen: () => {}, time, plugins },
-    ...{ config: { ...readConfig({}), databaseUrl: outbox.url }, log: createLog("silent") },
+    schedule,
+    db: () => db,
+    reopen: () => {},
+    time,
+    plugins,
+    config: { ...readConfig({}), databaseUrl: outbox.url },
+    log: createLog("silent"),
     observed: new ObservedSchedule(telemetry, { schedule }),
   };
 }
@@ -161,7 +166,9 @@ test("deliveries are counted by state, and attempts by outcome", async () => {
   const stop = new AbortController();
   const whom = { incidentId: outbox.ids.incidentId, individualId: outbox.ids.alice };
   const outgoing = (what: string) => ({
-    ...{ key: { task: "t", what, whom: "0" }, ...whom, message: { subject: "s", text: "t" } },
+    key: { task: "t", what, whom: "0" },
+    ...whom,
+    message: { subject: "s", text: "t" },
   });
   await outbox.deliver(deps.plugins, outgoing("a"), outgoing("b"));
   const mail = fakeMailing({ recipients: () => ["x", "y"], send: () => {} }, { slug: "mail" });

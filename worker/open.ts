@@ -86,7 +86,13 @@ export async function openWorker(
       leaseSeconds,
     });
     return {
-      ...{ config, log, plugins, time, telemetry, schedule, close },
+      config,
+      log,
+      plugins,
+      time,
+      telemetry,
+      schedule,
+      close,
       db: () => connections.db,
       reopen: () => connections.reopen(),
       observed: telemetry && new ObservedSchedule(telemetry, { schedule }),

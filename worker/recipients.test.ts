@@ -44,7 +44,10 @@ beforeAll(async () => {
   outbox = await startOutbox(12);
   incidentId = await insertSecond(outbox, {}, ["mail"]);
   const values = Array.from({ length: people }, (_, n) => ({
-    ...{ name: `Person ${n}`, email: addressOf(n), createdAt: at, updatedAt: at },
+    name: `Person ${n}`,
+    email: addressOf(n),
+    createdAt: at,
+    updatedAt: at,
   }));
   const rows = await outbox.db.insert(individual).values(values).returning({ id: individual.id });
   individuals = rows.map(({ id }) => id);
@@ -76,12 +79,17 @@ afterEach(() => stopWorkers());
 async function mailPlugins(): Promise<Plugins> {
   const { db, clock, config, log } = outbox.context(pluginsOf());
   const environment = {
-    ...{ ...noPlugins, SVC_PLUGIN_CONVERSATION: "mail", SVC_PLUGIN_MAIL_FROM: "svc@example.com" },
+    ...noPlugins,
+    SVC_PLUGIN_CONVERSATION: "mail",
+    SVC_PLUGIN_MAIL_FROM: "svc@example.com",
     SVC_PLUGIN_MAIL_URL: `smtp://127.0.0.1:${server.port}`,
   };
   const context = { db, clock, config, log };
   const { plugins } = await openPlugins({
-    ...{ config: readConfig(environment), environment, builtin: builtinPlugins, directory: import.meta.dir },
+    config: readConfig(environment),
+    environment,
+    builtin: builtinPlugins,
+    directory: import.meta.dir,
     deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
   });
   return plugins;
@@ -151,10 +159,8 @@ test("a permanently refused recipient is Dead, the others get the mail, and a re
   expect(await counts()).toEqual({ Split: 1, Done: people - 1, Dead: 1 });
   const [dead] = (await outbox.all()).filter(({ state }) => state === "Dead");
   expect(dead).toMatchObject({
-    ...{
-      key: `t/w/conversation/mail/individual-${individuals[7]}`,
-      recipient: `individual-${individuals[7]}`,
-    },
+    key: `t/w/conversation/mail/individual-${individuals[7]}`,
+    recipient: `individual-${individuals[7]}`,
     error: "mail failed: the mail was not sent (550)",
   });
   expect(outbox.logged.join("")).toContain(dead!.key);

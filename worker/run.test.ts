@@ -315,7 +315,10 @@ describe("a run with a transient failure", () => {
     const outcome = await doClaim(await claimed(), throwing(Object.assign(new Error(), { code })));
     expect(outcome).toEqual({ state: "put_off" });
     expect(await kept()).toMatchObject({
-      ...{ state: "Running", attempt: 1, error: null, leaseUntil: after(clock.now(), 1) },
+      state: "Running",
+      attempt: 1,
+      error: null,
+      leaseUntil: after(clock.now(), 1),
       result: { retries: { count: 1, reason } },
     });
     expect(await claimDue(deps.schedule(), definition)).toEqual({ lookAgain: after(clock.now(), 1) });

@@ -138,7 +138,13 @@ function contextOf(
   { faults, postponed }: Record<"faults" | "postponed", Fault[]>,
 ): TaskContext {
   return {
-    ...{ db: db(), clock: time, config, log, plugins, signal, slot: claim.slot },
+    db: db(),
+    clock: time,
+    config,
+    log,
+    plugins,
+    signal,
+    slot: claim.slot,
     transaction: async (work) => {
       const assertOurs = () => {
         if (signal.aborted) throw runLost();

@@ -16,8 +16,12 @@ const clock = new TestClock();
 async function reopened(schedule: WorkerDeps["schedule"]): Promise<number> {
   let times = 0;
   const deps: WorkerDeps = {
-    ...{ schedule, db: () => client.db, time: new DatabaseTime(), config: readConfig({}) },
-    ...{ log: createLog("silent"), plugins: { ofType: () => [], find: () => undefined } },
+    schedule,
+    db: () => client.db,
+    time: new DatabaseTime(),
+    config: readConfig({}),
+    log: createLog("silent"),
+    plugins: { ofType: () => [], find: () => undefined },
     reopen: () => {
       times += 1;
     },

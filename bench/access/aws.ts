@@ -75,8 +75,10 @@ function answer(request: Request): Response {
   if (request.method === "GET") return Response.json(role);
   const [created, expires] = [Date.now(), Date.now() + 3_600_000].map((time) => new Date(time).toISOString());
   const fields = {
-    ...{ access_key_id: "ASIA0000000000000000", secret_access_key: "x".repeat(40) },
-    ...{ session_token: "x".repeat(800), expiration: expires },
+    access_key_id: "ASIA0000000000000000",
+    secret_access_key: "x".repeat(40),
+    session_token: "x".repeat(800),
+    expiration: expires,
   };
   const lease = { id: 1, role: "aws-deploy", created_at: created, expires_at: expires };
   return Response.json({ ...lease, credential: { kind: "aws", fields } }, { status: 201 });

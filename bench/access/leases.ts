@@ -65,9 +65,17 @@ export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
   const { userName: user, jti: tokenId, expiresAt } = row!;
   const actor: Actor = { kind: "user", user, groups: [], admin: true, tokenId, expiresAt };
   await createRole(context, actor, {
-    ...{ slug: "shop", description: "", plugin: "postgresql-role", settings: target.settings, groups: ["*"] },
-    ...{ defaultDuration: 3600, maxDuration: 7200, approval: "none" as const },
-    ...{ incidentRequired: false, breakGlass: false, disabled: false },
+    slug: "shop",
+    description: "",
+    plugin: "postgresql-role",
+    settings: target.settings,
+    groups: ["*"],
+    defaultDuration: 3600,
+    maxDuration: 7200,
+    approval: "none" as const,
+    incidentRequired: false,
+    breakGlass: false,
+    disabled: false,
   });
 
   const ours = async () => {
@@ -217,7 +225,9 @@ async function issueMany(address: string, headers: Record<string, string>[]): Pr
     headers.map(async (one) => {
       for (let at = 0; at < expiring / headers.length; at += 1) {
         const answer = await fetch(`${address}/access/leases/`, {
-          ...{ method: "POST", headers: one, body: '{"role":"shop"}' },
+          method: "POST",
+          headers: one,
+          body: '{"role":"shop"}',
         });
         if (answer.status !== 201) throw new BenchError(`${answer.status}: ${await answer.text()}`);
       }

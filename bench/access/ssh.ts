@@ -69,9 +69,14 @@ function ourSigner(line: string) {
   const certificate = () =>
     signSshCertificate(
       {
-        ...{ key: parseSshPublicKey(line), serial: 71, keyId, principals: ["deploy"] },
-        ...{ validAfter: new Date(Date.now() - 60_000), validBefore: new Date(Date.now() + 3_600_000) },
-        ...{ criticalOptions: {}, extensions: ["permit-pty"] },
+        key: parseSshPublicKey(line),
+        serial: 71,
+        keyId,
+        principals: ["deploy"],
+        validAfter: new Date(Date.now() - 60_000),
+        validBefore: new Date(Date.now() + 3_600_000),
+        criticalOptions: {},
+        extensions: ["permit-pty"],
       },
       signer,
     );

@@ -78,11 +78,19 @@ const loads: readonly Load[] = [
         const time = reported(id, size);
         const status = statusOf(id, size);
         yield [
-          ...[id, `INC-${id}`, writer.words(6), writer.text(40), status],
-          ...[isRestricted(id) ? "Restricted" : "Open", 1 + (id % types), 1 + (id % priorities), at(time)],
+          id,
+          `INC-${id}`,
+          writer.words(6),
+          writer.text(40),
+          status,
+          isRestricted(id) ? "Restricted" : "Open",
+          1 + (id % types),
+          1 + (id % priorities),
+          at(time),
           status === "Active" ? null : at(time + day / 4),
           status === "Closed" ? at(time + day) : null,
-          ...[1, ...stamps(time)],
+          1,
+          ...stamps(time),
         ];
       }
     },
@@ -118,7 +126,9 @@ const loads: readonly Load[] = [
         const text = writer.text(28);
         const old = id <= size.documents / 20 && id % 5 === 0;
         yield [
-          ...[id, writer.words(5), old ? `${text} The ${retired} had it.` : text],
+          id,
+          writer.words(5),
+          old ? `${text} The ${retired} had it.` : text,
           id % 10 === 0 ? "reference" : id % 3 === 0 ? "review" : "incident",
           // One in ten is the incident's own text.
           ...(id % 10 === 1 ? ["markdown", String(id)] : [null, null]),
@@ -139,8 +149,13 @@ const loads: readonly Load[] = [
         const time = reported(incident, size);
         const open = id % 4 === 0;
         yield [
-          ...[incident, writer.words(10), open ? "Open" : "Resolved", participantsOf(incident)[id % 3]!],
-          ...[at(time + day), open ? null : at(time + day / 2), ...stamps(time)],
+          incident,
+          writer.words(10),
+          open ? "Open" : "Resolved",
+          participantsOf(incident)[id % 3]!,
+          at(time + day),
+          open ? null : at(time + day / 2),
+          ...stamps(time),
         ];
       }
     },

@@ -55,7 +55,9 @@ export async function explainLists(url: string, size: Size): Promise<void> {
   try {
     const context: Context = {
       db: drizzle(recorder, { schema }),
-      ...{ clock: systemClock, config: readConfig({}), log: createLog("warn") },
+      clock: systemClock,
+      config: readConfig({}),
+      log: createLog("warn"),
     };
     const large = await largeTables(sql);
     // Triggers the client's own initial queries.
@@ -93,21 +95,29 @@ function readers(context: Context, actor: Actor, { incidents }: Size): [string, 
   const incidentFilters: Parameters<typeof listIncidents>[2][] = [
     {},
     { sort: "id" },
-    ...[
-      { statuses: ["Active"] as const },
-      { statuses: ["Closed"] as const },
-      { visibility: "Restricted" as const },
-    ],
-    ...[{ incidentTypeId: 3 }, { incidentPriorityId: 2 }, { commander: user }, { participant: user }],
+    { statuses: ["Active"] as const },
+    { statuses: ["Closed"] as const },
+    { visibility: "Restricted" as const },
+    { incidentTypeId: 3 },
+    { incidentPriorityId: 2 },
+    { commander: user },
+    { participant: user },
     { reportedBefore: new Date(Date.UTC(2025, 0, 1)) },
   ];
   const documentFilters: Parameters<typeof listDocuments>[2][] = [
-    ...[{}, { sort: "name" }, { incidentId: Math.trunc(incidents / 2) }],
-    ...[{ resourceType: "review" }, { name: "no such" }],
+    {},
+    { sort: "name" },
+    { incidentId: Math.trunc(incidents / 2) },
+    { resourceType: "review" },
+    { name: "no such" },
   ];
   const taskFilters: Parameters<typeof listTasks>[2][] = [
-    ...[{}, { incidentId: Math.trunc(incidents / 2) }, { status: "Open" as const }],
-    ...[{ owner: user }, { assignee: user }, { overdue: true }],
+    {},
+    { incidentId: Math.trunc(incidents / 2) },
+    { status: "Open" as const },
+    { owner: user },
+    { assignee: user },
+    { overdue: true },
   ];
   const searched = Object.entries(words).map(([kind, word]) => [kind, { q: word(3) }] as const);
   const text = (value: object) => JSON.stringify(value).replaceAll('"', "");

@@ -14,9 +14,19 @@ export async function startFastApi(
   const port = await chooseFreePort("127.0.0.1");
   const started = await startProgram(parts, directory, {
     command: [
-      ...[ensurePackages(), "-m", "uvicorn", "--app-dir", join(root, "bench/api"), "fastapi_app:app"],
-      ...["--host", "127.0.0.1", "--port", String(port), "--no-access-log"],
-      ...["--workers", String(workers)],
+      ensurePackages(),
+      "-m",
+      "uvicorn",
+      "--app-dir",
+      join(root, "bench/api"),
+      "fastapi_app:app",
+      "--host",
+      "127.0.0.1",
+      "--port",
+      String(port),
+      "--no-access-log",
+      "--workers",
+      String(workers),
     ],
     env: {
       DATABASE_URL: databaseUrl.replace(/^postgres:/, "postgresql+psycopg2:"),

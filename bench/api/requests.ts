@@ -61,15 +61,15 @@ export const creates: Kind = {
   requests: (address, headersOf) =>
     each(people).map((user) => {
       const body = JSON.stringify({
-        ...{
-          title: "Checkout answers slowly",
-          description: "p99 of the payment service is above ten seconds",
-        },
-        ...{ incident_type_id: 1, incident_priority_id: 2 },
+        title: "Checkout answers slowly",
+        description: "p99 of the payment service is above ten seconds",
+        incident_type_id: 1,
+        incident_priority_id: 2,
       });
       const headers = {
         ...headersOf(user),
-        ...{ "content-type": "application/json", "content-length": String(body.length) },
+        "content-type": "application/json",
+        "content-length": String(body.length),
       };
       return requestText("POST", `${address}/incidents/`, headers, body);
     }),

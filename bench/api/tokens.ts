@@ -17,7 +17,11 @@ export async function issueTokens(environment: Record<string, string>, count: nu
     const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
     const expiresAt = new Date(issuedAt.getTime() + 86_400_000);
     const claims = Array.from({ length: count }, (_, at) => ({
-      ...{ jti: crypto.randomUUID(), user: email(at + 1), groups: [], issuedAt, expiresAt },
+      jti: crypto.randomUUID(),
+      user: email(at + 1),
+      groups: [],
+      issuedAt,
+      expiresAt,
     }));
     await db.insert(token).values(claims.map(({ user, ...rest }) => ({ ...rest, userName: user })));
     return await Promise.all(claims.map((one) => signToken(config, key, one)));

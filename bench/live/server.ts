@@ -132,7 +132,8 @@ async function startSvc(
   const started = await support.startServer(parts, directory, port, environment);
   const post = async (path: string, body: object) => {
     const response = await fetch(started.address + path, {
-      ...{ method: "POST", body: JSON.stringify(body) },
+      method: "POST",
+      body: JSON.stringify(body),
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     });
     if (response.status !== 201) throw new support.BenchError(`${response.status} ${await response.text()}`);
@@ -143,7 +144,8 @@ async function startSvc(
   const { id } = await post("/incidents/", { ...text, ...kinds });
   const path = `/incidents/${id}`;
   const svc: Contender = {
-    ...{ ...started, path: `${path}/stream` },
+    ...started,
+    path: `${path}/stream`,
     send: (description) => post(`${path}/events/`, { description }),
   };
   return { svc, token };
@@ -156,14 +158,13 @@ async function startBare(parts: AsyncDisposableStack, directory: string): Promis
   });
   const send = (description: string) => {
     const event = {
-      ...{
-        id: 123_456,
-        at: new Date().toISOString(),
-        actor: "user1@example.com",
-        source: "core",
-        kind: "note",
-      },
-      ...{ description, data: {} },
+      id: 123_456,
+      at: new Date().toISOString(),
+      actor: "user1@example.com",
+      source: "core",
+      kind: "note",
+      description,
+      data: {},
     };
     const body = `id: 123456\nevent: event\ndata: ${JSON.stringify(event)}\n\n`;
     return fetch(started.address, { method: "POST", body });

@@ -34,7 +34,8 @@ export class Watchers {
     let isOpen = false;
     let text = "";
     const socket = await Bun.connect({
-      ...{ hostname, port: Number(port) },
+      hostname,
+      port: Number(port),
       socket: {
         data: (_, bytes) => {
           if (isOpen) return this.#count(bytes);

@@ -82,7 +82,8 @@ async function withWatchers<T>(
   await startProgram(parts, directory, {
     command: [process.execPath, join(import.meta.dir, "watch.ts")],
     env: {
-      ...{ BENCH_ADDRESS: address, BENCH_TOKEN: token },
+      BENCH_ADDRESS: address,
+      BENCH_TOKEN: token,
       BENCH_PATHS: ids.map((id) => `/incidents/${id}/stream`).join(" "),
     },
     ready: /watching (\S+)/,
@@ -99,8 +100,12 @@ async function write(db: Database, ids: readonly number[], seconds: number): Pro
       while (performance.now() - begun < seconds * 1000) {
         await db.transaction((tx) =>
           recordEvent(tx, {
-            ...{ incidentId, at: new Date(), actor: "system", kind: "note" },
-            ...{ description: "Rolled back", data: {} },
+            incidentId,
+            at: new Date(),
+            actor: "system",
+            kind: "note",
+            description: "Rolled back",
+            data: {},
           }),
         );
         count += 1;

@@ -38,7 +38,9 @@ interface State {
 function open(): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   void Bun.connect<State>({
-    ...{ hostname: "127.0.0.1", port: task.port, tls },
+    hostname: "127.0.0.1",
+    port: task.port,
+    tls,
     socket: {
       open(socket) {
         socket.data = { rest: "" };

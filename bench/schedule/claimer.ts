@@ -11,7 +11,10 @@ const { SVC_DATABASE_URL = "", BENCH_TASKS = "1", BENCH_WAY } = process.env;
 const connections = 8;
 const owner = String(process.pid);
 const works = Array.from({ length: Number(BENCH_TASKS) }, (_, i) => ({
-  ...{ name: `slot-${i}`, timing: { every: 0.05 }, showsTime: false, timeoutSeconds: 60 },
+  name: `slot-${i}`,
+  timing: { every: 0.05 },
+  showsTime: false,
+  timeoutSeconds: 60,
 }));
 type Work = (typeof works)[number];
 

@@ -18,7 +18,9 @@ export async function measureTakeover(
     support.startProgram(on, directory, {
       command: [process.execPath, "--no-orphans", join(support.root, "bench/schedule/worker.ts")],
       env: {
-        ...{ SVC_DATABASE_URL: url, SVC_LOG_LEVEL: "warn", BENCH_LEASE: String(leaseSeconds) },
+        SVC_DATABASE_URL: url,
+        SVC_LOG_LEVEL: "warn",
+        BENCH_LEASE: String(leaseSeconds),
         ...(hangs ? { BENCH_HANGS: "yes" } : {}),
       },
       ready: /ready: (\S+)/,

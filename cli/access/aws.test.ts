@@ -39,8 +39,14 @@ beforeAll(async () => {
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const role = {
-    ...{ description: "AWS", groups: ["*"], approval: "none", default_duration: 3600, max_duration: 43_200 },
-    ...{ incident_required: false, break_glass: false, disabled: false },
+    description: "AWS",
+    groups: ["*"],
+    approval: "none",
+    default_duration: 3600,
+    max_duration: 43_200,
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
   };
   const settings = { roleArn, endpoint: sts.url, region: "eu-central-1" };
   for (const [slug, plugin, given] of [
@@ -201,7 +207,8 @@ describe("svc access get --format aws", () => {
     );
     endIn(-1);
     expect(await get()).toEqual({
-      ...{ code: 4, stdout: "" },
+      code: 4,
+      stdout: "",
       stderr: `svc: the sign-in to ${server.url} has expired; run svc login\n`,
     });
   });
@@ -235,7 +242,8 @@ describe("svc access get --format aws", () => {
     expect(await svc("logout")).toMatchObject({ code: 0 });
     expect(files()).toEqual([]);
     expect(await get()).toEqual({
-      ...{ code: 4, stdout: "" },
+      code: 4,
+      stdout: "",
       stderr: `svc: not signed in to ${server.url}; run svc login\n`,
     });
   });
@@ -251,7 +259,8 @@ describe("svc access get --format aws", () => {
 
   test("fails for a role that issues another kind of credential", async () => {
     expect(await get("vault")).toMatchObject({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: "svc: vault is not an AWS role: --format aws does not support credentials of kind token\n",
     });
   });
@@ -347,7 +356,10 @@ describe("the AWS CLI", () => {
     );
     const child = Bun.spawn([aws, "--profile", "deploy", "--endpoint-url", sts.url, ...args], {
       env: { HOME: home, PATH: "/usr/bin:/bin", AWS_EC2_METADATA_DISABLED: "true" },
-      ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe", cwd: home },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      cwd: home,
     });
     const [stdout, stderr] = await Promise.all([
       new Response(child.stdout).text(),

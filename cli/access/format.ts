@@ -48,7 +48,11 @@ function postgresqlEnvironment(fields: Record<string, string>): Record<string, s
   const at = host.includes(":") ? `[${host}]` : host;
   const [login, secret, name] = [user, password, database].map(encodeURIComponent);
   return {
-    ...{ PGHOST: host, PGPORT: port, PGDATABASE: database, PGUSER: user, PGPASSWORD: password },
+    PGHOST: host,
+    PGPORT: port,
+    PGDATABASE: database,
+    PGUSER: user,
+    PGPASSWORD: password,
     PGSSLMODE: sslmode,
     DATABASE_URL: `postgres://${login}:${secret}@${at}:${port}/${name}?sslmode=${sslmode}`,
   };
@@ -57,7 +61,8 @@ function postgresqlEnvironment(fields: Record<string, string>): Record<string, s
 function awsEnvironment(fields: Record<string, string>): Record<string, string> {
   const { access_key_id = "", secret_access_key = "", session_token = "", region } = fields;
   return {
-    ...{ AWS_ACCESS_KEY_ID: access_key_id, AWS_SECRET_ACCESS_KEY: secret_access_key },
+    AWS_ACCESS_KEY_ID: access_key_id,
+    AWS_SECRET_ACCESS_KEY: secret_access_key,
     AWS_SESSION_TOKEN: session_token,
     // Version 1 of the AWS CLI and boto3 read AWS_DEFAULT_REGION.
     ...(region ? { AWS_REGION: region, AWS_DEFAULT_REGION: region } : {}),
@@ -75,7 +80,10 @@ function processCredential({ role, credential: { kind, fields } }: Issued): stri
     );
   const { access_key_id, secret_access_key, session_token, expiration } = fields;
   return `${JSON.stringify({
-    ...{ Version: 1, AccessKeyId: access_key_id, SecretAccessKey: secret_access_key },
-    ...{ SessionToken: session_token, Expiration: expiration },
+    Version: 1,
+    AccessKeyId: access_key_id,
+    SecretAccessKey: secret_access_key,
+    SessionToken: session_token,
+    Expiration: expiration,
   })}\n`;
 }

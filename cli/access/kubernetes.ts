@@ -30,7 +30,9 @@ export function kubeconfig(issued: Issued): string {
   const { role: name } = issued;
   const data = authority && { "certificate-authority-data": Buffer.from(authority).toString("base64") };
   return `${JSON.stringify({
-    ...{ apiVersion: "v1", kind: "Config", "current-context": name },
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": name,
     clusters: [{ name, cluster: { server, ...data } }],
     users: [{ name, user: { token: tokenOf(issued) } }],
     contexts: [{ name, context: { cluster: name, user: name, namespace } }],

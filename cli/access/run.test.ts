@@ -13,9 +13,20 @@ const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1000).toIS
 
 function leaseUntil(seconds: number): Lease {
   return {
-    ...{ id: 7, role: "orders-db", user: "amira", incident: null, request_id: null, name: "svc_7" },
-    ...{ state: "Active", created_at: NOW.toISOString(), end_reason: null, attempts: 0 },
-    ...{ expires_at: after(seconds), max_expires_at: after(3600), next_attempt_at: null, error: null },
+    id: 7,
+    role: "orders-db",
+    user: "amira",
+    incident: null,
+    request_id: null,
+    name: "svc_7",
+    state: "Active",
+    created_at: NOW.toISOString(),
+    end_reason: null,
+    attempts: 0,
+    expires_at: after(seconds),
+    max_expires_at: after(3600),
+    next_attempt_at: null,
+    error: null,
   };
 }
 

@@ -111,7 +111,9 @@ async function askAgain(
   if (left < shortestSeconds) return undefined;
   const { default_duration } = await client.role(role);
   const next = await client.issue({
-    ...{ role, public_key: key.publicKey, duration: Math.min(left, default_duration) },
+    role,
+    public_key: key.publicKey,
+    duration: Math.min(left, default_duration),
     ...(request_id === null ? { incident: incident ?? undefined } : { request_id }),
   });
   leases.push(next);

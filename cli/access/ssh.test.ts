@@ -31,15 +31,16 @@ beforeAll(async () => {
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const settings = { principals: "deploy", host: "127.0.0.1", user: sshd.account };
   const { http } = await admin.call("POST", "/access/roles/", {
-    ...{
-      slug: "web-hosts",
-      description: "Hosts",
-      plugin: "ssh-ca",
-      settings,
-      groups: ["*"],
-      approval: "none",
-    },
-    ...{ default_duration: 600, max_duration: 7200, incident_required: false, break_glass: false },
+    slug: "web-hosts",
+    description: "Hosts",
+    plugin: "ssh-ca",
+    settings,
+    groups: ["*"],
+    approval: "none",
+    default_duration: 600,
+    max_duration: 7200,
+    incident_required: false,
+    break_glass: false,
     disabled: false,
   });
   expect(http).toBe(201);

@@ -38,8 +38,15 @@ test("a certificate authenticates every command, also without a token, and other
     expect([words, (await user.svc(...words, "--certificate")).code]).toEqual([words, 0]);
   expect(asked.filter((one) => one.startsWith(`GET ${server.url}`) && !one.includes("/noauth/"))).toEqual([]);
   const curl = Bun.spawn([
-    ...["curl", "-sS", "--cacert", mtls.authorityFile, "--cert", user.files.certificate],
-    ...["--key", user.files.key, `${mtls.url}/whoami`],
+    "curl",
+    "-sS",
+    "--cacert",
+    mtls.authorityFile,
+    "--cert",
+    user.files.certificate,
+    "--key",
+    user.files.key,
+    `${mtls.url}/whoami`,
   ]);
   expect(await new Response(curl.stdout).json()).toMatchObject({
     user: "alice@example.com",
@@ -326,7 +333,8 @@ test("a certificate that cannot be stored is revoked", async () => {
       return answer;
     },
     keychain: user.keychain,
-    ...{ openBrowser: user.openBrowser, sleep: () => Bun.sleep(20) },
+    openBrowser: user.openBrowser,
+    sleep: () => Bun.sleep(20),
   });
   const { code, stderr } = await login(failing, "--force");
   expect([code, stderr]).toEqual([1, expect.stringContaining("the certificate was revoked")]);
@@ -344,7 +352,8 @@ test("a server without mutual TLS is recognized before anybody is asked to appro
   const user = await somebody(plain);
   const { code, stdout, stderr } = await user.svc("login", "alice@example.com", "--browser", "--certificate");
   expect({ code, stdout, stderr }).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr: `svc: ${plain.url} does not accept client certificates (--mtls-port or SVC_MTLS_URL); to sign in without one: svc login\n`,
   });
   expect(existsSync(credentialsPath(user.env))).toBe(false);
@@ -355,7 +364,9 @@ test("an older server without mutual TLS keeps the sign-in, and says so", async 
   await using plain = await startTestServer();
   const user = await somebody(plain);
   const older = user.with({
-    ...{ keychain: user.keychain, openBrowser: user.openBrowser, sleep: () => Bun.sleep(20) },
+    keychain: user.keychain,
+    openBrowser: user.openBrowser,
+    sleep: () => Bun.sleep(20),
     fetch: async (url, init) => {
       const answer = await user.fetch(url, init);
       if (!String(url).includes("challenge_generator")) return answer;

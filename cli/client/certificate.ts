@@ -78,8 +78,11 @@ export function describeCertificate(
   const files = certificateFiles(env, base);
   const expires_at = endOf({ cert: readCertificate(env, files.certificate) }).toISOString();
   return {
-    ...{ certificate: files.certificate, key: key === "file" ? files.key : null, url },
-    ...{ expires_at, sign_in_expires_at },
+    certificate: files.certificate,
+    key: key === "file" ? files.key : null,
+    url,
+    expires_at,
+    sign_in_expires_at,
   };
 }
 
@@ -291,8 +294,11 @@ async function askFor(
   const csr = await requestFor(key);
   const answer = await io.interruptible((signal) =>
     request(io, server, `${server.base}/certificates/`, {
-      ...{ method: "POST", headers: authorization({ token }), body: { csr } },
-      ...{ signal, timeout },
+      method: "POST",
+      headers: authorization({ token }),
+      body: { csr },
+      signal,
+      timeout,
     }),
   );
   if (answer.status !== 201) throw problem(answer, server);

@@ -63,7 +63,13 @@ test("a certificate revokes itself and its predecessor after all others", async 
   const other = serialIn((await certified()).files.certificate);
   expect(own).not.toBe(replaced);
   const { code, stdout, stderr } = await user.svc(
-    ...["--certificate", "certificates", "revoke", "--json", own, replaced, other],
+    "--certificate",
+    "certificates",
+    "revoke",
+    "--json",
+    own,
+    replaced,
+    other,
   );
   expect([code, stderr]).toEqual([0, ""]);
   expect(JSON.parse(stdout)).toEqual({ revoked: [other, own, replaced] });

@@ -26,7 +26,10 @@ function start({ after, random = () => 0 }: { after?: string; random?: () => num
   const endpoint = parseServer(server.url, (fault) => new Error(fault));
   const token = readToken(fakeToken())!;
   const session = {
-    ...{ server: endpoint, endpoint, token, expiresAt: token.expiresAt },
+    server: endpoint,
+    endpoint,
+    token,
+    expiresAt: token.expiresAt,
     user: "alice@example.com",
     source: "file" as const,
   };

@@ -34,7 +34,12 @@ describe("candidates", () => {
 
   test("values of options, as the next word or after an equals sign", async () => {
     expect(await after("scheduler", "start", "--log-level", "")).toEqual([
-      ...["trace", "debug", "info", "warn", "error", "fatal"],
+      "trace",
+      "debug",
+      "info",
+      "warn",
+      "error",
+      "fatal",
     ]);
     expect(await after("scheduler", "start", "--log-level=e")).toEqual(["--log-level=error"]);
     expect(await after("scheduler", "start", "--eager=")).toEqual([]);
@@ -43,7 +48,8 @@ describe("candidates", () => {
 
   test("tasks, revisions, shells", async () => {
     expect(await after("scheduler", "explain", "incident-task")).toEqual([
-      ...["incident-task-reminders", "incident-task-sync"],
+      "incident-task-reminders",
+      "incident-task-sync",
     ]);
     expect(await after("scheduler", "explain", "term-sync", "")).toEqual([]);
     expect((await after("database", "downgrade", "2026")).toSorted()).toEqual(ids);
@@ -77,7 +83,8 @@ describe("candidates", () => {
 
 test("the answer to a shell: the kind of path, then one candidate with its description per line", async () => {
   expect(await svc(["__complete", "database", "upg"])).toEqual({
-    ...{ code: 0, stderr: "" },
+    code: 0,
+    stderr: "",
     stdout: "words\nupgrade\tUpgrade the schema to a newer revision\n",
   });
   expect(await svc(["__complete"])).toMatchObject({ code: 0, stdout: expect.stringContaining("\nlogin\t") });

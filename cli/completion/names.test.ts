@@ -62,7 +62,9 @@ describe("the server completes", () => {
 
   test("people by the part before the @, by their address if several have it", async () => {
     expect(await after(carol, "inc", "add", "dan")).toEqual([
-      ...["dan@example.com", "dan@other.example.com", "dana"],
+      "dan@example.com",
+      "dan@other.example.com",
+      "dana",
     ]);
     expect(await after(carol, "inc", "add", "INC-1", "dana", "ali")).toEqual(["alice"]);
     expect(await after(carol, "inc", "list", "--commander", "dana@")).toEqual(["dana@example.com"]);

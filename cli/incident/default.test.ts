@@ -34,7 +34,8 @@ describe("the incident of a command", () => {
 
   test("that does not exist is refused, with a similar one", async () => {
     expect(await carol.svc("incident", "view", "INC-12")).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: "svc: there is no incident INC-12 that you may see. Did you mean INC-1 (Disk full)?\n",
     });
     expect((await carol.svc("incident", "view", "4711")).stderr).not.toContain("Did you mean");
@@ -79,7 +80,9 @@ describe("the incident of a command", () => {
       `which incident? Name it, set SVC_INCIDENT, or run svc incident use ID (you have several: ${another.name}, INC-1)`,
     ]);
     expect(await person.svc("incident", "use", another.name)).toEqual({
-      ...{ code: 0, stdout: "", stderr: `${another.name}: Second\n` },
+      code: 0,
+      stdout: "",
+      stderr: `${another.name}: Second\n`,
     });
     expect(await shown()).toBe(another.name);
     person.env.SVC_INCIDENT = "INC-1";
@@ -106,10 +109,8 @@ describe("the incident of a command", () => {
     const file = join(person.home, "svc/incident.json");
     writeFileSync(file, readFileSync(file, "utf8").replace(/"id":\d+/, '"id":999999'));
     expect(await person.svc("inc", "view")).toMatchObject({
-      ...{
-        code: 1,
-        stderr: expect.stringMatching(/^svc: INC-1, the incident in use, is gone, or you may not see it/),
-      },
+      code: 1,
+      stderr: expect.stringMatching(/^svc: INC-1, the incident in use, is gone, or you may not see it/),
     });
     person.env.SVC_INCIDENT = "INC-1";
     expect((await person.svc("inc", "use", "INC-1")).stderr).toBe(
@@ -138,7 +139,9 @@ describe("the incident of a command", () => {
     expect((await person.svc("incident", "current")).stdout).toBe("INC-1  Active  Disk full\n");
     const offline = person.with({ fetch: () => Promise.reject(new Error("no network")) });
     expect(await offline.svc("incident", "current", "--short")).toEqual({
-      ...{ code: 0, stdout: "INC-1\n", stderr: "" },
+      code: 0,
+      stdout: "INC-1\n",
+      stderr: "",
     });
   });
 });

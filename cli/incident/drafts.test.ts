@@ -56,7 +56,8 @@ describe("the editor", () => {
     const ran = await person.with(editor((text) => `${text}Kept`, exit)).svc("inc", "note", "-i", name, "-e");
     const [path = ""] = drafts(person.home);
     expect(ran).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: `Your text is kept in ${path}\nsvc: ed --wait ${how}; nothing was sent\n`,
     });
     expect(readFileSync(path, "utf8")).toEndWith("Kept");
@@ -208,10 +209,8 @@ describe("stdin", () => {
       .svc("inc", ...words);
     const [path = ""] = drafts(person.home);
     expect(ran).toMatchObject({
-      ...{
-        code: 1,
-        stderr: expect.stringContaining(`To send it: svc incident ${again} -F ${path}\nsvc: cannot`),
-      },
+      code: 1,
+      stderr: expect.stringContaining(`To send it: svc incident ${again} -F ${path}\nsvc: cannot`),
     });
     expect(readFileSync(path, "utf8")).toBe("Text\n");
   });
@@ -309,14 +308,17 @@ describe("a request whose answer is lost", () => {
     });
     for (const _ of [1, 2])
       expect(await losing.svc(...command)).toEqual({
-        ...{ code: 1, stdout: "" },
+        code: 1,
+        stdout: "",
         stderr: `To try again, repeat the command: nothing is added twice.\nsvc: ${server.url} is not available (HTTP 502)\n`,
       });
     expect(drafts(person.home)).toHaveLength(1);
     server.clock.advance(60);
     const [added] = await itemsOf(kind, id);
     expect(await person.svc(...command)).toEqual({
-      ...{ code: 0, stdout: `${added.id}\n`, stderr: `${name}: Broken\n` },
+      code: 0,
+      stdout: `${added.id}\n`,
+      stderr: `${name}: Broken\n`,
     });
     expect([(await itemsOf(kind, id)).length, drafts(person.home)]).toEqual([1, []]);
     // Another one is meant.

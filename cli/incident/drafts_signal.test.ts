@@ -35,7 +35,9 @@ test.each([
     `The report is kept. ${again} report --recover PATH`,
   ],
   [
-    ...(["SIGTERM", ["task", "add", "-i", "7", "A text"], "/tasks/"] as const),
+    "SIGTERM",
+    ["task", "add", "-i", "7", "A text"],
+    "/tasks/",
     "To try again, repeat the command: nothing is added twice.",
   ],
 ] as const)("%s: the text of %j is kept while %s hangs", async (signal, words, path, message) => {
@@ -47,8 +49,11 @@ test.each([
   const home = configHome();
   await using child = Bun.spawn([...testProgram, "incident", ...words], {
     env: {
-      ...{ PATH: process.env.PATH, XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
-      ...{ SVC_SERVER: server.url, SVC_TOKEN: fakeToken() },
+      PATH: process.env.PATH,
+      XDG_CONFIG_HOME: home,
+      XDG_STATE_HOME: home,
+      SVC_SERVER: server.url,
+      SVC_TOKEN: fakeToken(),
     },
     stdin: Buffer.from("A text\n"),
     stderr: "pipe",

@@ -89,8 +89,11 @@ test("status shows what one commands, tasks, overdue reports and access", async 
   await carol.svc("inc", "role", "give", name, "frank@example.com");
   await carol.svc("inc", "task", "add", name, "Order disks", "--assign", "frank@example.com");
   expect(JSON.parse((await frank.svc("inc", "status", "--json")).stdout)).toMatchObject({
-    ...{ commanding: [{ name }], tasks: [{ description: "Order disks" }], overdue_reports: [] },
-    ...{ requests: [], leases: [] },
+    commanding: [{ name }],
+    tasks: [{ description: "Order disks" }],
+    overdue_reports: [],
+    requests: [],
+    leases: [],
   });
   server.clock.advance(400 * 24 * 3600);
   const later = await cliUser(server, "frank@example.com");

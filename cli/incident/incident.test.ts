@@ -104,7 +104,9 @@ describe("svc incident list", () => {
     const other = await cliUser(server, "heidi@example.com");
     expect(JSON.parse((await other.svc("inc", "list", "--mine", "--json")).stdout)).toEqual({ items: [] });
     expect(await other.svc("inc", "list", "--mine")).toEqual({
-      ...{ code: 0, stdout: "", stderr: "No incidents found.\n" },
+      code: 0,
+      stdout: "",
+      stderr: "No incidents found.\n",
     });
   });
 
@@ -204,7 +206,10 @@ describe("svc incident view", () => {
     });
     const ran = await counting.svc("inc", "watch", name, "--since", "2m", "--until", "closed");
     expect([ran.code, ran.stdout.match(/Late \d+/g)?.length, ran.stdout.includes("Early"), pages]).toEqual([
-      ...[0, 109, false, 2],
+      0,
+      109,
+      false,
+      2,
     ]);
     pages = 0;
     const all = await counting.svc("inc", "watch", name, "--since", "2d", "--until", "closed");

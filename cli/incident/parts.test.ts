@@ -95,7 +95,8 @@ describe("people", () => {
     });
     const ran = await failing.svc("inc", "add", name, "erin", "frank@example.com", "ivan@example.com");
     expect(ran).toMatchObject({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: expect.stringContaining(
         `${name}: Broken\nOnly the first 2 of 3 were added.\nsvc: cannot reach`,
       ),
@@ -128,7 +129,8 @@ describe("people", () => {
   test("must be named", async () => {
     const { name } = await reported();
     expect(await carol.svc("inc", "add", "-i", name)).toMatchObject({
-      ...{ code: 2, stderr: expect.stringContaining("missing argument: USER") },
+      code: 2,
+      stderr: expect.stringContaining("missing argument: USER"),
     });
   });
 });
@@ -160,7 +162,8 @@ describe("roles", () => {
     const twice = await erin.svc("inc", "role", "take", name, "scribe");
     expect([twice.code === 0, twice.stderr]).toEqual([false, `svc: you are scribe of ${name} already\n`]);
     expect(await erin.svc("inc", "role", "take", name, "boss")).toMatchObject({
-      ...{ code: 2, stderr: expect.stringContaining('"boss" is not a role: it is one of commander, scribe') },
+      code: 2,
+      stderr: expect.stringContaining('"boss" is not a role: it is one of commander, scribe'),
     });
   });
 });
@@ -202,19 +205,24 @@ describe("links", () => {
       return [code, stderr];
     };
     expect(await refused("link", one.name, other.name, "INC-999999")).toEqual([
-      ...[1, expect.stringContaining("there is no incident INC-999999 that you may see")],
+      1,
+      expect.stringContaining("there is no incident INC-999999 that you may see"),
     ]);
     expect(await refused("link", one.name, one.name)).toEqual([
-      ...[1, expect.stringContaining(`${one.name} cannot be linked with itself`)],
+      1,
+      expect.stringContaining(`${one.name} cannot be linked with itself`),
     ]);
     expect(await refused("unlink", one.name, other.name)).toEqual([
-      ...[1, expect.stringContaining(`${one.name} is not linked with ${other.name}`)],
+      1,
+      expect.stringContaining(`${one.name} is not linked with ${other.name}`),
     ]);
     expect(await refused("link", "-i", one.name)).toEqual([
-      ...[2, expect.stringContaining("missing argument: OTHER")],
+      2,
+      expect.stringContaining("missing argument: OTHER"),
     ]);
     expect(await refused("link", one.name, other.name, "INC-1", "--duplicate")).toEqual([
-      ...[2, expect.stringContaining("duplicate of only one")],
+      2,
+      expect.stringContaining("duplicate of only one"),
     ]);
     expect((await member.call("GET", `/incidents/${one.id}/links/`)).body.items).toEqual([]);
   });
@@ -231,18 +239,19 @@ test("an incident names the services and applications that it affects", async ()
     expect((await admin.call("POST", `/${path}/`, { name: called })).http).toBe(201);
   const add = (...words: string[]) => carol.svc("inc", "affected", "add", name, ...words);
   expect(await add("checkout", "Shop", "application:both")).toEqual({
-    ...{ code: 0, stdout: "", stderr: `${name}: Broken\n` },
+    code: 0,
+    stdout: "",
+    stderr: `${name}: Broken\n`,
   });
   const shown = async () => /\nAffects .*/.exec((await carol.svc("inc", "view", name)).stdout)?.[0];
   expect(await shown()).toBe("\nAffects Checkout, Both, Shop");
   expect(await add("Both")).toMatchObject({
-    ...{ code: 2, stderr: expect.stringContaining("write service:Both or application:Both") },
+    code: 2,
+    stderr: expect.stringContaining("write service:Both or application:Both"),
   });
   expect(await add("Chekout", "Shop")).toMatchObject({
-    ...{
-      code: 1,
-      stderr: expect.stringContaining('no service or application "Chekout". Did you mean Checkout?'),
-    },
+    code: 1,
+    stderr: expect.stringContaining('no service or application "Chekout". Did you mean Checkout?'),
   });
   const removed = await carol.svc("inc", "affected", "remove", "-i", name, "Both", "shop", "--json");
   expect(JSON.parse(removed.stdout)).toMatchObject({ services: [{ name: "Checkout" }], applications: [] });
@@ -258,7 +267,17 @@ describe("tasks", () => {
   test("are added, listed, assigned, resolved and opened again", async () => {
     const { id, name } = await reported();
     const added = await carol.svc(
-      ...["inc", "task", "add", "-i", name, "Order", "disks\x1b[2J", "--assign", "erin", "--due", "2d"],
+      "inc",
+      "task",
+      "add",
+      "-i",
+      name,
+      "Order",
+      "disks\x1b[2J",
+      "--assign",
+      "erin",
+      "--due",
+      "2d",
     );
     const [task] = await tasksOf(id);
     expect(added).toEqual({ code: 0, stdout: `${task.id}\n`, stderr: `${name}: Broken\n` });
@@ -341,7 +360,8 @@ describe("documents", () => {
     expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Piped\n");
     const refused = await failing.svc("inc", "doc", "new", "-i", name, "Bad", "--link", "no link", "-F", "-");
     expect([refused.code, refused.stderr]).toEqual([
-      ...[1, expect.stringMatching(/^Your text is kept\. To send it: svc incident doc new -i INC-\d+ Bad /)],
+      1,
+      expect.stringMatching(/^Your text is kept\. To send it: svc incident doc new -i INC-\d+ Bad /),
     ]);
     const missing = await carol.svc("inc", "doc", "open", "-i", name, "Runbook");
     expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);

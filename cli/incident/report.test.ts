@@ -38,7 +38,9 @@ test("takes a description, a commander and --restricted; -q prints only the name
   expect([code, stderr]).toEqual([0, ""]);
   const { body } = await member.call("GET", `/incidents/${stdout.trim().split("-")[1]}`);
   expect(body).toMatchObject({
-    ...{ title: "Secret", description: "Since noon", visibility: "Restricted" },
+    title: "Secret",
+    description: "Since noon",
+    visibility: "Restricted",
     commander: { email: "alice@example.com" },
   });
 });
@@ -83,10 +85,8 @@ test("asks nothing on a terminal when title and priority are given", async () =>
     },
   });
   expect(await person.svc("incident", "report", "Pasted", "-p", "urgent")).toMatchObject({
-    ...{
-      code: 0,
-      stderr: expect.stringMatching(/^Type: Outage \(-t TYPE for another\)\nINC-\d+: Pasted\n$/),
-    },
+    code: 0,
+    stderr: expect.stringMatching(/^Type: Outage \(-t TYPE for another\)\nINC-\d+: Pasted\n$/),
   });
   expect((await person.svc("incident", "report", "Pasted")).stderr).not.toContain("INC-");
 });

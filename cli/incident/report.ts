@@ -163,7 +163,10 @@ async function send(
     const incident = await client.post<Incident>(
       "/incidents/",
       {
-        ...{ title, description, incident_type_id: type.id, incident_priority_id: priority.id },
+        title,
+        description,
+        incident_type_id: type.id,
+        incident_priority_id: priority.id,
         ...(draft.restricted ? { visibility: "Restricted" } : {}),
         ...(commander === undefined ? {} : { commander }),
       },
@@ -226,8 +229,13 @@ async function readDraft(io: Io, file: string): Promise<ReportDraft> {
   if (typeof title !== "string" || typeof description !== "string") throw notDraft(file);
   const word = (one: unknown) => (typeof one === "string" ? one : undefined);
   return {
-    ...{ title, description, type: word(type), priority: word(priority), commander: word(commander) },
-    ...{ restricted: restricted === true, use: use === true },
+    title,
+    description,
+    type: word(type),
+    priority: word(priority),
+    commander: word(commander),
+    restricted: restricted === true,
+    use: use === true,
   };
 }
 

@@ -290,7 +290,8 @@ function onShell(script: string, screen: TerminalScreen) {
   const child = Bun.spawn(["bash", "-c", script, "sh", ...testProgram, "incident", "watch"], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
     terminal: {
-      ...{ cols: screen.columns, rows: screen.height },
+      cols: screen.columns,
+      rows: screen.height,
       data: (_terminal, data) => {
         screen.write(decoder.decode(data, { stream: true }));
         for (const notify of watchers) notify();

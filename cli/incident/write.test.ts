@@ -24,7 +24,9 @@ describe("svc incident note", () => {
   test("adds a note, and says to which incident", async () => {
     const { id, name } = await reported("Broken \u05d0");
     expect(await carol.svc("incident", "note", "-i", name, "Disk is full")).toEqual({
-      ...{ code: 0, stdout: "", stderr: `${name}: Broken \u05d0\n` },
+      code: 0,
+      stdout: "",
+      stderr: `${name}: Broken \u05d0\n`,
     });
     expect((await carol.svc("inc", "note", name, "Second", "note")).code).toBe(0);
     const { stdout } = await carol.svc("inc", "note", name, "Third", "--json");
@@ -61,10 +63,8 @@ describe("svc incident note", () => {
       ["watch", "--since", "5m"],
     ])
       expect(await person.svc("inc", ...words)).toMatchObject({
-        ...{
-          code: 2,
-          stderr: expect.stringContaining(`: the clock of this machine is 20 minutes ${by} that of`),
-        },
+        code: 2,
+        stderr: expect.stringContaining(`: the clock of this machine is 20 minutes ${by} that of`),
       });
     expect((await person.svc("inc", "note", name, "Text", "--at", zoned)).code).toBe(0);
     expect((await person.svc("inc", "list", "--since", zoned)).code).toBe(0);
@@ -77,7 +77,8 @@ describe("svc incident note", () => {
     const { id, name } = await reported();
     const bare = await carol.svc("inc", "note", name, "-x is not an option");
     expect(bare).toMatchObject({
-      ...{ code: 2, stderr: expect.stringContaining("-x. TEXT that begins with a hyphen goes after --\n") },
+      code: 2,
+      stderr: expect.stringContaining("-x. TEXT that begins with a hyphen goes after --\n"),
     });
     expect((await carol.svc("inc", "note", name, "--", "-x is", "--not")).code).toBe(0);
     expect((await carol.svc("inc", "note", "--", name, "-y")).code).toBe(0);
@@ -105,7 +106,8 @@ describe("svc incident note", () => {
     writeFileSync(file, "From a file");
     expect((await carol.svc("inc", "note", name, "-F", file)).code).toBe(0);
     expect(await carol.svc("inc", "note", name)).toMatchObject({
-      ...{ code: 2, stderr: expect.stringContaining("missing argument: TEXT") },
+      code: 2,
+      stderr: expect.stringContaining("missing argument: TEXT"),
     });
     expect(await notesOf(id)).toEqual(["From a file"]);
   });
@@ -185,7 +187,9 @@ describe("svc incident update", () => {
     const piped = carol.with({ readStdin: async () => Buffer.from(text) });
     expect((await piped.svc("inc", "update", name, "-F", "-")).code).toBe(0);
     expect(await lastReport(id)).toMatchObject({
-      ...{ conditions: "Better", actions: "", needs: "Sleep\n# Actions\nmore" },
+      conditions: "Better",
+      actions: "",
+      needs: "Sleep\n# Actions\nmore",
     });
   });
 
@@ -231,11 +235,14 @@ describe("the state of an incident", () => {
     expect((await carol.svc("inc", "stable", name)).stderr).toBe(`${name}: Broken (Stable)\n`);
     expect((await carol.svc("inc", "stable", name)).stderr).toBe(`${name}: Broken (Stable)\n`);
     expect(await carol.svc("inc", "close", name, "-r", "Rolled back")).toEqual({
-      ...{ code: 0, stdout: "", stderr: `${name}: Broken (Closed)\n` },
+      code: 0,
+      stdout: "",
+      stderr: `${name}: Broken (Closed)\n`,
     });
     expect(await stateOf(id)).toMatchObject({ status: "Closed", resolution: "Rolled back", version: 3 });
     expect(await carol.svc("inc", "stable", name)).toMatchObject({
-      ...{ code: 1, stderr: `svc: ${name} is Closed; to open it again: svc incident reopen ${name}\n` },
+      code: 1,
+      stderr: `svc: ${name} is Closed; to open it again: svc incident reopen ${name}\n`,
     });
     expect(await carol.svc("inc", "close", name)).toMatchObject({ code: 0 });
     expect((await stateOf(id)).version).toBe(3);
@@ -284,7 +291,8 @@ describe("a change that meets another one", () => {
     const other = meeting(() => changed(id, { title: "Theirs" }));
     const ran = await carol.with(other).svc("inc", "edit", name, "--title", "Mine", "-d", "Mine");
     expect(ran).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: [
         `svc: The title of ${name} was changed by somebody else meanwhile; nothing was saved.`,
         "svc:   Theirs: Theirs",
@@ -349,7 +357,11 @@ describe("svc incident edit", () => {
     expect((await carol.svc("inc", "edit", name, ...args)).stderr).toBe(`${name}: New\n`);
     const after = await stateOf(id);
     expect(after).toMatchObject({
-      ...{ title: "New", description: "Second", resolution: "So far", visibility: "Restricted", version: 2 },
+      title: "New",
+      description: "Second",
+      resolution: "So far",
+      visibility: "Restricted",
+      version: 2,
     });
     expect((await carol.svc("inc", "edit", name, ...args)).code).toBe(0);
     const unchanged = carol.with(editor((text) => text));

@@ -80,7 +80,9 @@ test("with --all, one unreachable server does not stop the others", async () => 
 
 test("with --all, keeps what other processes store meanwhile", async () => {
   const certificate = {
-    ...{ user: "alice@example.com", url: "https://b.example", key: "file" as const },
+    user: "alice@example.com",
+    url: "https://b.example",
+    key: "file" as const,
     sign_in_expires_at: server.expiresAt,
   };
   server.revoke = () => {

@@ -50,8 +50,10 @@ export function useCertificates(take: (given: Certifying) => void) {
       return { failed: new Promise(() => {}) };
     };
     const person = user.with({
-      ...{ fetch: recorded, keychain },
-      ...{ openBrowser, sleep: () => Bun.sleep(20) },
+      fetch: recorded,
+      keychain,
+      openBrowser,
+      sleep: () => Bun.sleep(20),
     });
     return { ...person, fetch: recorded, keychain, openBrowser };
   }

@@ -41,8 +41,14 @@ export class IncidentApi extends SseServer {
   /** Adds an event to the timeline and sends it to streams. */
   happens(id: number, description: string, values: Record<string, unknown> = {}) {
     const event = {
-      ...{ id: this.#nextEvent++, at: new Date().toISOString(), actor: "dana@example.com", source: "core" },
-      ...{ kind: "note", description, data: {}, ...values },
+      id: this.#nextEvent++,
+      at: new Date().toISOString(),
+      actor: "dana@example.com",
+      source: "core",
+      kind: "note",
+      description,
+      data: {},
+      ...values,
     };
     this.events.set(id, [...(this.events.get(id) ?? []), event]);
     const { name } = this.incidents.get(id)!;
@@ -62,10 +68,19 @@ export class IncidentApi extends SseServer {
 const page = (items: unknown[]) => Response.json({ items, next_cursor: null });
 
 const ordinary = {
-  ...{ title: "Checkout is down", description: "", status: "Active", visibility: "Open" },
-  ...{ incident_type_id: 1, incident_type: { id: 1, name: "Other" } },
-  ...{ incident_priority_id: 1, incident_priority: { id: 1, name: "High" }, resolution: null },
-  ...{ reported_at: new Date(Date.now() - 720_000).toISOString(), stable_at: null, closed_at: null, cost: 0 },
+  title: "Checkout is down",
+  description: "",
+  status: "Active",
+  visibility: "Open",
+  incident_type_id: 1,
+  incident_type: { id: 1, name: "Other" },
+  incident_priority_id: 1,
+  incident_priority: { id: 1, name: "High" },
+  resolution: null,
+  reported_at: new Date(Date.now() - 720_000).toISOString(),
+  stable_at: null,
+  closed_at: null,
+  cost: 0,
   reporter: null,
   commander: { id: 1, name: "Dana", email: "dana@example.com" },
   conversations: [],

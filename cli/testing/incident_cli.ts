@@ -32,8 +32,10 @@ export async function cliUser(server: TestServer, user: string, groups: string[]
 function atHome(server: TestServer, token: string): CliUser {
   const home = configHome();
   const env = {
-    ...{ SVC_SERVER: server.url, SVC_TOKEN: token },
-    ...{ XDG_CONFIG_HOME: home, XDG_STATE_HOME: home },
+    SVC_SERVER: server.url,
+    SVC_TOKEN: token,
+    XDG_CONFIG_HOME: home,
+    XDG_STATE_HOME: home,
   };
   const of = (overrides: Partial<Io>): CliUser => ({
     env,
@@ -42,7 +44,8 @@ function atHome(server: TestServer, token: string): CliUser {
     elsewhere: () => atHome(server, token),
     svc: async (...args) => {
       const io: TestIo = testIo({
-        ...{ clock: server.clock, fetch: (url, init) => fetchAt(server, url, init) },
+        clock: server.clock,
+        fetch: (url, init) => fetchAt(server, url, init),
         ...overrides,
         env,
       });
@@ -67,7 +70,9 @@ export async function fetchAt(
 /** A terminal with this many columns, and the text written to it. */
 export function wideTerminal(columns: number): Output & { text: string } {
   const terminal = {
-    ...{ isTTY: true, columns, text: "" },
+    isTTY: true,
+    columns,
+    text: "",
     write: (text: string) => {
       terminal.text += text;
     },

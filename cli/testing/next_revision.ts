@@ -18,10 +18,18 @@ function later(id: string, parent: string, column: string): Revision {
     `drop index team_${column};\n`,
   ] as const;
   return {
-    ...{ id, parents: [parent], up, down, checksum: checksumOf(up, down) },
+    id,
+    parents: [parent],
+    up,
+    down,
+    checksum: checksumOf(up, down),
     manifest: {
-      ...{ message: "next", created_at: "2999-12-31T23:59:00.000Z", parents: [parent] },
-      ...{ compatible: true, transactional: true, irreversible: false },
+      message: "next",
+      created_at: "2999-12-31T23:59:00.000Z",
+      parents: [parent],
+      compatible: true,
+      transactional: true,
+      irreversible: false,
       checksums: { up: sha256Hex(up), down: sha256Hex(down) },
     },
   };

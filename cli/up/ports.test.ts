@@ -25,7 +25,8 @@ test.each(["EMFILE", "EACCES", "EADDRINUSE"])("%s does not blame the address wit
   });
   try {
     await expect(chooseFreePort("127.0.0.1")).rejects.toMatchObject({
-      ...{ code: "configuration", detail: `127.0.0.1 cannot be used (${code})` },
+      code: "configuration",
+      detail: `127.0.0.1 cannot be used (${code})`,
     });
   } finally {
     listen.mockRestore();

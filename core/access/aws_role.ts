@@ -30,9 +30,12 @@ export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): P
   const arn = sql<string>`${accessRole.settings} ->> 'roleArn'`;
   const rows = await db
     .select({
-      ...{ id: accessRole.id, slug: accessRole.slug, arn },
+      id: accessRole.id,
+      slug: accessRole.slug,
+      arn,
       account: sql<string | null>`${accessRole.settings} ->> 'accountName'`,
-      ...{ approval: accessRole.approval, incidentRequired: accessRole.incidentRequired },
+      approval: accessRole.approval,
+      incidentRequired: accessRole.incidentRequired,
     })
     .from(accessRole)
     .where(and(mayRequest(actor), sql`${arn} is not null`))
@@ -47,8 +50,10 @@ export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): P
       .from(accessRequest)
       .where(
         and(
-          ...[eq(accessRequest.userName, actor.user), eq(accessRequest.state, "Approved")],
-          ...[inArray(accessRequest.roleId, roleIds), gt(accessRequest.expiresAt, sql`clock_timestamp()`)],
+          eq(accessRequest.userName, actor.user),
+          eq(accessRequest.state, "Approved"),
+          inArray(accessRequest.roleId, roleIds),
+          gt(accessRequest.expiresAt, sql`clock_timestamp()`),
         ),
       )
       .orderBy(accessRequest.expiresAt);

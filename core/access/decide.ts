@@ -37,7 +37,10 @@ export async function decideRequest(
     const [decided] = await tx
       .update(accessRequest)
       .set({
-        ...{ state: decision, decidedAt: at, decidedBy: actor.user, note: parsedNote },
+        state: decision,
+        decidedAt: at,
+        decidedBy: actor.user,
+        note: parsedNote,
         ...(decision === "Approved"
           ? {
               expiresAt: sql`${at.toISOString()}::timestamptz + make_interval(secs => ${accessRequest.duration})`,
@@ -46,8 +49,11 @@ export async function decideRequest(
       })
       .where(
         and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.state, "Pending"), gt(accessRequest.expiresAt, at)],
-          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
+          eq(accessRequest.id, id),
+          eq(accessRequest.state, "Pending"),
+          gt(accessRequest.expiresAt, at),
+          ne(accessRequest.userName, actor.user),
+          mayDecide(actor),
           decision === "Approved" ? sql`${endedBasis(accessRequest, config.adminGroup)} is null` : undefined,
         ),
       )
@@ -82,7 +88,8 @@ export async function cancelRequest({ db }: Context, actor: Actor, id: number): 
       .set({ state: "Cancelled", decidedAt: at, decidedBy: actor.user })
       .where(
         and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.userName, actor.user)],
+          eq(accessRequest.id, id),
+          eq(accessRequest.userName, actor.user),
           eq(accessRequest.state, "Pending"),
         ),
       )
@@ -110,8 +117,11 @@ export async function reviewRequest({ db }: Context, actor: Actor, id: number): 
       .set({ reviewedAt: at, reviewedBy: actor.user })
       .where(
         and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.breakGlass, true), isNull(accessRequest.reviewedAt)],
-          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
+          eq(accessRequest.id, id),
+          eq(accessRequest.breakGlass, true),
+          isNull(accessRequest.reviewedAt),
+          ne(accessRequest.userName, actor.user),
+          mayDecide(actor),
         ),
       )
       .returning({ id: accessRequest.id });
@@ -144,7 +154,8 @@ export async function expireRequests({ db }: Pick<Context, "db">): Promise<numbe
       .where(
         and(
           eq(accessRole.id, accessRequest.roleId),
-          ...[eq(accessRequest.state, "Pending"), lte(accessRequest.expiresAt, at)],
+          eq(accessRequest.state, "Pending"),
+          lte(accessRequest.expiresAt, at),
         ),
       )
       .returning(requestColumns);

@@ -51,7 +51,8 @@ export async function markEnding(
   const rows = await tx
     .update(accessLease)
     .set({
-      ...{ state: "Revoking", dueAt: at },
+      state: "Revoking",
+      dueAt: at,
       endReason: sql`(${JSON.stringify(Object.fromEntries(reasons))}::jsonb) ->> ${accessLease.id}::text`,
     })
     .from(accessRole)

@@ -81,7 +81,11 @@ async function issueAtTarget(
     { role, plugin },
     "issue",
     {
-      ...{ leaseId, name, user: actor.user, expiresAt: expiresAt.toISOString(), seconds },
+      leaseId,
+      name,
+      user: actor.user,
+      expiresAt: expiresAt.toISOString(),
+      seconds,
       ...(wanted.publicKey === undefined ? {} : { publicKey: wanted.publicKey }),
       ...(lease.incidentName === null ? {} : { incident: lease.incidentName }),
     },
@@ -162,9 +166,15 @@ async function beginLease(
   const [lease] = await tx
     .insert(accessLease)
     .values({
-      ...{ roleId: role.id, requestId: request?.id ?? null, userName: actor.user, tokenId: actor.tokenId },
-      ...{ ...incident, idempotencyKey, name: nameFor(actor.user) },
-      ...{ createdAt: at, maxExpiresAt },
+      roleId: role.id,
+      requestId: request?.id ?? null,
+      userName: actor.user,
+      tokenId: actor.tokenId,
+      ...incident,
+      idempotencyKey,
+      name: nameFor(actor.user),
+      createdAt: at,
+      maxExpiresAt,
       expiresAt: asked < maxExpiresAt ? asked : maxExpiresAt,
       dueAt: after(at, config.pluginTimeout + marginSeconds),
     })

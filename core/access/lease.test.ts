@@ -292,7 +292,9 @@ describe("revoking several leases in one call", () => {
     const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
     const { id: _, ...row } = await world.leaseRow(hers);
     const rows = Array.from({ length: 210 }, (_, index) => ({
-      ...{ ...row, name: `${row.name}_${index}`, userName: "many@example.com" },
+      ...row,
+      name: `${row.name}_${index}`,
+      userName: "many@example.com",
     }));
     await world.server.db.insert(accessLease).values(rows);
     expect((await revoke(world.admin, `?role=${role}`)).body).toEqual({ ended: 212, accepted_until: null });
@@ -347,7 +349,8 @@ test("a role's secrets are masked in every text from its plugin", async () => {
   };
   const fake = fakeCredential({ check: fails, issue: fails, revoke: fails, renew: fails, list: fails });
   const { settings: roleSettings } = settingsOf("fake", {
-    ...{ type: "object", required: ["password"] },
+    type: "object",
+    required: ["password"],
     properties: { password: { type: "string", secret: true } },
   });
   const plugin = { ...fake.plugin, roleSettings };

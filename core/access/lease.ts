@@ -46,7 +46,10 @@ export function earlierEnd(answer: { expiresAt?: string }, expiresAt: Date): Dat
 
 /** The fields of a log entry that all changes of a lease share. */
 export const changeOf = (lease: Lease, actor: string, at: Date) => ({
-  ...{ at, actor, incidentId: lease.incidentId, subject: `lease/${lease.id}` },
+  at,
+  actor,
+  incidentId: lease.incidentId,
+  subject: `lease/${lease.id}`,
   data: { lease_id: lease.id, role: lease.role, name: lease.name },
 });
 

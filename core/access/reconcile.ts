@@ -128,8 +128,17 @@ async function adoptOrphans(
 ): Promise<void> {
   if (names.length === 0) return;
   const rows = names.map((name) => ({
-    ...{ name, roleId: role.id, userName: orphanUser, tokenId: noToken, state: "Revoking" as const },
-    ...{ createdAt: at, issuedAt: at, expiresAt: at, maxExpiresAt: at, dueAt: at, endReason: "orphaned" },
+    name,
+    roleId: role.id,
+    userName: orphanUser,
+    tokenId: noToken,
+    state: "Revoking" as const,
+    createdAt: at,
+    issuedAt: at,
+    expiresAt: at,
+    maxExpiresAt: at,
+    dueAt: at,
+    endReason: "orphaned",
   }));
   await tx
     .insert(accessLease)

@@ -50,7 +50,9 @@ export async function renewLease(
       .set({ leaseUntil })
       .where(
         and(
-          ...[own, eq(accessLease.state, "Active"), gt(accessLease.expiresAt, at)],
+          own,
+          eq(accessLease.state, "Active"),
+          gt(accessLease.expiresAt, at),
           or(isNull(accessLease.leaseUntil), lte(accessLease.leaseUntil, at)),
         ),
       )
@@ -63,7 +65,10 @@ export async function renewLease(
   const seconds = Math.round((expiresAt.getTime() - at.getTime()) / 1000);
   const { name, handle } = lease;
   const outcome = await callForRole(context, { role, plugin }, "renew", {
-    ...{ leaseId: id, name, expiresAt: expiresAt.toISOString(), seconds },
+    leaseId: id,
+    name,
+    expiresAt: expiresAt.toISOString(),
+    seconds,
     ...(handle === null ? {} : { handle }),
   });
   const still = and(own, eq(accessLease.leaseUntil, lease.leaseUntil!));

@@ -82,7 +82,9 @@ describe("a request", () => {
       .innerJoin(individual, eq(individual.id, delivery.individualId))
       .where(eq(delivery.subject, `Break-glass access to ${role}`));
     expect(told.map(({ email }) => email).sort()).toEqual([
-      ...["alice@example.com", "root2@example.com", "root@example.com"],
+      "alice@example.com",
+      "root2@example.com",
+      "root@example.com",
     ]);
     const listed = async () => {
       const { body } = await world.admin.call("GET", "/access/requests/?unreviewed=true");
@@ -138,7 +140,9 @@ describe("a request", () => {
     const wanted = { reason: "the site is down", break_glass: true };
     const without = await makeRole({ approval: "admin" });
     const refused = await world.bob.call("POST", "/access/requests/", {
-      ...{ ...wanted, role: without, incident: world.incident },
+      ...wanted,
+      role: without,
+      incident: world.incident,
     });
     expect([refused.http, refused.body.code]).toEqual([403, "forbidden"]);
     const role = await makeRole({ approval: "admin", break_glass: true });

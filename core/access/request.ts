@@ -81,7 +81,12 @@ export async function requestAccess(
     const [made] = await tx
       .insert(accessRequest)
       .values({
-        ...{ roleId: role.id, userName: actor.user, reason, duration, breakGlass, createdAt: at },
+        roleId: role.id,
+        userName: actor.user,
+        reason,
+        duration,
+        breakGlass,
+        createdAt: at,
         ...incident,
         ...(isApproved
           ? { state: "Approved", decidedAt: at, decidedBy: "system", expiresAt: after(at, duration) }
@@ -103,7 +108,10 @@ export async function requestAccess(
 
 /** The fields of a log entry that all changes of a request share. */
 export const changeOf = (request: AccessRequest, actor: string, at: Date) => ({
-  ...{ at, actor, incidentId: request.incidentId, subject: `request/${request.id}` },
+  at,
+  actor,
+  incidentId: request.incidentId,
+  subject: `request/${request.id}`,
   data: { request_id: request.id, role: request.role },
 });
 
@@ -223,7 +231,8 @@ async function notifyApprovers(
     context,
     people.map(({ id }) => ({
       key: { task: "access", what: `request-${request.id}`, whom: `i/${id}` },
-      ...{ incidentId, individualId: id },
+      incidentId,
+      individualId: id,
       message: { subject: `Break-glass access to ${request.role}`, text },
     })),
   );

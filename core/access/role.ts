@@ -299,9 +299,15 @@ function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
     throw new InvalidInput("settings", `The plugin ${plugin.slug} has no setting named ${key.slice(0, 60)}`);
   return {
     values: {
-      ...{ slug, description: parseText("description", fields.description, 500), pluginSlug: plugin.slug },
-      ...{ settings: values, groups: [...new Set(groups)], defaultDuration, maxDuration },
-      ...{ approval: fields.approval, incidentRequired: fields.incidentRequired },
+      slug,
+      description: parseText("description", fields.description, 500),
+      pluginSlug: plugin.slug,
+      settings: values,
+      groups: [...new Set(groups)],
+      defaultDuration,
+      maxDuration,
+      approval: fields.approval,
+      incidentRequired: fields.incidentRequired,
       breakGlass: fields.breakGlass,
     },
     secrets,

@@ -20,7 +20,9 @@ export interface RevokedCertificate {
 export async function revokedCertificates({ db }: Pick<Context, "db">): Promise<RevokedCertificate[]> {
   const rows = await db
     .select({
-      ...{ leaseId: accessLease.id, handle: accessLease.handle, at: accessLease.finishedAt },
+      leaseId: accessLease.id,
+      handle: accessLease.handle,
+      at: accessLease.finishedAt,
       dueAt: accessLease.dueAt,
     })
     .from(accessLease)
@@ -45,7 +47,8 @@ export async function revokedClientCertificates({
 }: Pick<Context, "db">): Promise<Omit<RevokedCertificate, "leaseId">[]> {
   const rows = await db
     .select({
-      ...{ keyId: clientCertificate.authorityKeyId, serial: clientCertificate.serial },
+      keyId: clientCertificate.authorityKeyId,
+      serial: clientCertificate.serial,
       revokedAt: token.revokedAt,
     })
     .from(clientCertificate)

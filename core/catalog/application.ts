@@ -13,14 +13,21 @@ export interface ApplicationFields {
 }
 
 export const applications: Resource<typeof application, typeof columns, ApplicationFields> = {
-  ...{ one: "application", many: "applications", table: application, columns },
+  one: "application",
+  many: "applications",
+  table: application,
+  columns,
   list: {
-    ...{ name: "applications", id: application.id, search, defaultSort: "-id" },
+    name: "applications",
+    id: application.id,
+    search,
+    defaultSort: "-id",
     sorts: { id: { by: application.id, kind: "id" }, name: { by: application.name, kind: "text" } },
   },
   filters: { source: byText("source", application.source), name: byText("name", application.name) },
   there: isNull(deletedAt),
-  ...{ writers: "members", deleted: "application.deleted" },
+  writers: "members",
+  deleted: "application.deleted",
   taken: { application_own_name_idx: "Another application has this name" },
   parse: ({ name, description, uri }) => ({
     name: parseName("name", name),

@@ -29,7 +29,9 @@ export async function createRecord<T extends CatalogTable, C extends Columns, F 
     const { overwrites, seen } = resource;
     if (overwrites && seen)
       insert.onConflictDoUpdate({
-        ...{ target: overwrites.by, set: { ...stamped, ...overwrites.as }, setWhere: not(seen(actor)) },
+        target: overwrites.by,
+        set: { ...stamped, ...overwrites.as },
+        setWhere: not(seen(actor)),
       });
     const returning = insert.returning({ id: resource.table.id });
     const [made] = (await unlessTaken(resource.taken, returning)) as { id: number }[];

@@ -16,13 +16,20 @@ export interface DefinitionFields {
 }
 
 export const definitions: Resource<typeof definition, typeof columns, DefinitionFields> = {
-  ...{ one: "definition", many: "definitions", table: definition, columns },
+  one: "definition",
+  many: "definitions",
+  table: definition,
+  columns,
   list: {
-    ...{ name: "definitions", id: definition.id, search, defaultSort: "-id" },
+    name: "definitions",
+    id: definition.id,
+    search,
+    defaultSort: "-id",
     sorts: { id: { by: definition.id, kind: "id" } },
   },
   filters: { source: byText("source", definition.source) },
-  ...{ writers: "members", deleted: "definition.deleted" },
+  writers: "members",
+  deleted: "definition.deleted",
   taken: {},
   parse: ({ text }) => ({ text: parseProse("text", text) }),
   may: () => isNull(definition.source),

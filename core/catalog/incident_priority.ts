@@ -17,20 +17,28 @@ export interface IncidentPriorityFields {
 
 /** Only admins may write priorities: they decide who is called, and how often people are reminded. */
 export const incidentPriorities: Resource<typeof incidentPriority, typeof columns, IncidentPriorityFields> = {
-  ...{ one: "incident priority", many: "incident priorities", table: incidentPriority, columns },
+  one: "incident priority",
+  many: "incident priorities",
+  table: incidentPriority,
+  columns,
   list: {
-    ...{ name: "incident_priorities", id: incidentPriority.id, defaultSort: "-id" },
+    name: "incident_priorities",
+    id: incidentPriority.id,
+    defaultSort: "-id",
     sorts: {
       id: { by: incidentPriority.id, kind: "id" },
       name: { by: incidentPriority.name, kind: "text" },
     },
   },
   filters: { name: byText("name", incidentPriority.name) },
-  ...{ writers: "admins", deleted: "incident_priority.deleted" },
+  writers: "admins",
+  deleted: "incident_priority.deleted",
   taken: { incident_priority_name_idx: "Another incident priority has this name" },
   parse: ({ name, description, rank, reminderHours, reporterCommands }) => ({
     name: parseName("name", name),
     description: parseText("description", description, descriptionLength),
-    ...{ rank, reminderHours, reporterCommands },
+    rank,
+    reminderHours,
+    reporterCommands,
   }),
 };

@@ -39,18 +39,26 @@ export interface IncidentTypeFields {
 
 /** Only admins may write types: they decide who may read an incident, and who is called. */
 export const incidentTypes: Resource<typeof incidentType, typeof columns, IncidentTypeFields> = {
-  ...{ one: "incident type", many: "incident types", table: incidentType, columns },
+  one: "incident type",
+  many: "incident types",
+  table: incidentType,
+  columns,
   list: {
-    ...{ name: "incident_types", id: incidentType.id, search, defaultSort: "-id" },
+    name: "incident_types",
+    id: incidentType.id,
+    search,
+    defaultSort: "-id",
     sorts: { id: { by: incidentType.id, kind: "id" }, name: { by: incidentType.name, kind: "text" } },
   },
   filters: { name: byText("name", incidentType.name) },
-  ...{ writers: "admins", deleted: "incident_type.deleted" },
+  writers: "admins",
+  deleted: "incident_type.deleted",
   taken: { incident_type_name_idx: "Another incident type has this name" },
   parse: ({ name, description, visibility, commanderServiceId }) => ({
     name: parseName("name", name),
     description: parseText("description", description, descriptionLength),
-    ...{ visibility, commanderServiceId },
+    visibility,
+    commanderServiceId,
   }),
   prepare: async (tx, { commanderServiceId: id }) =>
     void (await keepTargets(tx, { id: service.id }, "commander_service_id", id === null ? [] : [id])),
@@ -62,7 +70,8 @@ export const incidentTypes: Resource<typeof incidentType, typeof columns, Incide
  */
 async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Template[]): Promise<void> {
   const templates = wanted.map(({ resourceType, documentId }) => ({
-    ...{ incidentTypeId, documentId },
+    incidentTypeId,
+    documentId,
     resourceType: parseName("templates.resource_type", resourceType),
   }));
   if (new Set(templates.map(({ resourceType }) => resourceType)).size < templates.length)

@@ -39,20 +39,28 @@ export function individuals(
 ): Resource<typeof individual, typeof columns, IndividualFields> {
   const parse = (text: string) => parseUserName("email", text, domain);
   return {
-    ...{ one: "individual", many: "individuals", table: individual, columns },
+    one: "individual",
+    many: "individuals",
+    table: individual,
+    columns,
     list: {
-      ...{ name: "individuals", id: individual.id, search, defaultSort: "-id" },
+      name: "individuals",
+      id: individual.id,
+      search,
+      defaultSort: "-id",
       sorts: { id: { by: individual.id, kind: "id" }, name: { by: individual.name, kind: "text" } },
     },
     filters: { email: { by: individual.email, parse }, name: byText("name", individual.name) },
-    ...{ writers: "members", deleted: "individual.deleted" },
+    writers: "members",
+    deleted: "individual.deleted",
     taken: { individual_email_idx: taken },
     seen: mayKnow,
     overwrites: { by: individual.email, as: { listed: true }, taken },
     guard: (actor, fields, before) =>
       onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),
     parse: ({ name, email, incidentTypeIds, incidentPriorityIds, termIds }) => ({
-      ...{ name: parseName("name", name), email: parse(email) },
+      name: parseName("name", name),
+      email: parse(email),
       // A person whom an admin has chosen to be called is listed in the catalog, even if unlisted before.
       ...([incidentTypeIds, incidentPriorityIds, termIds].some((ids) => ids.length > 0) && { listed: true }),
     }),

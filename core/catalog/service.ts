@@ -24,16 +24,23 @@ export interface ServiceFields {
 /** Services. Only admins may write them: the person on call for one is called, and commands. */
 export function services(registry: PluginRegistry): Resource<typeof service, typeof columns, ServiceFields> {
   return {
-    ...{ one: "service", many: "services", table: service, columns },
+    one: "service",
+    many: "services",
+    table: service,
+    columns,
     list: {
-      ...{ name: "services", id: service.id, search, defaultSort: "-id" },
+      name: "services",
+      id: service.id,
+      search,
+      defaultSort: "-id",
       sorts: { id: { by: service.id, kind: "id" }, name: { by: service.name, kind: "text" } },
     },
     filters: {
       name: byText("name", service.name),
       plugin_slug: byText("plugin_slug", service.pluginSlug),
     },
-    ...{ writers: "admins", deleted: "service.deleted" },
+    writers: "admins",
+    deleted: "service.deleted",
     taken: {
       service_name_idx: "Another service has this name",
       service_external_id_idx: "Another service has this external_id of this plugin",

@@ -29,13 +29,20 @@ export interface TeamFields extends Reasons {
 export function teams(domain: string | undefined): Resource<typeof team, typeof columns, TeamFields> {
   const parse = (text: string | null) => (text === null ? null : parseUserName("email", text, domain));
   return {
-    ...{ one: "team", many: "teams", table: team, columns },
+    one: "team",
+    many: "teams",
+    table: team,
+    columns,
     list: {
-      ...{ name: "teams", id: team.id, search, defaultSort: "-id" },
+      name: "teams",
+      id: team.id,
+      search,
+      defaultSort: "-id",
       sorts: { id: { by: team.id, kind: "id" }, name: { by: team.name, kind: "text" } },
     },
     filters: { name: byText("name", team.name) },
-    ...{ writers: "members", deleted: "team.deleted" },
+    writers: "members",
+    deleted: "team.deleted",
     taken: { team_name_idx: "Another team has this name" },
     guard: (actor, fields, before) =>
       onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),

@@ -24,14 +24,21 @@ export interface TermFields {
 }
 
 export const terms: Resource<typeof term, typeof columns, TermFields> = {
-  ...{ one: "term", many: "terms", table: term, columns },
+  one: "term",
+  many: "terms",
+  table: term,
+  columns,
   list: {
-    ...{ name: "terms", id: term.id, search, defaultSort: "-id" },
+    name: "terms",
+    id: term.id,
+    search,
+    defaultSort: "-id",
     sorts: { id: { by: term.id, kind: "id" }, text: { by: term.text, kind: "text" } },
   },
   filters: { source: byText("source", term.source), text: byText("text", term.text) },
   there: isNull(deletedAt),
-  ...{ writers: "members", deleted: "term.deleted" },
+  writers: "members",
+  deleted: "term.deleted",
   taken: { term_own_text_idx: "Another term has this text" },
   parse: ({ text, discoverable }) => ({ text: parseName("text", text), discoverable }),
   // Each installation decides which words are too common, not the source.

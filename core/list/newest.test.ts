@@ -79,8 +79,10 @@ async function skip(ids: number): Promise<void> {
 
 /** A run of records: how many, how often the word occurs, how often a match is hidden, and how many ids are skipped. */
 const stretch = fc.record({
-  ...{ count: fc.integer({ min: 1, max: 3000 }), share: fc.constantFrom(1, 2, 7, 40, 300, 5000) },
-  ...{ hidden: fc.constantFrom(1, 2, 10, 1_000_000), gap: fc.constantFrom(0, 0, 1, 5000, 200_000) },
+  count: fc.integer({ min: 1, max: 3000 }),
+  share: fc.constantFrom(1, 2, 7, 40, 300, 5000),
+  hidden: fc.constantFrom(1, 2, 10, 1_000_000),
+  gap: fc.constantFrom(0, 0, 1, 5000, 200_000),
 });
 
 test("finds the newest readable matches for any distribution, with and without a filter", async () => {

@@ -4,7 +4,9 @@ import { startPage } from "./page.ts";
 
 test("a list without searchable text refuses a search", () => {
   const list = {
-    ...{ name: "events", id: event.id, defaultSort: "at" },
+    name: "events",
+    id: event.id,
+    defaultSort: "at",
     sorts: { at: { by: event.at, kind: "instant" } },
   } as const;
   const refused = expect.objectContaining({ code: "invalid_input", field: "q" });

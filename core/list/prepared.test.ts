@@ -25,7 +25,10 @@ afterAll(async () => {
 async function read(query: ListQuery, { filter, ...actor }: Partial<Reader> & { filter?: string } = {}) {
   const page = startPage(
     {
-      ...{ name: "documents", id: document.id, search: document.search, defaultSort: "id" },
+      name: "documents",
+      id: document.id,
+      search: document.search,
+      defaultSort: "id",
       sorts: { id: { by: document.id, kind: "id" } },
     },
     query,

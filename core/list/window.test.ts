@@ -19,14 +19,21 @@ beforeAll(async () => {
 /** Returns their ids, oldest first. */
 async function insert(count: number, name: string, incidentId: number | null = null): Promise<number[]> {
   const rows = Array.from({ length: count }, () => ({
-    ...{ name, incidentId, resourceType: "reference", createdAt: at, updatedAt: at },
+    name,
+    incidentId,
+    resourceType: "reference",
+    createdAt: at,
+    updatedAt: at,
   }));
   const made = await client.db.insert(document).values(rows).returning({ id: document.id });
   return made.map(({ id }) => id).sort((a, b) => a - b);
 }
 
 const documents: List<"id"> = {
-  ...{ name: "documents", id: document.id, search: document.search, defaultSort: "id" },
+  name: "documents",
+  id: document.id,
+  search: document.search,
+  defaultSort: "id",
   sorts: { id: { by: document.id, kind: "id" } },
 };
 

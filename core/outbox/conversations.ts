@@ -31,7 +31,8 @@ export async function openConversations(
 ): Promise<Map<number, OpenConversation[]>> {
   const rows = await tx
     .select({
-      ...{ incidentId: conversation.incidentId, slug: conversation.pluginSlug },
+      incidentId: conversation.incidentId,
+      slug: conversation.pluginSlug,
       // Nested, because drizzle would otherwise drop the columns' table names.
       staysPublic: sql<boolean>`${staysPublic}`,
     })
@@ -65,7 +66,9 @@ export async function comingConversations(
         inArray(flowStep.incidentId, [...incidentIds]),
         inArray(flowStep.step, [...steps.keys()]),
         // The step must be retried automatically: one that has failed permanently waits for a person.
-        ...[isNull(flowStep.finishedAt), isNotNull(flowStep.dueAt), isNull(conversation.id)],
+        isNull(flowStep.finishedAt),
+        isNotNull(flowStep.dueAt),
+        isNull(conversation.id),
       ),
     )
     .orderBy(flowStep.step);

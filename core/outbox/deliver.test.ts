@@ -23,7 +23,9 @@ const plugins = pluginsOf(channel, mail);
 const message = { subject: "INC-1: report", text: "How does it stand?" };
 const outgoing = (whom = "alice", more: Partial<Outgoing> = {}): Outgoing => ({
   key: { task: "reminder", what: "incident-1", whom },
-  ...{ incidentId, individualId: alice, message },
+  incidentId,
+  individualId: alice,
+  message,
   ...more,
 });
 
@@ -32,9 +34,18 @@ test("is enqueued due now, in the transaction of its cause", async () => {
   expect([reached.length, unreachable]).toEqual([1, []]);
   const [row] = await outbox.all();
   expect(row).toMatchObject({
-    ...{ key: "reminder/incident-1/alice/channel", task: "reminder", incidentId, individualId: alice },
-    ...{ about: [incidentId], pluginSlug: "channel", ...message, state: "Queued", attempts: 0 },
-    ...{ queuedAt: outbox.clock.now(), finishedAt: null, error: null },
+    key: "reminder/incident-1/alice/channel",
+    task: "reminder",
+    incidentId,
+    individualId: alice,
+    about: [incidentId],
+    pluginSlug: "channel",
+    ...message,
+    state: "Queued",
+    attempts: 0,
+    queuedAt: outbox.clock.now(),
+    finishedAt: null,
+    error: null,
   });
   // A writer's clock that is ahead does not delay it.
   expect(row!.dueAt!.getTime()).toBeLessThan(Date.now() + 1000);

@@ -74,15 +74,16 @@ export async function deliver(
   const at = clock.now();
   const rows = reached.flatMap((one) =>
     slugsOf(one).map((pluginSlug) => ({
-      ...{
-        key: keyOf(one.key.task, one.key.what, one.key.whom, pluginSlug),
-        task: one.key.task,
-        incidentId: one.incidentId,
-        pluginSlug,
-      },
-      ...{ about: [...(one.about ?? [one.incidentId])], individualId: one.individualId ?? null },
-      ...{ subject: one.message.subject, text: one.message.text },
-      ...{ queuedAt: at, dueAt: dueNow(clock) },
+      key: keyOf(one.key.task, one.key.what, one.key.whom, pluginSlug),
+      task: one.key.task,
+      incidentId: one.incidentId,
+      pluginSlug,
+      about: [...(one.about ?? [one.incidentId])],
+      individualId: one.individualId ?? null,
+      subject: one.message.subject,
+      text: one.message.text,
+      queuedAt: at,
+      dueAt: dueNow(clock),
     })),
   );
   if (rows.length > 0) {
@@ -118,8 +119,16 @@ export async function splitDelivery(
   const at = clock.now();
   const { key, task, incidentId, about, pluginSlug, subject, text } = claim;
   const rows = [...new Set(recipients)].map((recipient) => ({
-    ...{ key: `${key}/${encodeURIComponent(recipient)}`, task, incidentId, about, pluginSlug, recipient },
-    ...{ subject, text, queuedAt: at, dueAt: dueNow(clock) },
+    key: `${key}/${encodeURIComponent(recipient)}`,
+    task,
+    incidentId,
+    about,
+    pluginSlug,
+    recipient,
+    subject,
+    text,
+    queuedAt: at,
+    dueAt: dueNow(clock),
   }));
   await db.transaction(async (tx) => {
     await finishWork(tx, deliveries, claim, at, rows.length > 0 ? "Split" : "Done");

@@ -16,12 +16,10 @@ test("finds messages to a person by the exact prefix of their key", async () => 
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
   const message = { subject: "INC-1: report", text: "How does it stand?" };
   const keyed = (what: string, individualId: number) => ({
-    ...{
-      key: { task: "t", what, whom: `i/${individualId}` },
-      incidentId: ids.incidentId,
-      individualId,
-      message,
-    },
+    key: { task: "t", what, whom: `i/${individualId}` },
+    incidentId: ids.incidentId,
+    individualId,
+    message,
   });
   const { alice, bob } = ids;
   await outbox.deliver(plugins, keyed("a/b-1", alice));

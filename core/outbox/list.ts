@@ -23,8 +23,16 @@ export interface DeliveryView {
 const { key, state, incidentId, pluginSlug, recipient, attempts } = delivery;
 const { queuedAt, dueAt, finishedAt, error } = delivery;
 const columns = {
-  ...{ key, state, incidentId, pluginSlug, recipient, attempts },
-  ...{ queuedAt, dueAt, finishedAt, error },
+  key,
+  state,
+  incidentId,
+  pluginSlug,
+  recipient,
+  attempts,
+  queuedAt,
+  dueAt,
+  finishedAt,
+  error,
 };
 
 /** Returns the newest in these states. */

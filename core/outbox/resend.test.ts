@@ -22,7 +22,8 @@ beforeEach(async () => {
     pluginsOf(fakeConversation({}, { slug: "channel" })),
     ...["a", "b"].map((whom) => ({
       key: { task: "t", what: "w", whom },
-      ...{ incidentId: outbox.ids.incidentId, message: { subject: "s", text: "t" } },
+      incidentId: outbox.ids.incidentId,
+      message: { subject: "s", text: "t" },
     })),
   );
   await outbox.db.update(delivery).set({ state: "Dead", dueAt: null, finishedAt: at, error: "x" });

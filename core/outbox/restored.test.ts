@@ -49,7 +49,9 @@ test.each(cases)(
           tx,
           { clock, plugins },
           whom.map((one) => ({
-            ...{ key: { task: "t", what: "w", whom: one }, incidentId, message: { subject: "s", text: "t" } },
+            key: { task: "t", what: "w", whom: one },
+            incidentId,
+            message: { subject: "s", text: "t" },
           })),
         ),
       );

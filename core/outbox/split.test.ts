@@ -57,8 +57,15 @@ test("each recipient gets a delivery", async () => {
   for (const recipient of ["a", "b"]) {
     const row = rows.get(`/${recipient}`)!;
     expect(row).toMatchObject({
-      ...{ ...message, recipient, task: "t", individualId: null, pluginSlug: "channel", state: "Queued" },
-      ...{ about: [outbox.ids.incidentId, second], attempts: 0, queuedAt: at },
+      ...message,
+      recipient,
+      task: "t",
+      individualId: null,
+      pluginSlug: "channel",
+      state: "Queued",
+      about: [outbox.ids.incidentId, second],
+      attempts: 0,
+      queuedAt: at,
     });
     expect(await attempt(await claimOf(`/${recipient}`))).toBe("done");
   }

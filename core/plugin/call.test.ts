@@ -135,8 +135,10 @@ describe("a method that throws", () => {
     expect(await says(new Refused("no such list"))).toMatchObject({ permanent: true });
     expect(await says({ detail: "no such list", permanent: true })).toMatchObject({ permanent: true });
     for (const error of [
-      ...[new Unavailable("later"), Object.assign(new Error(), { permanent: true })],
-      ...[{ detail: "later", permanent: "yes" }, undefined],
+      new Unavailable("later"),
+      Object.assign(new Error(), { permanent: true }),
+      { detail: "later", permanent: "yes" },
+      undefined,
     ])
       expect(await says(error)).toMatchObject({ ok: false, permanent: false });
   });

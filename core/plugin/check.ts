@@ -79,7 +79,9 @@ export function checkPlugin(
     create.call(candidate, config, deps);
   const facts = { title, slug, version, type, author, description, settings, origin, builtin };
   const plugin = {
-    ...{ ...facts, roleSettings: ofRole.settings, revocable: revocable as Revocable },
+    ...facts,
+    roleSettings: ofRole.settings,
+    revocable: revocable as Revocable,
     publicKey: publicKey as CertifiedKey | undefined,
     create: call,
   };

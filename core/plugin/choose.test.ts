@@ -176,7 +176,10 @@ test("refuses a value that is not a list of slugs when it reads the configuratio
 test("only built-in plugins get the database", async () => {
   const handed: Record<string, string[]> = {};
   const keeper = (slug: string) => ({
-    ...{ ...facts, slug, type: "term", configSchema: { type: "object" } },
+    ...facts,
+    slug,
+    type: "term",
+    configSchema: { type: "object" },
     create: (_: unknown, given: object) => {
       handed[slug] = Object.keys(given).sort();
       return { list: () => [] };

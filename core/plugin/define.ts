@@ -65,8 +65,17 @@ export function readDefinition(candidate: unknown): Candidate | undefined {
     const { title, slug, version, type, author, description } = candidate as Candidate;
     const { configSchema, roleSchema, revocable, publicKey, create } = candidate as Candidate;
     return {
-      ...{ title, slug, version, type, author, description },
-      ...{ configSchema, roleSchema, revocable, publicKey, create },
+      title,
+      slug,
+      version,
+      type,
+      author,
+      description,
+      configSchema,
+      roleSchema,
+      revocable,
+      publicKey,
+      create,
     };
   } catch {
     return undefined; // a getter threw

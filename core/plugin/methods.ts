@@ -143,8 +143,13 @@ export const pluginMethods = {
   conversation: {
     create: resource,
     recipients: list(recipientId, 10_000),
-    ...{ send: nothing, direct: nothing, add: nothing, remove: nothing },
-    ...{ restrict: nothing, archive: nothing, reopen: nothing },
+    send: nothing,
+    direct: nothing,
+    add: nothing,
+    remove: nothing,
+    restrict: nothing,
+    archive: nothing,
+    reopen: nothing,
   },
   participant_group: {
     create: Type.Object({ ...resource.properties, email: Type.Optional(email) }),

@@ -8,7 +8,11 @@ import { callPlugin } from "./call.ts";
 import { observePlugins } from "./observe.ts";
 
 const incident = {
-  ...{ id: 7, name: "INC-7", title: "Disk full", description: "", status: "Active" },
+  id: 7,
+  name: "INC-7",
+  title: "Disk full",
+  description: "",
+  status: "Active",
 };
 
 test("records each call with the outcome that the caller sees, not the plugin's own", async () => {

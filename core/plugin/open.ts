@@ -23,7 +23,10 @@ export async function openPlugins(options: {
   const { config, environment, builtin, directory, deps } = options;
   const { pluginMemory: memory } = config;
   const packages = await loadPackages(config.pluginPackages, {
-    ...{ directory, environment, memory, log: deps.log },
+    directory,
+    environment,
+    memory,
+    log: deps.log,
   });
   const close = () => {
     for (const { opened } of packages) opened?.close();

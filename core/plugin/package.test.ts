@@ -102,15 +102,26 @@ beforeAll(async () => {
   const line = (facts: object, message: string) =>
     void logged.push({ facts: facts as Record<string, unknown>, message });
   const environment = {
-    ...{ ...process.env, ...noPlugins, SVC_PLUGIN_PACKAGES: "svc-plugin-harm", SVC_PLUGIN_DOCUMENT: "harm" },
+    ...process.env,
+    ...noPlugins,
+    SVC_PLUGIN_PACKAGES: "svc-plugin-harm",
+    SVC_PLUGIN_DOCUMENT: "harm",
     SVC_PLUGIN_CREDENTIAL: "certifier",
-    ...{ SVC_PLUGIN_HARM_KEY: "hunter2", SVC_KEY_SECRET: "0123456789".repeat(4) },
-    ...{ SVC_DATABASE_URL: "postgres://svc:hunter3@db/svc", HTTPS_PROXY: "", TZ: "Europe/Berlin" },
+    SVC_PLUGIN_HARM_KEY: "hunter2",
+    SVC_KEY_SECRET: "0123456789".repeat(4),
+    SVC_DATABASE_URL: "postgres://svc:hunter3@db/svc",
+    HTTPS_PROXY: "",
+    TZ: "Europe/Berlin",
   };
   opened = await openPlugins({
-    ...{ config: readConfig(environment), environment, builtin: builtinPlugins, directory },
+    config: readConfig(environment),
+    environment,
+    builtin: builtinPlugins,
+    directory,
     deps: {
-      ...{ fetch: () => Promise.reject(new Error()), clock: { now: () => now }, context: {} as Context },
+      fetch: () => Promise.reject(new Error()),
+      clock: { now: () => now },
+      context: {} as Context,
       log: { debug: line, info: line, warn: line, error: line },
     },
   });
@@ -300,7 +311,8 @@ describe("what passes between the processes", () => {
     expect(await ask("throws")).toMatchObject({ detail: "harm failed: no ***", permanent: true });
     expect(await ask("refuses")).toMatchObject({ detail: "harm failed: too long", field: "duration" });
     expect(await ask("library")).toMatchObject({
-      ...{ detail: "harm failed: TypeError, E_HARM", permanent: false },
+      detail: "harm failed: TypeError, E_HARM",
+      permanent: false,
       frames: expect.arrayContaining([expect.stringContaining("svc-plugin-harm/index.js")]),
     });
   });

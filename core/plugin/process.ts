@@ -15,9 +15,22 @@ export interface ProcessOptions {
 
 /** All that a package sees of the environment. It gets its configuration in messages. */
 const passedOn = new Set([
-  ...["PATH", "HOME", "USER", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"],
-  ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"],
-  ...["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "BUN_RUNTIME_TRANSPILER_CACHE_PATH"],
+  "PATH",
+  "HOME",
+  "USER",
+  "TMPDIR",
+  "TZ",
+  "LANG",
+  "LC_ALL",
+  "LC_CTYPE",
+  "HTTP_PROXY",
+  "HTTPS_PROXY",
+  "ALL_PROXY",
+  "NO_PROXY",
+  "NODE_EXTRA_CA_CERTS",
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR",
+  "BUN_RUNTIME_TRANSPILER_CACHE_PATH",
 ]);
 
 /** How long a process may take to stop a cancelled call before it is killed. */

@@ -29,8 +29,13 @@ const known = (values: { since: Date; pausedAt?: Date }) =>
     .onConflictDoUpdate({ target: scheduledTask.name, set: values });
 const ran = (slot: Date) =>
   client.db.insert(run).values({
-    ...{ task: task.name, slot, state: "Done", trigger: "schedule", owner: "z" },
-    ...{ startedAt: slot, finishedAt: slot },
+    task: task.name,
+    slot,
+    state: "Done",
+    trigger: "schedule",
+    owner: "z",
+    startedAt: slot,
+    finishedAt: slot,
   });
 /** Tries to claim the slot at 13:00. */
 const attempt = (context = as("a")) => attemptClaim(context, task.name, usuallyWanted(task, "UTC", hour(13)));

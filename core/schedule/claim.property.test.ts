@@ -61,14 +61,22 @@ async function stand({ timing, late, since, paused, ran, running }: State, names
     const common = { task: name, owner: "z", startedAt: sinceAt };
     for (const slots of ran)
       await client.db.insert(run).values({
-        ...{ ...common, slot: slotAgo(slots), state: "Done", trigger: "schedule", finishedAt: sinceAt },
+        ...common,
+        slot: slotAgo(slots),
+        state: "Done",
+        trigger: "schedule",
+        finishedAt: sinceAt,
       });
     if (running)
       await client.db
         .insert(run)
         .values({
-          ...{ ...common, slot: slotAgo(running.slotsAgo), state: "Running", trigger: running.trigger },
-          ...{ attempt: running.attempt, leaseUntil: after(now, running.leaseSeconds) },
+          ...common,
+          slot: slotAgo(running.slotsAgo),
+          state: "Running",
+          trigger: running.trigger,
+          attempt: running.attempt,
+          leaseUntil: after(now, running.leaseSeconds),
         })
         .onConflictDoNothing();
   }

@@ -168,7 +168,9 @@ export async function rewind({ db, databaseClock, clock }: OperatorContext): Pro
     await bringWorkBack(tx, now);
     await bringSignInsBack(tx, now);
     await audit(tx, {
-      ...{ at: clock.now(), actor: "system", action: "schedule.rewound" },
+      at: clock.now(),
+      actor: "system",
+      action: "schedule.rewound",
       data: { runs: deleted.length },
     });
     return deleted.length;

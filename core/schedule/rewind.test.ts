@@ -197,7 +197,8 @@ test("durable work that waits for that time is retried now, and dead workers' at
     plugins,
     ...["waits", "tried", "soon"].map((whom) => ({
       key: { task: "t", what: "w", whom },
-      ...{ incidentId: ids.incidentId, message: { subject: "s", text: "t" } },
+      incidentId: ids.incidentId,
+      message: { subject: "s", text: "t" },
     })),
   );
   const [ahead, soon] = [sql`now() + interval '1 day'`, sql`now() + interval '30 minutes'`];

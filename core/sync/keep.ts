@@ -46,12 +46,18 @@ export async function keepRecords<I, F extends object>(
   const items = new Map(records.map(({ externalId, item }) => [externalId, item]));
   const again: Record<string, unknown> = {
     ...Object.fromEntries(fields.map((name) => [name, excluded(table, name)])),
-    ...{ deletedAt: null, version: sql`${table.version} + 1`, updatedAt: at },
+    deletedAt: null,
+    version: sql`${table.version} + 1`,
+    updatedAt: at,
   };
   const unwritten = await writeInParts(tx, difference.written, (inner, part) => {
     const rows = part.map(({ externalId, fields }) => ({
-      ...{ ...firstValues?.(items.get(externalId)!), ...fields },
-      ...{ source, externalId, createdAt: at, updatedAt: at },
+      ...firstValues?.(items.get(externalId)!),
+      ...fields,
+      source,
+      externalId,
+      createdAt: at,
+      updatedAt: at,
     }));
     return inner
       .insert(table)
@@ -89,7 +95,8 @@ async function keptOf<F extends object>(
   const columns = getTableColumns(table);
   const rows = await tx
     .select({
-      ...{ externalId: table.externalId, gone: sql<boolean>`${isNotNull(table.deletedAt)}` },
+      externalId: table.externalId,
+      gone: sql<boolean>`${isNotNull(table.deletedAt)}`,
       fields: Object.fromEntries(names.map((name) => [name, columns[name]!])),
     })
     .from(table)

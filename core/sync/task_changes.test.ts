@@ -69,7 +69,9 @@ describe("a found task", () => {
       assignees: ["b@x.y", "A@x.y", "a@X.y"],
     };
     expect(read(names)).toMatchObject({
-      ...{ creator: "rita@example.com", owner: "z@example.com", assignees: ["a@x.y", "b@x.y"] },
+      creator: "rita@example.com",
+      owner: "z@example.com",
+      assignees: ["a@x.y", "b@x.y"],
     });
   });
 

@@ -78,6 +78,8 @@ test("`check` fails once the newest dump is older than 26 hours; dumps of two we
 test("an unknown argument does not start a dump", async () => {
   await using directory = await temporaryDirectory();
   expect(await backup(directory.path, "chekc")).toEqual({
-    ...{ code: 2, stdout: "", stderr: "backup: unknown argument: chekc\n" },
+    code: 2,
+    stdout: "",
+    stderr: "backup: unknown argument: chekc\n",
   });
 });

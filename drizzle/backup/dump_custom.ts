@@ -59,12 +59,19 @@ async function pgDumpBeside<T>(
   const run = startTool({
     tool,
     args: [
-      ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose", "--encoding=UTF8"],
+      "--format=custom",
+      "--no-owner",
+      "--no-acl",
+      "--no-password",
+      "--verbose",
+      "--encoding=UTF8",
       // Objects outside schemas (extensions, publications, event triggers) belong to the server's administrator, and
       // would already exist on restore.
       ...work.inventory.schemas.map((schema) => `--schema=${quoted(schema)}`),
       // The caller syncs the file when it renames it.
-      ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
+      "--no-sync",
+      "--lock-wait-timeout=60s",
+      `--snapshot=${await exportSnapshot(work.snapshot)}`,
     ],
     writes: unfinished,
     env,

@@ -95,7 +95,10 @@ describe("a table named revision does not identify a database of svc", () => {
     const revision = { schema: "public", name: "revision", rows, bytes: 1e6 };
     const others = ['Odd "Table"', "many", "chicken", "many_pointer", "parted_a", "parted_rest"].map(
       (name) => ({
-        ...{ schema: "public", name, rows: 0, bytes: 1e9 },
+        schema: "public",
+        name,
+        rows: 0,
+        bytes: 1e9,
       }),
     );
     for (const table of others) {

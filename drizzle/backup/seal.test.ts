@@ -114,9 +114,11 @@ test("a small file that expands beyond its declaration is refused without using 
   const write = async (blocks: Buffer[]) => {
     const file = Buffer.concat([
       Buffer.from(`SVC-BACKUP 1 ${header.length}\n`),
-      ...[header, Buffer.from("\n")],
+      header,
+      Buffer.from("\n"),
       ...blocks.flatMap((block) => [head(0, block.length), block]),
-      ...[head(0xffffffff, summary.length), summary],
+      head(0xffffffff, summary.length),
+      summary,
     ]);
     await writeFile(path, Buffer.concat([file, new Bun.CryptoHasher("sha256").update(file).digest()]));
   };

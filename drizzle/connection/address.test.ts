@@ -65,7 +65,8 @@ describe("certificates", () => {
     const parameters = `sslrootcert=system&sslcert=${file}&sslkey=${file}`;
     const [cert, key] = [Buffer.from("the authority"), Buffer.from("the authority")];
     expect(read(parameters)).toEqual({
-      ...{ url: plain, hasTimeout: false },
+      url: plain,
+      hasTimeout: false,
       ssl: { cert, key, variables: { PGSSLMODE: "require", PGSSLCERT: file, PGSSLKEY: file } },
     });
   });

@@ -5,8 +5,15 @@ import type { ConnectionOptions } from "node:tls";
  * Parameters that libpq accepts but PostgreSQL does not: connection options that postgres.js handles in its own way.
  */
 const onlyOfLibpq = [
-  ...["channel_binding", "gssencmode", "sslcompression", "sslsni", "tcp_user_timeout"],
-  ...["keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"],
+  "channel_binding",
+  "gssencmode",
+  "sslcompression",
+  "sslsni",
+  "tcp_user_timeout",
+  "keepalives",
+  "keepalives_idle",
+  "keepalives_interval",
+  "keepalives_count",
 ];
 
 /** Encryption settings from libpq's files. */

@@ -116,11 +116,17 @@ describe("the cases listed in database.md under Down", () => {
   test("removing a used enum value: rows get NULL, the default, or the value before it", async () => {
     const [all, some] = [mood("awful", "bad", "good"), mood("awful", "good")];
     const before = pg.pgTable("t", {
-      ...{ id: id(), free: all(), fixed: all().notNull(), usual: all().notNull().default("good") },
+      id: id(),
+      free: all(),
+      fixed: all().notNull(),
+      usual: all().notNull().default("good"),
       list: all().array(),
     });
     const after = pg.pgTable("t", {
-      ...{ id: id(), free: some(), fixed: some().notNull(), usual: some().notNull().default("good") },
+      id: id(),
+      free: some(),
+      fixed: some().notNull(),
+      usual: some().notNull().default("good"),
       list: some().array(),
     });
     const seed =

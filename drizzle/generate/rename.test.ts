@@ -157,7 +157,8 @@ describe("a table that moves to another schema keeps its rows", () => {
       down,
       rows: found,
     } = await trip(like(pg.pgTable), [space, ...like(space.table as never, "u")], {
-      ...{ renames, seed: rows },
+      renames,
+      seed: rows,
     });
     expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
     expect(found.down).toEqual(found.before);

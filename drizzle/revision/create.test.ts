@@ -59,7 +59,11 @@ describe("a team's revisions, from the first one", () => {
       "up.sql",
     ]);
     expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({
-      ...{ message: "Harbour!", parents: [], compatible: true, transactional: true, irreversible: false },
+      message: "Harbour!",
+      parents: [],
+      compatible: true,
+      transactional: true,
+      irreversible: false,
       created_at: "2026-01-02T03:04:00.000Z",
     });
     expect(await file(created!.id, "up.sql")).toStartWith(

@@ -361,15 +361,17 @@ test("losses come from a revision's marks, or else from its statements", () => {
       drop table p;
       drop schema q; drop schema r, "s t" cascade; drop domain if exists u cascade;`),
   ).toEqual([
-    ...[
-      "the rows of a",
-      'the rows of "b c"',
-      "the rows of x.d",
-      "the values of team.name",
-      "the values of t.f",
-      'the values of t."g h"',
-    ],
-    ...["the rows of k", "the rows of l", "what is longer", "what depends on the schema r"],
-    ...['what depends on the schema "s t"', "what depends on the type u"],
+    "the rows of a",
+    'the rows of "b c"',
+    "the rows of x.d",
+    "the values of team.name",
+    "the values of t.f",
+    'the values of t."g h"',
+    "the rows of k",
+    "the rows of l",
+    "what is longer",
+    "what depends on the schema r",
+    'what depends on the schema "s t"',
+    "what depends on the type u",
   ]);
 });

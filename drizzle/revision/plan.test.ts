@@ -15,7 +15,12 @@ const diamond = [a, left, right, joined];
 /** As if applied one second after another. */
 function applied(...revisions: Revision[]): Applied[] {
   return revisions.map(({ id, checksum, down, manifest }, at) => ({
-    ...{ id, checksum, down, manifest, parents: manifest.parents, state: "applied" as const },
+    id,
+    checksum,
+    down,
+    manifest,
+    parents: manifest.parents,
+    state: "applied" as const,
     appliedAt: new Date(Date.UTC(2026, 0, 1, 0, 0, at)),
   }));
 }

@@ -61,6 +61,14 @@ test.each([
 
 test("keywords are capitalised, quoted names stay as written", () => {
   expect(wordsOf('-- x\ncreate Index concurrently "Odd name" on t (a)')).toEqual([
-    ...["CREATE", "INDEX", "CONCURRENTLY", '"Odd name"', "ON", "T", "(", "A", ")"],
+    "CREATE",
+    "INDEX",
+    "CONCURRENTLY",
+    '"Odd name"',
+    "ON",
+    "T",
+    "(",
+    "A",
+    ")",
   ]);
 });

@@ -24,8 +24,16 @@ test.each<[Partial<typeof delivery.$inferInsert>, string | undefined]>([
 ])("a delivery with %j: %p", (values, constraint) =>
   withIncidentIn(client.db, at, async (tx, { incidentId, alice }) => {
     const row = {
-      ...{ key: "t/w/alice/mail", task: "t", incidentId, about: [incidentId], individualId: alice },
-      ...{ pluginSlug: "mail", subject: "s", text: "t", queuedAt: at, dueAt: at },
+      key: "t/w/alice/mail",
+      task: "t",
+      incidentId,
+      about: [incidentId],
+      individualId: alice,
+      pluginSlug: "mail",
+      subject: "s",
+      text: "t",
+      queuedAt: at,
+      dueAt: at,
       ...values,
     };
     expect(await refusal(tx, (inner) => inner.insert(delivery).values(row))).toBe(constraint);

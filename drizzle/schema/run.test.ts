@@ -6,8 +6,13 @@ import { run } from "./run.ts";
 
 const at = new Date("2026-12-01T12:00:00.000Z");
 const running: typeof run.$inferInsert = {
-  ...{ task: "term-sync", slot: at, owner: "a", startedAt: at, leaseUntil: at },
-  ...{ state: "Running", trigger: "schedule" },
+  task: "term-sync",
+  slot: at,
+  owner: "a",
+  startedAt: at,
+  leaseUntil: at,
+  state: "Running",
+  trigger: "schedule",
 };
 
 const client = useDatabase(1);

@@ -6,8 +6,12 @@ import { sshString, sshUint32, sshUint64 } from "./wire.ts";
 
 /** The extensions that OpenSSH supports. A certificate without extensions can only run commands. */
 export const sshExtensions = [
-  ...(["permit-X11-forwarding", "permit-agent-forwarding", "permit-port-forwarding"] as const),
-  ...(["permit-pty", "permit-user-rc", "no-touch-required"] as const),
+  "permit-X11-forwarding",
+  "permit-agent-forwarding",
+  "permit-port-forwarding",
+  "permit-pty",
+  "permit-user-rc",
+  "no-touch-required",
 ] as const;
 
 export interface SshCertificateFacts {
@@ -38,15 +42,21 @@ export function signSshCertificate(facts: SshCertificateFacts, { privateKey, blo
   const type = `${key.type}-cert-v01@openssh.com`;
   const options = Object.entries(criticalOptions).sort(byName);
   const body = Buffer.concat([
-    ...[sshString(type), sshString(randomBytes(32)), key.fields],
-    ...[sshUint64(serial), sshUint32(userCertificate), sshString(keyId)],
+    sshString(type),
+    sshString(randomBytes(32)),
+    key.fields,
+    sshUint64(serial),
+    sshUint32(userCertificate),
+    sshString(keyId),
     sshString(Buffer.concat(principals.map(sshString))),
-    ...[sshUint64(secondsOf(validAfter)), sshUint64(secondsOf(validBefore))],
+    sshUint64(secondsOf(validAfter)),
+    sshUint64(secondsOf(validBefore)),
     sshString(
       Buffer.concat(options.flatMap(([name, value]) => [sshString(name), sshString(sshString(value))])),
     ),
     sshString(Buffer.concat([...extensions].sort().flatMap((name) => [sshString(name), sshString("")]))),
-    ...[sshString(""), sshString(blob)],
+    sshString(""),
+    sshString(blob),
   ]);
   const signature = Buffer.concat([sshString("ssh-ed25519"), sshString(sign(null, body, privateKey))]);
   return `${type} ${Buffer.concat([body, sshString(signature)]).toString("base64")}`;

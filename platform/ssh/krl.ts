@@ -31,8 +31,13 @@ export function encodeKrl({
   comment: string;
 }): Buffer {
   const header = Buffer.concat([
-    ...[sshUint64(magic), sshUint32(formatVersion), sshUint64(version)],
-    ...[sshUint64(Math.floor(at.getTime() / 1000)), sshUint64(0), sshString(""), sshString(comment)],
+    sshUint64(magic),
+    sshUint32(formatVersion),
+    sshUint64(version),
+    sshUint64(Math.floor(at.getTime() / 1000)),
+    sshUint64(0),
+    sshString(""),
+    sshString(comment),
   ]);
   const sections = revoked
     .filter(({ serials }) => serials.length > 0)

@@ -28,13 +28,22 @@ export function sshPrivateKeyFile(pair: SshKeyPair, comment: string): string {
   const blob = blobOf(pair);
   const check = randomBytes(4);
   const secret = Buffer.concat([
-    ...[check, check, blob, sshString(Buffer.concat([pair.seed, pair.publicKey])), sshString(comment)],
+    check,
+    check,
+    blob,
+    sshString(Buffer.concat([pair.seed, pair.publicKey])),
+    sshString(comment),
   ]);
   const padding = (blockBytes - (secret.length % blockBytes)) % blockBytes;
   const padded = Buffer.concat([secret, Buffer.from(Array.from({ length: padding }, (_, i) => i + 1))]);
   const file = Buffer.concat([
-    ...[Buffer.from("openssh-key-v1\0"), sshString("none"), sshString("none"), sshString("")],
-    ...[sshUint32(1), sshString(blob), sshString(padded)],
+    Buffer.from("openssh-key-v1\0"),
+    sshString("none"),
+    sshString("none"),
+    sshString(""),
+    sshUint32(1),
+    sshString(blob),
+    sshString(padded),
   ]);
   const lines = file
     .toString("base64")
@@ -54,9 +63,14 @@ export function sshAddCertificateMessage(
   const [certificateType, base64] = certificate.split(" ");
   return sshString(
     Buffer.concat([
-      ...[Buffer.of(addConstrained), sshString(certificateType!), sshString(Buffer.from(base64!, "base64"))],
-      ...[sshString(publicKey), sshString(Buffer.concat([seed, publicKey])), sshString(comment)],
-      ...[Buffer.of(lifetimeConstraint), sshUint32(seconds)],
+      Buffer.of(addConstrained),
+      sshString(certificateType!),
+      sshString(Buffer.from(base64!, "base64")),
+      sshString(publicKey),
+      sshString(Buffer.concat([seed, publicKey])),
+      sshString(comment),
+      Buffer.of(lifetimeConstraint),
+      sshUint32(seconds),
     ]),
   );
 }

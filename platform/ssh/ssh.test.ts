@@ -42,9 +42,14 @@ async function write(name: string, content: string | Uint8Array): Promise<string
 }
 
 const facts = (line: string, more: Partial<SshCertificateFacts> = {}): SshCertificateFacts => ({
-  ...{ key: parseSshPublicKey(line), serial: 4711, keyId: "alice@example.com web lease/4711 INC-7" },
-  ...{ principals: ["deploy", "alice@example.com"], criticalOptions: {}, extensions: [] },
-  ...{ validAfter: new Date("2026-01-02T03:04:05Z"), validBefore: new Date("2026-01-02T04:04:05Z") },
+  key: parseSshPublicKey(line),
+  serial: 4711,
+  keyId: "alice@example.com web lease/4711 INC-7",
+  principals: ["deploy", "alice@example.com"],
+  criticalOptions: {},
+  extensions: [],
+  validAfter: new Date("2026-01-02T03:04:05Z"),
+  validBefore: new Date("2026-01-02T04:04:05Z"),
   ...more,
 });
 
@@ -78,9 +83,17 @@ describe("a certificate", () => {
       'Key ID: "alice@example.com web lease/4711 INC-7"',
       "Serial: 4711",
       "Valid: from 2026-01-02T03:04:05 to 2026-01-02T04:04:05",
-      ...["Principals:", "deploy", "alice@example.com", "Critical Options:", "force-command uptime"],
-      ...["source-address 192.0.2.0/24,2001:db8::/32", "Extensions:", "permit-X11-forwarding"],
-      ...["permit-agent-forwarding", "permit-pty", ""],
+      "Principals:",
+      "deploy",
+      "alice@example.com",
+      "Critical Options:",
+      "force-command uptime",
+      "source-address 192.0.2.0/24,2001:db8::/32",
+      "Extensions:",
+      "permit-X11-forwarding",
+      "permit-agent-forwarding",
+      "permit-pty",
+      "",
     ]);
   });
 
@@ -89,23 +102,35 @@ describe("a certificate", () => {
     const { line, path } = await newKey("-t", "ed25519");
     const validity = "20260102030405Z:20260102040405Z";
     keygen(
-      ...["-q", "-s", ca.path, "-I", "the id", "-n", "deploy", "-V", validity, "-z", "9", "-O", "clear"],
-      ...[
-        "-O",
-        "permit-pty",
-        "-O",
-        "permit-port-forwarding",
-        "-O",
-        "source-address=192.0.2.1/32",
-        `${path}.pub`,
-      ],
+      "-q",
+      "-s",
+      ca.path,
+      "-I",
+      "the id",
+      "-n",
+      "deploy",
+      "-V",
+      validity,
+      "-z",
+      "9",
+      "-O",
+      "clear",
+      "-O",
+      "permit-pty",
+      "-O",
+      "permit-port-forwarding",
+      "-O",
+      "source-address=192.0.2.1/32",
+      `${path}.pub`,
     );
     const theirs = Buffer.from((await Bun.file(`${path}-cert.pub`).text()).split(" ")[1]!, "base64");
     const { privateKey } = newSigner();
     const signer = { privateKey, blob: parseSshPublicKey(ca.line).blob };
     const ours = signSshCertificate(
       facts(line, {
-        ...{ serial: 9, keyId: "the id", principals: ["deploy"] },
+        serial: 9,
+        keyId: "the id",
+        principals: ["deploy"],
         extensions: ["permit-pty", "permit-port-forwarding"],
         criticalOptions: { "source-address": "192.0.2.1/32" },
       }),

@@ -38,7 +38,10 @@ export function serveMetrics(
 ): MetricsEndpoint {
   try {
     const server = Bun.serve({
-      ...{ hostname: host, port, reusePort: false, development: false },
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
       fetch: (request) => answer(request, scrape),
       error: () => new Response(null, { status: 500 }),
     });

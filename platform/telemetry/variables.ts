@@ -109,8 +109,12 @@ export const telemetryVariables = {
     "OTEL_TRACES_SAMPLER",
     oneOf(
       [
-        ...(["always_on", "always_off", "traceidratio"] as const),
-        ...(["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"] as const),
+        "always_on",
+        "always_off",
+        "traceidratio",
+        "parentbased_always_on",
+        "parentbased_always_off",
+        "parentbased_traceidratio",
       ],
       "parentbased_always_on",
     ),

@@ -29,9 +29,13 @@ const newKey = () => generateKeyPairSync("ec", { namedCurve: "P-256" });
 async function sign(more: Partial<X509CertificateFacts> = {}, signer = authority) {
   return signX509Certificate(
     {
-      ...{ publicKey: parseP256PublicKey(spki(newKey().publicKey)), commonName: "alice@example.com" },
-      ...{ email: "alice@example.com", notBefore: seconds(-60), notAfter: seconds(3600) },
-      ...{ crlUrl: "https://svc.example.com/crl", ...more },
+      publicKey: parseP256PublicKey(spki(newKey().publicKey)),
+      commonName: "alice@example.com",
+      email: "alice@example.com",
+      notBefore: seconds(-60),
+      notAfter: seconds(3600),
+      crlUrl: "https://svc.example.com/crl",
+      ...more,
     },
     signer,
   );
@@ -173,7 +177,10 @@ test("an authority can be created in the bundled executable", async () => {
      console.log((await createX509Authority("default", new Date(), "example.com")).public);`,
   );
   const built = await Bun.build({
-    ...{ entrypoints: [`${entry}.ts`], target: "bun", format: "esm", minify: true },
+    entrypoints: [`${entry}.ts`],
+    target: "bun",
+    format: "esm",
+    minify: true,
     outdir: join(directory, "built"),
   });
   const ran = Bun.spawnSync([process.execPath, built.outputs[0]!.path]);

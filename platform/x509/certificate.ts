@@ -44,8 +44,13 @@ export async function createX509Authority(
     publicCryptoKey(publicKey),
   ]);
   const certificate = await x509.X509CertificateGenerator.create({
-    ...{ serialNumber, subject, issuer: subject, signingKey, publicKey: verificationKey },
-    ...{ signingAlgorithm: signing, notBefore: after(at, -daySeconds) },
+    serialNumber,
+    subject,
+    issuer: subject,
+    signingKey,
+    publicKey: verificationKey,
+    signingAlgorithm: signing,
+    notBefore: after(at, -daySeconds),
     notAfter: after(at, authorityYears * 365 * daySeconds),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
@@ -83,12 +88,14 @@ export async function signX509Certificate(
   ]);
   const serial = newSerial();
   const certificate = await x509.X509CertificateGenerator.create({
-    ...{
-      serialNumber: serial,
-      subject: [{ CN: [commonName.slice(0, longestCommonName)] }],
-      issuer: authority.subjectName,
-    },
-    ...{ notBefore, notAfter, signingKey, publicKey: clientKey, signingAlgorithm: signing },
+    serialNumber: serial,
+    subject: [{ CN: [commonName.slice(0, longestCommonName)] }],
+    issuer: authority.subjectName,
+    notBefore,
+    notAfter,
+    signingKey,
+    publicKey: clientKey,
+    signingAlgorithm: signing,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -130,8 +137,11 @@ export async function signX509RevocationList(
     derElement(sequence, Buffer.concat([integerOf(serial), timeOf(revokedAt)])),
   );
   const parts = [
-    ...[integer(1), ecdsaWithSha256, new Uint8Array(authority.subjectName.toArrayBuffer())],
-    ...[timeOf(at), timeOf(nextUpdate)],
+    integer(1),
+    ecdsaWithSha256,
+    new Uint8Array(authority.subjectName.toArrayBuffer()),
+    timeOf(at),
+    timeOf(nextUpdate),
     // An empty list would be invalid.
     ...(entries.length > 0 ? [derElement(sequence, Buffer.concat(entries))] : []),
     derElement(0xa0, derElement(sequence, Buffer.concat(extensions))),

@@ -37,19 +37,28 @@ const leaf = (extensions: readonly string[], by = root, subject = "/CN=alice") =
 
 test("reads every name, and the time in which the whole chain is valid", async () => {
   const by = certificates.issue({
-    ...{ subject: "/CN=Short", extensions: asAuthority, by: root },
-    ...{ from: "20210101000000Z", to: "20300101000000Z" },
+    subject: "/CN=Short",
+    extensions: asAuthority,
+    by: root,
+    from: "20210101000000Z",
+    to: "20300101000000Z",
   });
   const names =
     "subjectAltName=email:alice@example.com,URI:spiffe://example.com/user/alice,DNS:a.example.com";
   const client = certificates.issue({
-    ...{ subject: "/O=Example/OU=Platform/OU=Data/CN=alice", extensions: [...asClient, names], by },
+    subject: "/O=Example/OU=Platform/OU=Data/CN=alice",
+    extensions: [...asClient, names],
+    by,
   });
   expect(await verify([client, by])).toEqual({
     id: expect.stringMatching(/^[\w-]{43}$/),
-    ...{ emails: ["alice@example.com"], uris: ["spiffe://example.com/user/alice"], commonNames: ["alice"] },
-    ...{ units: ["Platform", "Data"], organisations: ["Example"] },
-    ...{ notBefore: new Date("2021-01-01"), notAfter: new Date("2030-01-01") },
+    emails: ["alice@example.com"],
+    uris: ["spiffe://example.com/user/alice"],
+    commonNames: ["alice"],
+    units: ["Platform", "Data"],
+    organisations: ["Example"],
+    notBefore: new Date("2021-01-01"),
+    notAfter: new Date("2030-01-01"),
     expiresAt: new Date("2099-12-31T23:59:59Z"),
   });
 });
@@ -163,7 +172,8 @@ test.each([
   ["permitted;otherName:1.3.6.1.4.1.311.20.2.3;UTF8:x", "email:a@example.com", false],
 ])("name constraints: %s, and %s: %p", async (constraint, name, permitted) => {
   const by = certificates.issue({
-    ...{ subject: `/CN=${crypto.randomUUID()}`, by: root },
+    subject: `/CN=${crypto.randomUUID()}`,
+    by: root,
     extensions: [...asAuthority, `nameConstraints=critical,${constraint}`],
   });
   const reason = await reasonOf([leaf([...asClient, `subjectAltName=${name}`], by), by]);
@@ -172,7 +182,8 @@ test.each([
 
 test("name constraints count for a common name that is an e-mail address", async () => {
   const by = certificates.issue({
-    ...{ subject: "/CN=Mail", by: root },
+    subject: "/CN=Mail",
+    by: root,
     extensions: [...asAuthority, "nameConstraints=critical,permitted;email:example.com"],
   });
   const of = (name: string) => reasonOf([leaf(asClient, by, `/CN=${name}`), by]);
@@ -182,7 +193,8 @@ test("name constraints count for a common name that is an e-mail address", async
 
 test("name constraints count for a common name that becomes an e-mail address of the domain", async () => {
   const by = certificates.issue({
-    ...{ subject: "/CN=Contractors", by: root },
+    subject: "/CN=Contractors",
+    by: root,
     extensions: [...asAuthority, "nameConstraints=critical,permitted;email:contractors.example.com"],
   });
   const client = leaf(asClient, by, "/CN=alice");
@@ -234,14 +246,17 @@ test("many certificates of one name and key cost a bounded number of signatures"
 
 test("the user's name is what the settings say, and exactly one", () => {
   const names = {
-    ...{ emails: ["Alice@Example.com"], commonNames: ["bob"] },
+    emails: ["Alice@Example.com"],
+    commonNames: ["bob"],
     uris: ["spiffe://example.com/user/carol", "https://example.com/"],
   };
   const prefix = "spiffe://example.com/user/";
   const of = (mtlsIdentity: "email" | "uri" | "cn", more = {}) =>
     userOf({ ...names, ...more }, { mtlsIdentity, mtlsUriPrefix: prefix, domain: "example.com" });
   expect([of("email"), of("uri"), of("cn")]).toEqual([
-    ...["alice@example.com", "carol@example.com", "bob@example.com"],
+    "alice@example.com",
+    "carol@example.com",
+    "bob@example.com",
   ]);
   expect(() => of("email", { emails: ["alice"] })).toThrow("not accepted");
   expect(() => of("uri", { uris: ["spiffe://example.org/user/carol"] })).toThrow("not accepted");
@@ -259,7 +274,9 @@ test("groups follow the rules of the settings", () => {
   const of = (mtlsGroups: string | undefined, user = "alice@example.com") =>
     groupsOf(verified, user, mtlsGroups);
   expect(of("ou:Platform Team=oncall, o:Example=staff,uri:spiffe://example.com/ops/=ops")).toEqual([
-    ...["oncall", "staff", "ops"],
+    "oncall",
+    "staff",
+    "ops",
   ]);
   expect(of("user:alice@example.com=admin")).toEqual(["admin"]);
   expect(of("user:alice@example.com=admin", "bob@example.com")).toEqual([]);

@@ -31,9 +31,13 @@ const oid = {
   anyExtendedKeyUsage: "2.5.29.37.0",
 };
 const understood: readonly string[] = [
-  ...[oid.keyUsage, oid.subjectAlternativeName, oid.basicConstraints, oid.nameConstraints],
+  oid.keyUsage,
+  oid.subjectAlternativeName,
+  oid.basicConstraints,
+  oid.nameConstraints,
   // Any policy will do.
-  ...[oid.policies, oid.extendedKeyUsage],
+  oid.policies,
+  oid.extendedKeyUsage,
 ];
 
 /** A certificate, also parsed by a library that shows what Node does not. */
@@ -113,9 +117,13 @@ function verify(
   const of = (field: string) => leaf!.parsed.subjectName.getField(field);
   const times = path.map(({ parsed }) => parsed);
   return {
-    ...{ emails: names.emails, uris: names.uris, commonNames: of("CN") },
-    ...{ units: of("OU"), organisations: of("O") },
-    ...{ id: signedPartOf(chain[0]!), expiresAt: leaf!.parsed.notAfter },
+    emails: names.emails,
+    uris: names.uris,
+    commonNames: of("CN"),
+    units: of("OU"),
+    organisations: of("O"),
+    id: signedPartOf(chain[0]!),
+    expiresAt: leaf!.parsed.notAfter,
     notBefore: new Date(Math.max(...times.map(({ notBefore }) => notBefore.getTime()))),
     notAfter: new Date(Math.min(...times.map(({ notAfter }) => notAfter.getTime()))),
   };
@@ -260,8 +268,11 @@ function namesOf({ parsed }: Certificate, domain: string | undefined): ClaimedNa
     name.includes("@") ? name : domain ? `${name}@${domain}` : [],
   );
   return {
-    ...{ emails: ofType("email"), claimedEmails: claimed },
-    ...{ uris: ofType("url"), hosts: ofType("dns"), hasAddresses: ofType("ip").length > 0 },
+    emails: ofType("email"),
+    claimedEmails: claimed,
+    uris: ofType("url"),
+    hosts: ofType("dns"),
+    hasAddresses: ofType("ip").length > 0,
     subject: new Uint8Array(subjectName.toArrayBuffer()),
   };
 }

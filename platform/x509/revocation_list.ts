@@ -37,7 +37,8 @@ export function readRevocationList(der: Uint8Array): RevocationList {
   });
   const { type, hash, padding } = signatureOf(algorithm.content);
   return {
-    ...{ issuer: issuer.raw, serials },
+    issuer: issuer.raw,
+    serials,
     isSignedBy: (key) =>
       key.asymmetricKeyType?.startsWith(type) === true &&
       verify(hash, signed.raw, { key, padding }, signature.content.subarray(1)),
@@ -61,7 +62,9 @@ interface SignatureAlgorithm {
 }
 
 const rsa = (hash: string, padding = constants.RSA_PKCS1_PADDING): SignatureAlgorithm => ({
-  ...{ type: "rsa", hash, padding },
+  type: "rsa",
+  hash,
+  padding,
 });
 const ecdsa = (hash: string): SignatureAlgorithm => ({ type: "ec", hash });
 const pss = "2a864886f70d01010a";

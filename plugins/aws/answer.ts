@@ -77,7 +77,8 @@ export function faultOf(xml: Map<string, string>): AwsFault | undefined {
   if (code === undefined || !/^[A-Za-z][\w.]{0,99}$/.test(code)) return undefined;
   const requestId = xml.get("ErrorResponse/RequestId")?.trim();
   return {
-    ...{ code, message: xml.get("ErrorResponse/Error/Message") ?? "" },
+    code,
+    message: xml.get("ErrorResponse/Error/Message") ?? "",
     ...(requestId !== undefined && /^[\w-]{1,64}$/.test(requestId) ? { requestId } : {}),
   };
 }

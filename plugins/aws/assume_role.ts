@@ -24,12 +24,17 @@ const roleSchema = Type.Object({
   accountName,
   accessKeyId: Type.String({ pattern: "^[A-Za-z0-9_]{16,128}$", description: "the id of the stored key" }),
   secretAccessKey: Type.String({
-    ...{ secret: true, minLength: 16, maxLength: 200, pattern: "^[!-~]+$" },
+    secret: true,
+    minLength: 16,
+    maxLength: 200,
+    pattern: "^[!-~]+$",
     description: "the secret of the stored key",
   }),
   externalId: Type.Optional(
     Type.String({
-      ...{ minLength: 2, maxLength: 1224, pattern: "^[A-Za-z0-9_+=,.@:/-]+$" },
+      minLength: 2,
+      maxLength: 1224,
+      pattern: "^[A-Za-z0-9_+=,.@:/-]+$",
       description: "the external id that the role's trust policy requires",
     }),
   ),
@@ -43,7 +48,10 @@ interface Target extends AwsTarget {
 }
 
 export default definePlugin({
-  ...{ title: "AWS with a stored key", slug: "aws-assume-role", version: "1.0.0", author: "svc" },
+  title: "AWS with a stored key",
+  slug: "aws-assume-role",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Issues sessions of an AWS role, with the stored key of an IAM user",
   configSchema: Type.Object({}),
@@ -80,10 +88,15 @@ async function assume(
   const [problem] = settingProblems(target);
   if (problem) throw new Refused(problem.problem);
   return await assumeRole(deps, {
-    ...{ address: stsAddress(target), action: "AssumeRole", signal },
+    address: stsAddress(target),
+    action: "AssumeRole",
+    signal,
     parameters: {
-      ...{ RoleArn: target.roleArn, RoleSessionName: sessionName(user), DurationSeconds: String(seconds) },
-      ...{ Policy: target.sessionPolicy, ExternalId: target.externalId },
+      RoleArn: target.roleArn,
+      RoleSessionName: sessionName(user),
+      DurationSeconds: String(seconds),
+      Policy: target.sessionPolicy,
+      ExternalId: target.externalId,
     },
     sign: (request) => signed(deps, target, request),
     faults: {
@@ -104,7 +117,9 @@ async function signed({ clock }: PluginDeps, target: Target, { headers, body }: 
     .toISOString()
     .replaceAll(/[-:]|\.\d+/g, "");
   const request = await client.sign(stsAddress(target), {
-    ...{ method: "POST", headers: { "content-type": headers["content-type"]! }, body },
+    method: "POST",
+    headers: { "content-type": headers["content-type"]! },
+    body,
     aws: { datetime, allHeaders: true },
   });
   return { headers: { ...headers, ...Object.fromEntries(request.headers) }, body };

@@ -57,10 +57,18 @@ let made = 0;
 async function makeRole(plugin: PluginSlug, settings: object = {}, more: object = {}): Promise<string> {
   const slug = `aws-${++made}`;
   const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...{ slug, description: "Deployments", plugin },
+    slug,
+    description: "Deployments",
+    plugin,
     settings: { roleArn, endpoint: sts.url, ...plugins[plugin], ...settings },
-    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 86_400, approval: "none" },
-    ...{ incident_required: false, break_glass: false, disabled: false, ...more },
+    groups: ["oncall"],
+    default_duration: 3600,
+    max_duration: 86_400,
+    approval: "none",
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
+    ...more,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;
@@ -96,15 +104,19 @@ describe.each(each)("%s", (plugin) => {
           secret_access_key: sts.secrets.get(body.credential.fields.access_key_id),
           session_token: expect.stringMatching(/^token\//),
           expiration: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
-          ...{ role_arn: roleArn, region: "eu-central-1" },
+          role_arn: roleArn,
+          region: "eu-central-1",
         },
       },
     ]);
     const { WebIdentityToken: _, ...asked } = sts.asked[0]!;
     expect(asked).toEqual({
       Action: plugin === "aws-assume-role" ? "AssumeRole" : "AssumeRoleWithWebIdentity",
-      ...{ Version: "2011-06-15", RoleArn: roleArn, RoleSessionName: "alice@example.com" },
-      ...{ DurationSeconds: "3600", Policy: '{"Statement":[]}' },
+      Version: "2011-06-15",
+      RoleArn: roleArn,
+      RoleSessionName: "alice@example.com",
+      DurationSeconds: "3600",
+      Policy: '{"Statement":[]}',
     });
     expect(Date.parse(body.expires_at)).toBeLessThanOrEqual(Date.parse(body.credential.fields.expiration));
   });
@@ -184,7 +196,9 @@ describe.each(each)("%s", (plugin) => {
     const role = await makeRole(plugin);
     const action = plugin === "aws-assume-role" ? "AssumeRole" : "AssumeRoleWithWebIdentity";
     const session = {
-      ...{ accessKeyId: "ASIA0000000000000001", secretAccessKey: "a", sessionToken: "b" },
+      accessKeyId: "ASIA0000000000000001",
+      secretAccessKey: "a",
+      sessionToken: "b",
       expiration: "2030-01-01T00:00:00Z",
     };
     const whole = await sessionXml(action, session).text();
@@ -263,14 +277,17 @@ describe.each(each)("%s", (plugin) => {
     ["sessionPolicy", "x".repeat(2049)],
   ])("refuses a role whose %s is %s", async (key, value) => {
     const { http, body } = await admin.call("POST", "/access/roles/", {
-      ...{
-        slug: "aws-bad",
-        description: "x",
-        plugin,
-        settings: { roleArn, ...plugins[plugin], [key]: value },
-      },
-      ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-      ...{ incident_required: false, break_glass: false, disabled: false },
+      slug: "aws-bad",
+      description: "x",
+      plugin,
+      settings: { roleArn, ...plugins[plugin], [key]: value },
+      groups: ["oncall"],
+      default_duration: 3600,
+      max_duration: 7200,
+      approval: "none",
+      incident_required: false,
+      break_glass: false,
+      disabled: false,
     });
     expect([http, body.field]).toEqual([400, `settings.${key}`]);
   });
@@ -289,8 +306,11 @@ describe.each(each)("%s", (plugin) => {
     await makeRole(plugin, { roleArn: arn, accountName: "production" });
     const { body: listed } = await alice.call("GET", "/api/v2/get_roles?all=true");
     expect(listed.data.roles).toContainEqual({
-      ...{ arn, account_id: "123456789012", account_friendly_name: "production" },
-      ...{ role_name: `ops/deploy-${plugin}`, apps: { app_details: [] } },
+      arn,
+      account_id: "123456789012",
+      account_friendly_name: "production",
+      role_name: `ops/deploy-${plugin}`,
+      apps: { app_details: [] },
     });
     const { http, body } = await alice.call("POST", "/api/v1/get_credentials", { requested_role: arn });
     expect([http, body]).toEqual([
@@ -299,7 +319,9 @@ describe.each(each)("%s", (plugin) => {
         Credentials: {
           AccessKeyId: expect.stringMatching(/^ASIA/),
           SecretAccessKey: sts.secrets.get(body.Credentials.AccessKeyId),
-          ...{ SessionToken: expect.any(String), Expiration: expect.any(Number), RoleArn: arn },
+          SessionToken: expect.any(String),
+          Expiration: expect.any(Number),
+          RoleArn: arn,
         },
       },
     ]);
@@ -333,8 +355,13 @@ describe("web identity", () => {
     const { body } = await issue(role, { incident: incident!.name });
     const { jti, iat, exp, ...claims } = decodeJwt(sts.asked[0]!.WebIdentityToken!);
     expect(claims).toEqual({
-      ...{ iss: server.url, aud: "sts.amazonaws.com", sub: `role:${role}:user:alice@example.com` },
-      ...{ user: "alice@example.com", role, lease: body.id, incident: incident!.name },
+      iss: server.url,
+      aud: "sts.amazonaws.com",
+      sub: `role:${role}:user:alice@example.com`,
+      user: "alice@example.com",
+      role,
+      lease: body.id,
+      incident: incident!.name,
     });
     expect([typeof jti, exp! - iat!]).toEqual(["string", 300]);
     expect(JSON.stringify(body)).not.toContain(sts.asked[0]!.WebIdentityToken);
@@ -351,7 +378,8 @@ describe("web identity", () => {
       Version: "2012-10-17",
       Statement: [
         {
-          ...{ Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity" },
+          Effect: "Allow",
+          Action: "sts:AssumeRoleWithWebIdentity",
           Principal: { Federated: `arn:aws:iam::123456789012:oidc-provider/${name}` },
           Condition: {
             StringEquals: { [`${name}:aud`]: "another" },
@@ -380,18 +408,22 @@ describe("web identity", () => {
     expect(await problemsOf(role)).toEqual([{ problem, fix: "SVC_FEDERATION_ISSUER=https://..." }]);
     expect(await refusal(role)).toContain(problem);
     await using other = await startTestServer({
-      ...{ tokenAlgorithm: "Ed25519", pluginCredential: "aws-web-identity" },
+      tokenAlgorithm: "Ed25519",
+      pluginCredential: "aws-web-identity",
     });
     const root = await personOf(other, "root@example.com", ["admin"]);
     await root.call("POST", "/access/roles/", {
-      ...{
-        slug: "aws",
-        description: "x",
-        plugin: "aws-web-identity",
-        settings: { roleArn, endpoint: sts.url },
-      },
-      ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-      ...{ incident_required: false, break_glass: false, disabled: false },
+      slug: "aws",
+      description: "x",
+      plugin: "aws-web-identity",
+      settings: { roleArn, endpoint: sts.url },
+      groups: ["oncall"],
+      default_duration: 3600,
+      max_duration: 7200,
+      approval: "none",
+      incident_required: false,
+      break_glass: false,
+      disabled: false,
     });
     expect((await root.call("GET", "/access/roles/aws/check")).body.problems).toEqual([
       { problem: "AWS does not accept tokens signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
@@ -416,7 +448,10 @@ describe("a stored key", () => {
     sts.roles.get(roleArn)!.keys!.externalId = "svc:1/2";
     expect((await issue(role)).http).toBe(201);
     expect((await admin.call("GET", `/access/roles/${role}`)).body.settings).toEqual({
-      ...{ roleArn, accessKeyId: keyId, externalId: "svc:1/2", endpoint: sts.url },
+      roleArn,
+      accessKeyId: keyId,
+      externalId: "svc:1/2",
+      endpoint: sts.url,
     });
     const [row] = await server.db.execute<{ text: string }>(
       sql`select r::text as text from access_role r where slug = ${role}`,

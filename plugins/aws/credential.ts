@@ -8,8 +8,11 @@ export function awsCredential({ roleArn, region }: AwsTarget, session: AwsSessio
   return {
     kind: "aws" as const,
     fields: {
-      ...{ access_key_id: accessKeyId, secret_access_key: secretAccessKey, session_token: sessionToken },
-      ...{ expiration: end, role_arn: roleArn },
+      access_key_id: accessKeyId,
+      secret_access_key: secretAccessKey,
+      session_token: sessionToken,
+      expiration: end,
+      role_arn: roleArn,
       ...(region === undefined ? {} : { region }),
     },
     expiresAt: end,

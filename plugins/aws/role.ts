@@ -20,7 +20,8 @@ export const awsRoleSettings = {
   ),
   region: Type.Optional(
     Type.String({
-      ...{ maxLength: 40, pattern: "^[a-z]{2,}(-[a-z]+)+-[0-9]{1,2}$" },
+      maxLength: 40,
+      pattern: "^[a-z]{2,}(-[a-z]+)+-[0-9]{1,2}$",
       description: "the region of STS, and the default region of clients, such as eu-central-1",
     }),
   ),
@@ -29,7 +30,8 @@ export const awsRoleSettings = {
   ),
   endpoint: Type.Optional(
     Type.String({
-      ...{ maxLength: 500, pattern: endpointPattern },
+      maxLength: 500,
+      pattern: endpointPattern,
       description: "the address of STS (https), if not AWS's",
     }),
   ),

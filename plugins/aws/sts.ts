@@ -57,7 +57,8 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
   ).toString();
   const headers = {
     "content-type": "application/x-www-form-urlencoded; charset=utf-8",
-    ...{ accept: "text/xml", "user-agent": "svc" },
+    accept: "text/xml",
+    "user-agent": "svc",
   };
   const request = sign ? await sign({ headers, body }) : { headers, body };
   const late = AbortSignal.timeout(answerMilliseconds);
@@ -66,7 +67,9 @@ async function attemptCall(fetch: PluginDeps["fetch"], call: StsCall): Promise<A
   let text: string;
   try {
     response = await fetch(address, {
-      ...{ method: "POST", ...request, redirect: "manual" },
+      method: "POST",
+      ...request,
+      redirect: "manual",
       signal: AbortSignal.any([signal, late]),
     });
     text = await readText(response, host);

@@ -35,11 +35,16 @@ const roleSchema = Type.Object({
   roleArn,
   accountName,
   audience: Type.String({
-    ...{ default: "sts.amazonaws.com", maxLength: 255, pattern: audiencePattern },
+    default: "sts.amazonaws.com",
+    maxLength: 255,
+    pattern: audiencePattern,
     description: "an audience of the OpenID provider in AWS",
   }),
   subject: Type.String({
-    ...{ default: defaultSubject, maxLength: 500, pattern: subjectPattern, description: subjectAbout },
+    default: defaultSubject,
+    maxLength: 500,
+    pattern: subjectPattern,
+    description: subjectAbout,
   }),
   ...optional,
 });
@@ -63,7 +68,10 @@ interface Asked {
 }
 
 export default defineBuiltin({
-  ...{ title: "AWS with web identity", slug: "aws-web-identity", version: "1.0.0", author: "svc" },
+  title: "AWS with web identity",
+  slug: "aws-web-identity",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Issues sessions of an AWS role that trusts this server as an OpenID provider",
   configSchema: Type.Object({}),
@@ -91,16 +99,27 @@ async function exchange(
   if (problem) throw new Refused(problem.problem);
   const issuer = federationIssuer(context.config);
   const signed = await signFederationToken(context, {
-    ...{ audience, subject, user, incident, leaseId, role: slug, issuedAt: at },
+    audience,
+    subject,
+    user,
+    incident,
+    leaseId,
+    role: slug,
+    issuedAt: at,
     seconds: longestFederationSeconds,
   });
   return await assumeRole(
     { fetch },
     {
-      ...{ address: stsAddress(target), action: "AssumeRoleWithWebIdentity", signal },
+      address: stsAddress(target),
+      action: "AssumeRoleWithWebIdentity",
+      signal,
       parameters: {
-        ...{ RoleArn: target.roleArn, RoleSessionName: sessionName(user), DurationSeconds: String(seconds) },
-        ...{ Policy: target.sessionPolicy, WebIdentityToken: signed.token },
+        RoleArn: target.roleArn,
+        RoleSessionName: sessionName(user),
+        DurationSeconds: String(seconds),
+        Policy: target.sessionPolicy,
+        WebIdentityToken: signed.token,
       },
       faults: {
         AccessDenied: `${signed.subject} may not assume this AWS role: check its trust policy`,
@@ -164,7 +183,8 @@ function trustOf(issuer: string, slug: string, { roleArn, audience, subject }: T
     Version: "2012-10-17",
     Statement: [
       {
-        ...{ Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity" },
+        Effect: "Allow",
+        Action: "sts:AssumeRoleWithWebIdentity",
         Principal: { Federated: `arn:${partition}:iam::${account}:oidc-provider/${name}` },
         Condition: {
           StringEquals: { [`${name}:aud`]: audience },

@@ -90,8 +90,13 @@ test("fails for an incident without a channel", async () => {
   const [bare] = await db
     .insert(incident)
     .values({
-      ...{ title: "Bare", description: "", incidentTypeId: ids.incidentTypeId },
-      ...{ incidentPriorityId: ids.incidentPriorityId, reportedAt: at, createdAt: at, updatedAt: at },
+      title: "Bare",
+      description: "",
+      incidentTypeId: ids.incidentTypeId,
+      incidentPriorityId: ids.incidentPriorityId,
+      reportedAt: at,
+      createdAt: at,
+      updatedAt: at,
     })
     .returning();
   const call = {

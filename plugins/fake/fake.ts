@@ -60,7 +60,11 @@ export function fakePlugin<T extends PluginType>(
   };
   return {
     plugin: {
-      ...{ slug, title: slug, type, secrets: [], timeoutMilliseconds },
+      slug,
+      title: slug,
+      type,
+      secrets: [],
+      timeoutMilliseconds,
       methods: Object.fromEntries(methods.map((method) => [method, methodOf(method)])),
     },
     calls,

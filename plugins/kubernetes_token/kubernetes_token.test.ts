@@ -42,13 +42,25 @@ let made = 0;
 async function makeRole(settings: object = {}): Promise<string> {
   const slug = `shop-${++made}`;
   const target = {
-    ...{ server: cluster.url, certificateAuthority: cluster.authority, token: cluster.brokerToken },
-    ...{ namespace: "shop", serviceAccount: "reader", ...settings },
+    server: cluster.url,
+    certificateAuthority: cluster.authority,
+    token: cluster.brokerToken,
+    namespace: "shop",
+    serviceAccount: "reader",
+    ...settings,
   };
   const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...{ slug, description: "The shop", plugin: "kubernetes-token", settings: target },
-    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-    ...{ incident_required: false, break_glass: false, disabled: false },
+    slug,
+    description: "The shop",
+    plugin: "kubernetes-token",
+    settings: target,
+    groups: ["oncall"],
+    default_duration: 3600,
+    max_duration: 7200,
+    approval: "none",
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;
@@ -139,7 +151,8 @@ describe("no token is issued, and the error says why,", () => {
     let asked = 0;
     const expirationTimestamp = new Date(Date.now() + 3_600_000).toISOString();
     using other = Bun.serve({
-      ...{ port: 0, hostname: "127.0.0.1" },
+      port: 0,
+      hostname: "127.0.0.1",
       fetch: () => {
         asked += 1;
         return Response.json({ status: { token: "a.b.c", expirationTimestamp } });
@@ -188,9 +201,17 @@ test.each([
     ...settings,
   };
   const { http } = await admin.call("POST", "/access/roles/", {
-    ...{ slug: "bad", description: "", plugin: "kubernetes-token", settings: target, groups: ["*"] },
-    ...{ default_duration: 3600, max_duration: 7200, approval: "none" },
-    ...{ incident_required: false, break_glass: false, disabled: false },
+    slug: "bad",
+    description: "",
+    plugin: "kubernetes-token",
+    settings: target,
+    groups: ["*"],
+    default_duration: 3600,
+    max_duration: 7200,
+    approval: "none",
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
   });
   expect(http).toBe(400);
 });
@@ -285,7 +306,10 @@ describe("svc access get --format kube", () => {
       const child = Bun.spawn(
         ["kubectl", "--kubeconfig", config, "get", "--raw", "/api/v1/namespaces/shop/pods"],
         {
-          ...{ env: { ...env, PATH: process.env.PATH! }, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+          env: { ...env, PATH: process.env.PATH! },
+          stdin: "ignore",
+          stdout: "pipe",
+          stderr: "pipe",
         },
       );
       const [out, errors] = await Promise.all([

@@ -13,7 +13,8 @@ const slug = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
 const roleSchema = Type.Object({
   server: Type.String({
-    ...{ maxLength: 2000, pattern: "^https://[^\\s/]+(/[^\\s?#]*)?$" },
+    maxLength: 2000,
+    pattern: "^https://[^\\s/]+(/[^\\s?#]*)?$",
     description: "the address of the API server: https://...",
   }),
   certificateAuthority: Type.Optional(
@@ -29,7 +30,8 @@ const roleSchema = Type.Object({
     description: "the namespace of the service account",
   }),
   serviceAccount: Type.String({
-    ...{ maxLength: 253, pattern: slug },
+    maxLength: 253,
+    pattern: slug,
     description: "the service account whose permissions a lease has",
   }),
   audiences: Type.Optional(
@@ -40,7 +42,8 @@ const roleSchema = Type.Object({
   ),
   clientServer: Type.Optional(
     Type.String({
-      ...{ maxLength: 2000, pattern: "^https://[^\\s]+$" },
+      maxLength: 2000,
+      pattern: "^https://[^\\s]+$",
       description: "the address of the API server for users, if different",
     }),
   ),
@@ -51,7 +54,10 @@ type Target = Static<typeof roleSchema>;
 const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
 
 export default definePlugin({
-  ...{ title: "Kubernetes tokens", slug: "kubernetes-token", version: "1.0.0", author: "svc" },
+  title: "Kubernetes tokens",
+  slug: "kubernetes-token",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Issues tokens for a service account of a Kubernetes cluster",
   configSchema: Type.Object({}),
@@ -76,7 +82,9 @@ export default definePlugin({
       return {
         kind: "token" as const,
         fields: {
-          ...{ token, server: clientServer, namespace },
+          token,
+          server: clientServer,
+          namespace,
           ...(certificateAuthority === undefined ? {} : { certificate_authority: certificateAuthority }),
         },
         ...(end < new Date(expiresAt) ? { expiresAt: end.toISOString() } : {}),

@@ -90,15 +90,20 @@ const person = (name: string, id: number) => ({ id, name, email: `${name}@exampl
 test("each participant and each team of the list gets a separate mail", async () => {
   const plugin = await open(undefined, { SVC_PLUGIN_MAIL_REPLY_TO: "oncall@example.com" });
   expect(await asked(plugin)).toEqual([
-    ...[`individual-${ids.alice}`, `individual-${ids.bob}`, `team-${ids.teamId}`],
+    `individual-${ids.alice}`,
+    `individual-${ids.bob}`,
+    `team-${ids.teamId}`,
   ]);
   await sendAll(plugin);
   expect(recipients()).toEqual(["alice@example.com", "bob@example.com", "storage@example.com"]);
   for (const { to, headers, raw } of server.received) {
     expect(headers).toMatchObject({
-      ...{ from: "svc <svc@example.com>", to: to[0], "reply-to": "oncall@example.com" },
-      ...{ subject: "INC-1: Disk full", "auto-submitted": "auto-generated" },
-      ...{ date: "Fri, 20 Nov 2026 12:00:00 +0000" },
+      from: "svc <svc@example.com>",
+      to: to[0],
+      "reply-to": "oncall@example.com",
+      subject: "INC-1: Disk full",
+      "auto-submitted": "auto-generated",
+      date: "Fri, 20 Nov 2026 12:00:00 +0000",
     });
     expect(raw.match(/@example\.com/g)).toHaveLength(4);
     expect(raw).toEndWith("\r\n\r\nAlice commands.\r\n");
@@ -144,7 +149,8 @@ describe("of a Restricted incident", () => {
     facts = { ...facts, visibility: "Open" };
     const plugin = await open();
     expect(await send(plugin, "late", `team-${ids.teamId}`)).toMatchObject({
-      ...{ ok: false, permanent: true },
+      ok: false,
+      permanent: true,
       detail: "mail failed: this recipient no longer receives messages about the incident",
     });
     await sendAll(plugin, "late");
@@ -237,7 +243,8 @@ describe("a refusal", () => {
 
   test("of a recipient is permanent", async () => {
     expect(await failing("one", 550)).toEqual({
-      ...{ detail: "mail failed: the mail was not sent (550)", permanent: true },
+      detail: "mail failed: the mail was not sent (550)",
+      permanent: true,
     });
     expect(recipients()).toEqual([]);
   });
@@ -254,7 +261,8 @@ describe("a refusal", () => {
       });
       const plugin = open(`smtp://127.0.0.1:${strict.port}`);
       expect(await failing(`sender ${responseCode}`, undefined, plugin)).toMatchObject({
-        ...{ detail: `mail failed: the mail was not sent (${responseCode})`, permanent: false },
+        detail: `mail failed: the mail was not sent (${responseCode})`,
+        permanent: false,
       });
     },
   );

@@ -35,9 +35,14 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
   const open = async () => {
     const { createTransport } = await import("nodemailer");
     return createTransport({
-      ...{ ...server, ...waits, pool: true, maxConnections: connections, idleTimeout: idleMilliseconds },
+      ...server,
+      ...waits,
+      pool: true,
+      maxConnections: connections,
+      idleTimeout: idleMilliseconds,
       // Text is never interpreted as a file or URL.
-      ...{ disableFileAccess: true, disableUrlAccess: true },
+      disableFileAccess: true,
+      disableUrlAccess: true,
     });
   };
   let transport: ReturnType<typeof open> | undefined;

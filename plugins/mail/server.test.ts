@@ -9,12 +9,15 @@ test.each([
   [
     "smtp://a%40b:p%2Fss@mail.example.com:25",
     {
-      ...{ host: "mail.example.com", port: 25, secure: false, requireTLS: true },
+      host: "mail.example.com",
+      port: 25,
+      secure: false,
+      requireTLS: true,
       auth: { user: "a@b", pass: "p/ss" },
     },
   ],
   [
     "smtp://a:b@localhost",
-    { ...{ host: "localhost", port: 587, secure: false, requireTLS: false }, auth: { user: "a", pass: "b" } },
+    { host: "localhost", port: 587, secure: false, requireTLS: false, auth: { user: "a", pass: "b" } },
   ],
 ])("%s", (url, expected) => expect<object>(mailServerOf(url)).toEqual(expected));

@@ -31,7 +31,9 @@ export function mailServerOf(text: string): MailServer {
   const { hostname, port, username, password } = url;
   const host = hostname.replace(/^\[|\]$/g, "");
   return {
-    ...{ host, secure, port: port === "" ? (secure ? 465 : 587) : Number(port) },
+    host,
+    secure,
+    port: port === "" ? (secure ? 465 : 587) : Number(port),
     requireTLS: !secure && username !== "" && !isLoopbackHost(host),
     ...(username === "" ? {} : { auth: { user: decoded(username), pass: decoded(password) } }),
   };

@@ -23,7 +23,8 @@ test("add fails if the group was not created", async () => {
   expect(await callPlugin(list(), "create", { incident, name: "inc-1" })).toEqual({ ok: true, value: {} });
   const people = [{ ...alice, id: ids.alice }];
   expect(await callPlugin(list(), "add", { group: { incident }, people, teams: [] })).toMatchObject({
-    ...{ ok: false, detail: "mailing-list failed: This incident has no mailing list" },
+    ok: false,
+    detail: "mailing-list failed: This incident has no mailing list",
   });
 });
 

@@ -8,7 +8,11 @@ const words = ["rotate", "keys", "disk", "vendor", "alarm", "page", "backup", "q
 const sentences = Array.from({ length: 10 }, (_, i) => `${words[i]} ${i}${i}${i}${i} ${words[i]} x${i * 7}`);
 const knownOf = (descriptions: readonly string[], more: Partial<KnownTask> = {}): KnownTask[] =>
   descriptions.map((description, i) => ({
-    ...{ externalId: `id${i}`, description, status: "Open", deleted: false, ...more },
+    externalId: `id${i}`,
+    description,
+    status: "Open",
+    deleted: false,
+    ...more,
   }));
 const writtenOf = (descriptions: readonly string[], status: "Open" | "Resolved" = "Open") =>
   descriptions.map((description) => ({ description, status, assignees: [] as string[] }));

@@ -62,7 +62,8 @@ describe("create", () => {
   test("fails if the template has no text here", async () => {
     const facts = await newDocument();
     expect(await create(facts, { template: await newDocument() })).toMatchObject({
-      ...{ ok: false, detail: "markdown failed: The template has no text here" },
+      ok: false,
+      detail: "markdown failed: The template has no text here",
     });
     expect(await textOf(facts)).toEqual({ ok: true, value: null });
   });
@@ -74,10 +75,8 @@ test("update replaces a text at the given version, and otherwise reports the cur
     callPlugin(plugin, "update", { document: facts, text: "two", version });
   expect(await update("2")).toEqual({ ok: true, value: { version: "3" } });
   expect(await update("2")).toMatchObject({
-    ...{
-      ok: false,
-      detail: "markdown failed: This text has changed since you read it: it is now at version 3",
-    },
+    ok: false,
+    detail: "markdown failed: This text has changed since you read it: it is now at version 3",
   });
   expect(await update()).toEqual({ ok: true, value: { version: "4" } });
   expect(await callPlugin(plugin, "update", { document: facts, name: "x" })).toEqual({ ok: true, value: {} });
@@ -112,7 +111,8 @@ test("get, move and remove", async () => {
     value: { name: "Notes", version: "2" },
   });
   expect(await callPlugin(plugin, "move", { document: facts, folder: "x" })).toEqual({
-    ...{ ok: true, value: { resourceId: facts.resourceId } },
+    ok: true,
+    value: { resourceId: facts.resourceId },
   });
   for (let times = 0; times < 2; times += 1) {
     expect(await callPlugin(plugin, "remove", { document: facts })).toMatchObject({ ok: true });

@@ -121,7 +121,9 @@ function taskOf(raw: string, checked: boolean, domain: string | undefined): Writ
   const description = withoutOuter(text, marks).trim();
   if (description === "") return undefined;
   return {
-    ...{ description, status: checked ? "Resolved" : "Open", assignees: [...assignees].slice(0, 100) },
+    description,
+    status: checked ? "Resolved" : "Open",
+    assignees: [...assignees].slice(0, 100),
     ...(resolveBy === undefined ? {} : { resolveBy }),
   };
 }

@@ -39,8 +39,11 @@ export function identify(
   const gone = known
     .filter(({ externalId, deleted }) => !deleted && !ids.includes(externalId))
     .map(({ externalId, description, status }) => ({
-      ...{ externalId, description, status: status as DocumentTask["status"] },
-      ...{ assignees: [], deleted: true },
+      externalId,
+      description,
+      status: status as DocumentTask["status"],
+      assignees: [],
+      deleted: true,
     }));
   return [...present, ...gone];
 }

@@ -28,9 +28,17 @@ afterAll(() => server[Symbol.asyncDispose]());
 const audience = "https://vault.example.com";
 let made = 0;
 const roleOf = (settings: object, slug = `vault-${++made}`) => ({
-  ...{ slug, description: "Vault", plugin: "oidc-token", settings: { audience, ...settings } },
-  ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-  ...{ incident_required: false, break_glass: false, disabled: false },
+  slug,
+  description: "Vault",
+  plugin: "oidc-token",
+  settings: { audience, ...settings },
+  groups: ["oncall"],
+  default_duration: 3600,
+  max_duration: 7200,
+  approval: "none",
+  incident_required: false,
+  break_glass: false,
+  disabled: false,
 });
 
 async function makeRole(settings: object = {}): Promise<string> {
@@ -56,7 +64,8 @@ async function outsider(issuer = server.url) {
     metadata,
     verify: (token: string, expected: string) =>
       jwtVerify(token, keys, {
-        ...{ issuer: metadata.issuer, audience: expected },
+        issuer: metadata.issuer,
+        audience: expected,
         algorithms: metadata.id_token_signing_alg_values_supported as string[],
         requiredClaims: ["sub", "exp", "iat", "jti"],
       }),
@@ -77,9 +86,16 @@ test("a token can be verified with only the issuer's address", async () => {
   const { payload, protectedHeader } = await verify(fields.token, audience);
   expect(protectedHeader).toEqual({ alg: "ES256", typ: "JWT", kid: expect.any(String) });
   expect(payload).toEqual({
-    ...{ iss: server.url, aud: audience, sub: subject, jti: expect.any(String) },
-    ...{ iat: expect.any(Number), exp: payload.iat! + 300 },
-    ...{ user: "alice@example.com", role, lease: lease.id, incident },
+    iss: server.url,
+    aud: audience,
+    sub: subject,
+    jti: expect.any(String),
+    iat: expect.any(Number),
+    exp: payload.iat! + 300,
+    user: "alice@example.com",
+    role,
+    lease: lease.id,
+    incident,
   });
   expect(new Date(payload.exp! * 1000).toISOString()).toBe(lease.expires_at);
   expect(verify(fields.token, "https://another.example.com")).rejects.toThrow('"aud"');
@@ -160,7 +176,10 @@ describe("federation tokens and access tokens are never accepted for each other"
     const { jti } = decodeJwt(token);
     const now = server.clock.now();
     await server.db.insert(tokenTable).values({
-      ...{ jti: jti!, userName: "alice@example.com", groups: ["admin"], issuedAt: now },
+      jti: jti!,
+      userName: "alice@example.com",
+      groups: ["admin"],
+      issuedAt: now,
       expiresAt: new Date(now.getTime() + 3_600_000),
     });
     const ways: Record<string, string>[] = [

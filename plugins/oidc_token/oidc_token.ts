@@ -13,14 +13,20 @@ import { after } from "../../platform/clock.ts";
 
 const roleSchema = Type.Object({
   audience: Type.String({
-    ...{ maxLength: 500, pattern: audiencePattern },
+    maxLength: 500,
+    pattern: audiencePattern,
     description: "the audience of the token (`aud`), as the service requires it; not svc",
   }),
   subject: Type.String({
-    ...{ default: defaultSubject, maxLength: 500, pattern: subjectPattern, description: subjectAbout },
+    default: defaultSubject,
+    maxLength: 500,
+    pattern: subjectPattern,
+    description: subjectAbout,
   }),
   lifetime: Type.Integer({
-    ...{ default: longestFederationSeconds, minimum: 60, maximum: longestFederationSeconds },
+    default: longestFederationSeconds,
+    minimum: 60,
+    maximum: longestFederationSeconds,
     description: "how long the token is valid, in seconds",
   }),
 });
@@ -33,7 +39,10 @@ interface Target {
 
 /** Google Cloud, Vault and others exchange such a token for one of theirs, which ends by their rules. */
 export default defineBuiltin({
-  ...{ title: "OpenID Connect tokens", slug: "oidc-token", version: "1.0.0", author: "svc" },
+  title: "OpenID Connect tokens",
+  slug: "oidc-token",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description:
     "Issues short-lived tokens about the user, for a service that trusts this server as an OpenID provider",
@@ -48,9 +57,15 @@ export default defineBuiltin({
     issue: async ({ leaseId, user, incident, expiresAt, seconds, role }) => {
       const { audience, subject, lifetime } = role.settings as unknown as Target;
       const signed = await signFederationToken(context, {
-        ...{ audience, subject, user, incident, leaseId, role: role.slug },
+        audience,
+        subject,
+        user,
+        incident,
+        leaseId,
+        role: role.slug,
         // Leases end by the database's clock, which may differ from this machine's.
-        ...{ issuedAt: after(new Date(expiresAt), -seconds), seconds: Math.min(lifetime, seconds) },
+        issuedAt: after(new Date(expiresAt), -seconds),
+        seconds: Math.min(lifetime, seconds),
       });
       const end = signed.expiresAt.toISOString();
       return {

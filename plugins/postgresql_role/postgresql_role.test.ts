@@ -470,8 +470,13 @@ test("revoking fails if the target accepts connections but never answers", async
 });
 
 const unreachable = {
-  ...{ host: "127.0.0.1", database: "shop", user: "broker", password: "secret" },
-  ...{ sslMode: "disable", parents: "reader", connectionLimit: 5 },
+  host: "127.0.0.1",
+  database: "shop",
+  user: "broker",
+  password: "secret",
+  sslMode: "disable",
+  parents: "reader",
+  connectionLimit: 5,
 };
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;

@@ -32,7 +32,10 @@ import {
 // comment: a name alone may belong to someone else, and several installations may share a target.
 
 export default definePlugin({
-  ...{ title: "PostgreSQL roles", slug: "postgresql-role", version: "1.0.0", author: "svc" },
+  title: "PostgreSQL roles",
+  slug: "postgresql-role",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Creates a PostgreSQL role for each lease, as a member of existing roles",
   configSchema: Type.Object({}),
@@ -80,7 +83,10 @@ async function issue({
     }),
   );
   const fields: Record<string, string> = {
-    ...{ engine: "postgresql", user: name, password, database: target.database },
+    engine: "postgresql",
+    user: name,
+    password,
+    database: target.database,
     host: target.clientHost ?? target.host,
     port: String(target.clientPort ?? target.port),
     sslmode: target.sslMode,

@@ -30,7 +30,9 @@ export const roleSchema = Type.Object({
     description: "the roles whose privileges a lease has, comma-separated",
   }),
   connectionLimit: Type.Integer({
-    ...{ default: 5, minimum: 1, maximum: 1000 },
+    default: 5,
+    minimum: 1,
+    maximum: 1000,
     description: "how many connections a lease may open",
   }),
   clientHost: Type.Optional(Type.String({ maxLength: 255, description: "the host for users, if different" })),
@@ -80,7 +82,13 @@ export async function connected<T>(
   const { host, port, user, password, sslMode, sslRootCert } = target;
   signal.throwIfAborted();
   const sql = postgres({
-    ...{ host, port, database, username: user, password, max: 1, prepare: false },
+    host,
+    port,
+    database,
+    username: user,
+    password,
+    max: 1,
+    prepare: false,
     // Avoids a query for types that are not used here.
     fetch_types: false,
     ssl: sslMode === "disable" ? false : { rejectUnauthorized: sslMode === "verify-full", ca: sslRootCert },

@@ -48,9 +48,17 @@ async function newKey() {
 async function makeRole(settings: object = {}): Promise<string> {
   const slug = `hosts-${++made}`;
   const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...{ slug, description: "Hosts", plugin: "ssh-ca", settings: { principals: "deploy", ...settings } },
-    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-    ...{ incident_required: false, break_glass: false, disabled: false },
+    slug,
+    description: "Hosts",
+    plugin: "ssh-ca",
+    settings: { principals: "deploy", ...settings },
+    groups: ["oncall"],
+    default_duration: 3600,
+    max_duration: 7200,
+    approval: "none",
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;
@@ -106,7 +114,9 @@ test("a certificate logs in with a terminal, and has the requested principals an
   expect(kind).toBe("ssh");
   expect(fields).toEqual({
     certificate: expect.stringMatching(/^ssh-ed25519-cert-v01@openssh.com [A-Za-z0-9+/=]+$/),
-    ...{ principals: "deploy,alice@example.com", host: "web.example.com", user: "deploy" },
+    principals: "deploy,alice@example.com",
+    host: "web.example.com",
+    user: "deploy",
   });
   await fetchTrust();
   expect(await login(fields.certificate, "tty", "-tt")).toStartWith("/dev/pts/");
@@ -143,9 +153,14 @@ describe("a host refuses a certificate", () => {
   const by = (more: object, signer = { privateKey: own.privateKey, blob: ownBlob }) =>
     signSshCertificate(
       {
-        ...{ key: parseSshPublicKey(key.line), serial: 1, keyId: "test", principals: ["deploy"] },
-        ...{ criticalOptions: {}, extensions: [] },
-        ...{ validAfter: new Date(Date.now() - 60_000), validBefore: new Date(Date.now() + 60_000) },
+        key: parseSshPublicKey(key.line),
+        serial: 1,
+        keyId: "test",
+        principals: ["deploy"],
+        criticalOptions: {},
+        extensions: [],
+        validAfter: new Date(Date.now() - 60_000),
+        validBefore: new Date(Date.now() + 60_000),
         ...more,
       },
       signer,

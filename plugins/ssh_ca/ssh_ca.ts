@@ -25,15 +25,20 @@ const list = "^[^,\\s]+( *, *[^,\\s]+)*$";
 
 const roleSchema = Type.Object({
   authority: Type.String({
-    ...{ default: "default", maxLength: longestAuthorityName, pattern: authorityNamePattern },
+    default: "default",
+    maxLength: longestAuthorityName,
+    pattern: authorityNamePattern,
     description: "the authority that signs the certificates; hosts choose which authorities they trust",
   }),
   principals: Type.String({
-    ...{ maxLength: 2000, pattern: list },
+    maxLength: 2000,
+    pattern: list,
     description: `the principals of a certificate, comma-separated; ${userPlaceholder} is the user's e-mail address`,
   }),
   extensions: Type.String({
-    ...{ default: "permit-pty", maxLength: 500, pattern: `^$|${list}` },
+    default: "permit-pty",
+    maxLength: 500,
+    pattern: `^$|${list}`,
     description: `the extensions of a certificate, comma-separated: ${sshExtensions.join(", ")}`,
   }),
   sourceAddress: Type.Optional(
@@ -79,7 +84,9 @@ function targetOf({ settings }: RoleFacts): Target {
   >;
   return {
     ...rest,
-    ...{ authority: authority!, principals: listOf(principals!), extensions: listOf(extensions!) },
+    authority: authority!,
+    principals: listOf(principals!),
+    extensions: listOf(extensions!),
     ...(sourceAddress === undefined ? {} : { sourceAddress: listOf(sourceAddress) }),
   };
 }
@@ -87,7 +94,10 @@ function targetOf({ settings }: RoleFacts): Target {
 const listOf = (text: string) => text.split(",").flatMap((one) => one.trim() || []);
 
 export default defineBuiltin({
-  ...{ title: "SSH certificates", slug: "ssh-ca", version: "1.0.0", author: "svc" },
+  title: "SSH certificates",
+  slug: "ssh-ca",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Signs users' SSH keys, for hosts that trust the authority",
   configSchema: Type.Object({}),
@@ -112,7 +122,10 @@ export default defineBuiltin({
       const end = new Date(expiresAt);
       const certificate = signSshCertificate(
         {
-          ...{ key, serial: leaseId, principals, extensions: target.extensions },
+          key,
+          serial: leaseId,
+          principals,
+          extensions: target.extensions,
           keyId: [user, role.slug, `lease/${leaseId}`, ...(incident ? [incident] : [])].join(" "),
           // The lease ends by the database's clock, which may differ from this machine's.
           validAfter: after(end, -(seconds + backdatedSeconds)),
@@ -128,7 +141,8 @@ export default defineBuiltin({
       return {
         kind: "ssh" as const,
         fields: {
-          ...{ certificate, principals: principals.join(",") },
+          certificate,
+          principals: principals.join(","),
           ...(host ? { host } : {}),
           ...(account ? { user: account } : {}),
         },

@@ -36,8 +36,16 @@ let made = 0;
 async function makeRole(settings: object = {}): Promise<string> {
   const slug = `web-${++made}`;
   const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...{ slug, description: "The web", plugin: "x509-ca", settings, groups: ["*"], approval: "none" },
-    ...{ default_duration: 3600, max_duration: 7200, incident_required: false, break_glass: false },
+    slug,
+    description: "The web",
+    plugin: "x509-ca",
+    settings,
+    groups: ["*"],
+    approval: "none",
+    default_duration: 3600,
+    max_duration: 7200,
+    incident_required: false,
+    break_glass: false,
     disabled: false,
   });
   expect([http, body.detail]).toEqual([201, undefined]);

@@ -23,14 +23,16 @@ const userPlaceholder = "{user}";
 
 const roleSchema = Type.Object({
   authority: Type.String({
-    ...{ default: "default", maxLength: longestAuthorityName },
+    default: "default",
+    maxLength: longestAuthorityName,
     // A certificate of clientAuthority would sign its holder in to svc, without appearing in `svc certificates list`.
     pattern: `^(?!${clientAuthority}$)${authorityNamePattern.slice(1)}`,
     description: `the authority that signs the certificates, except ${clientAuthority}; servers choose which authorities they trust`,
   }),
   uri: Type.Optional(
     Type.String({
-      ...{ maxLength: 500, pattern: "^[a-z][a-z0-9+.-]*://[A-Za-z0-9.-]+(/[A-Za-z0-9._~%@{}/-]*)?$" },
+      maxLength: 500,
+      pattern: "^[a-z][a-z0-9+.-]*://[A-Za-z0-9.-]+(/[A-Za-z0-9._~%@{}/-]*)?$",
       description: `a URI for the subject alternative name; ${userPlaceholder} is the user's e-mail address`,
     }),
   ),
@@ -44,7 +46,10 @@ interface Target {
 const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
 
 export default defineBuiltin({
-  ...{ title: "X.509 certificates", slug: "x509-ca", version: "1.0.0", author: "svc" },
+  title: "X.509 certificates",
+  slug: "x509-ca",
+  version: "1.0.0",
+  author: "svc",
   type: "credential",
   description: "Signs X.509 client certificates for users, for servers that trust the authority",
   configSchema: Type.Object({}),
@@ -74,7 +79,9 @@ export default defineBuiltin({
       const end = new Date(expiresAt);
       const { certificate, serial } = await signX509Certificate(
         {
-          ...{ publicKey: key, commonName: user, email: user },
+          publicKey: key,
+          commonName: user,
+          email: user,
           ...(uri === undefined ? {} : { uri: uri.replaceAll(userPlaceholder, encodeURIComponent(user)) }),
           // The lease ends by the database's clock, which may differ from this machine's.
           notBefore: after(end, -(seconds + backdatedSeconds)),

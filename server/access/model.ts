@@ -57,7 +57,11 @@ const roleFields = {
 };
 
 const roleView = {
-  ...{ id, ...roleFields, version, created_at: instant, updated_at: instant },
+  id,
+  ...roleFields,
+  version,
+  created_at: instant,
+  updated_at: instant,
   settings: nullable(settings),
   revocable: nullable(
     oneOf(["now", "expiry"], {
@@ -91,23 +95,40 @@ export const changedRole = t.Object(
 export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Static<typeof accessRoleView> {
   const plugin = plugins.find("credential", role.pluginSlug);
   return {
-    ...{ revocable: plugin?.revocable ?? null, public_key: plugin?.publicKey ?? null },
-    ...{ id: role.id, slug: role.slug, description: role.description, plugin: role.pluginSlug },
-    ...{ settings: role.settings, groups: role.groups, approval: role.approval },
-    ...{ default_duration: role.defaultDuration, max_duration: role.maxDuration },
-    ...{ incident_required: role.incidentRequired, break_glass: role.breakGlass },
-    ...{ disabled: role.disabledAt !== null, version: role.version },
-    ...{ created_at: role.createdAt.toISOString(), updated_at: role.updatedAt.toISOString() },
+    revocable: plugin?.revocable ?? null,
+    public_key: plugin?.publicKey ?? null,
+    id: role.id,
+    slug: role.slug,
+    description: role.description,
+    plugin: role.pluginSlug,
+    settings: role.settings,
+    groups: role.groups,
+    approval: role.approval,
+    default_duration: role.defaultDuration,
+    max_duration: role.maxDuration,
+    incident_required: role.incidentRequired,
+    break_glass: role.breakGlass,
+    disabled: role.disabledAt !== null,
+    version: role.version,
+    created_at: role.createdAt.toISOString(),
+    updated_at: role.updatedAt.toISOString(),
   };
 }
 
 export function roleFieldsOf(body: Static<typeof newRole>): RoleFields {
   const { default_duration, max_duration, incident_required, break_glass, ...rest } = body;
   return {
-    ...{ slug: rest.slug, description: rest.description, plugin: rest.plugin, settings: rest.settings },
-    ...{ groups: rest.groups, approval: rest.approval, disabled: rest.disabled },
-    ...{ defaultDuration: default_duration, maxDuration: max_duration },
-    ...{ incidentRequired: incident_required, breakGlass: break_glass },
+    slug: rest.slug,
+    description: rest.description,
+    plugin: rest.plugin,
+    settings: rest.settings,
+    groups: rest.groups,
+    approval: rest.approval,
+    disabled: rest.disabled,
+    defaultDuration: default_duration,
+    maxDuration: max_duration,
+    incidentRequired: incident_required,
+    breakGlass: break_glass,
   };
 }
 
@@ -133,11 +154,21 @@ export const revokingView = t.Object({ revoking: Type.Array(t.String()) }, close
 
 export const requestView = t.Object(
   {
-    ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), reason: t.String() },
-    ...{ duration: Type.Integer(), state: oneOf(accessRequestStates), break_glass: t.Boolean() },
-    ...{ created_at: instant, expires_at: instant, decided_at: nullable(instant) },
-    ...{ decided_by: nullable(t.String()), note: nullable(t.String()) },
-    ...{ reviewed_at: nullable(instant), reviewed_by: nullable(t.String()) },
+    id,
+    role: slug,
+    user: t.String(),
+    incident: nullable(t.String()),
+    reason: t.String(),
+    duration: Type.Integer(),
+    state: oneOf(accessRequestStates),
+    break_glass: t.Boolean(),
+    created_at: instant,
+    expires_at: instant,
+    decided_at: nullable(instant),
+    decided_by: nullable(t.String()),
+    note: nullable(t.String()),
+    reviewed_at: nullable(instant),
+    reviewed_by: nullable(t.String()),
   },
   closed,
 );
@@ -146,7 +177,10 @@ export const requestParams = t.Object({ request_id: idText }, closed);
 const byCreation = t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" }));
 export const requestQuery = t.Object(
   {
-    ...{ limit, cursor, sort: byCreation, state: t.Optional(oneOf(accessRequestStates)) },
+    limit,
+    cursor,
+    sort: byCreation,
+    state: t.Optional(oneOf(accessRequestStates)),
     unreviewed: t.Optional(
       oneOf(["true", "false"], { description: "Only break-glass requests that nobody has reviewed" }),
     ),
@@ -168,28 +202,46 @@ export const decision = t.Optional(t.Object({ note }, closed));
 export function requestViewOf(request: AccessRequest): Static<typeof requestView> {
   const { decidedAt, reviewedAt } = request;
   return {
-    ...{ id: request.id, role: request.role, user: request.userName, incident: request.incidentName },
-    ...{ reason: request.reason, duration: request.duration, state: request.state },
-    ...{ break_glass: request.breakGlass, created_at: request.createdAt.toISOString() },
-    ...{ expires_at: request.expiresAt.toISOString(), decided_at: decidedAt?.toISOString() ?? null },
-    ...{ decided_by: request.decidedBy, note: request.note },
-    ...{ reviewed_at: reviewedAt?.toISOString() ?? null, reviewed_by: request.reviewedBy },
+    id: request.id,
+    role: request.role,
+    user: request.userName,
+    incident: request.incidentName,
+    reason: request.reason,
+    duration: request.duration,
+    state: request.state,
+    break_glass: request.breakGlass,
+    created_at: request.createdAt.toISOString(),
+    expires_at: request.expiresAt.toISOString(),
+    decided_at: decidedAt?.toISOString() ?? null,
+    decided_by: request.decidedBy,
+    note: request.note,
+    reviewed_at: reviewedAt?.toISOString() ?? null,
+    reviewed_by: request.reviewedBy,
   };
 }
 
 const leaseFields = {
-  ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), request_id: nullable(id) },
-  ...{ name: t.String({ description: "The credential's name at its target" }), state: oneOf(leaseStates) },
-  ...{ created_at: instant, expires_at: instant, max_expires_at: instant },
+  id,
+  role: slug,
+  user: t.String(),
+  incident: nullable(t.String()),
+  request_id: nullable(id),
+  name: t.String({ description: "The credential's name at its target" }),
+  state: oneOf(leaseStates),
+  created_at: instant,
+  expires_at: instant,
+  max_expires_at: instant,
   end_reason: nullable(t.String()),
-  ...{ attempts: Type.Integer({ description: "Attempts to revoke it" }), next_attempt_at: nullable(instant) },
+  attempts: Type.Integer({ description: "Attempts to revoke it" }),
+  next_attempt_at: nullable(instant),
   error: nullable(t.String()),
 };
 export const leaseView = t.Object(leaseFields, closed);
 export const leasePage = pageOf(leaseView);
 export const leaseParams = t.Object({ lease_id: idText }, closed);
 const leaseFilters = {
-  ...{ user: t.Optional(t.String({ maxLength: 300 })), role: t.Optional(slug) },
+  user: t.Optional(t.String({ maxLength: 300 })),
+  role: t.Optional(slug),
   incident: t.Optional(incidentName),
 };
 export const leaseQuery = t.Object(
@@ -211,7 +263,9 @@ export const revokedView = t.Object(
 );
 export const newLease = t.Object(
   {
-    ...{ role: slug, request_id: t.Optional(id), incident: t.Optional(incidentName) },
+    role: slug,
+    request_id: t.Optional(id),
+    incident: t.Optional(incidentName),
     duration: t.Optional(seconds("In seconds; the role's default if omitted")),
     public_key: t.Optional(t.String({ maxLength: 10_000 })),
   },
@@ -232,10 +286,17 @@ export const issuedView = t.Object(
 export function leaseViewOf(lease: Lease): Static<typeof leaseView> {
   const isEnding = lease.state === "Revoking";
   return {
-    ...{ id: lease.id, role: lease.role, user: lease.userName, incident: lease.incidentName },
-    ...{ request_id: lease.requestId, name: lease.name, state: lease.state },
-    ...{ created_at: lease.createdAt.toISOString(), expires_at: lease.expiresAt.toISOString() },
-    ...{ max_expires_at: lease.maxExpiresAt.toISOString(), end_reason: lease.endReason },
+    id: lease.id,
+    role: lease.role,
+    user: lease.userName,
+    incident: lease.incidentName,
+    request_id: lease.requestId,
+    name: lease.name,
+    state: lease.state,
+    created_at: lease.createdAt.toISOString(),
+    expires_at: lease.expiresAt.toISOString(),
+    max_expires_at: lease.maxExpiresAt.toISOString(),
+    end_reason: lease.endReason,
     attempts: lease.attempts,
     next_attempt_at: (isEnding && lease.dueAt?.toISOString()) || null,
     error: lease.error,

@@ -107,7 +107,9 @@ const roleRoutes = (deps: Deps) =>
         return role;
       },
       {
-        ...{ actor: true, params: roleParams, body: changedRole },
+        actor: true,
+        params: roleParams,
+        body: changedRole,
         response: { 200: accessRoleView, ...refusalsOfChange },
       },
     )
@@ -130,7 +132,9 @@ const roleRoutes = (deps: Deps) =>
       async ({ actor, params, body }) =>
         revokeDifferences(deps, actor, { slug: params.role, names: body.names }),
       {
-        ...{ actor: true, params: roleParams, body: chosenDifferences },
+        actor: true,
+        params: roleParams,
+        body: chosenDifferences,
         detail: { summary: "Revoke orphans and missing leases of an access role" },
         response: { 200: revokingView, ...refusalsOfChange, 503: problemSchema },
       },
@@ -200,7 +204,9 @@ const requestRoutes = (deps: Deps) => {
           decideRequest(context, actor, { id: Number(params.request_id), decision: "Approved", ...body }),
         ),
       {
-        ...{ actor: true, params: requestParams, body: decision },
+        actor: true,
+        params: requestParams,
+        body: decision,
         detail: { summary: "Approve an access request" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
@@ -212,7 +218,9 @@ const requestRoutes = (deps: Deps) => {
           decideRequest(context, actor, { id: Number(params.request_id), decision: "Denied", ...body }),
         ),
       {
-        ...{ actor: true, params: requestParams, body: decision },
+        actor: true,
+        params: requestParams,
+        body: decision,
         detail: { summary: "Deny an access request" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
@@ -222,7 +230,9 @@ const requestRoutes = (deps: Deps) => {
       ({ actor, params, body, request }) =>
         once(actor, request, body, (context) => cancelRequest(context, actor, Number(params.request_id))),
       {
-        ...{ actor: true, params: requestParams, body: nothing },
+        actor: true,
+        params: requestParams,
+        body: nothing,
         detail: { summary: "Cancel your access request" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
@@ -232,7 +242,9 @@ const requestRoutes = (deps: Deps) => {
       ({ actor, params, body, request }) =>
         once(actor, request, body, (context) => reviewRequest(context, actor, Number(params.request_id))),
       {
-        ...{ actor: true, params: requestParams, body: nothing },
+        actor: true,
+        params: requestParams,
+        body: nothing,
         detail: { summary: "Review break-glass access" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
@@ -259,13 +271,17 @@ const leaseRoutes = (deps: Deps) =>
         const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
         if (idempotencyKey !== undefined) assertKey(idempotencyKey);
         const { lease, credential } = await issueLease(deps, actor, {
-          ...{ ...wanted, requestId, publicKey, idempotencyKey },
+          ...wanted,
+          requestId,
+          publicKey,
+          idempotencyKey,
         });
         set.headers.location = `/access/leases/${lease.id}`;
         return status(201, issuedViewOf(lease, credential));
       },
       {
-        ...{ actor: true, body: newLease },
+        actor: true,
+        body: newLease,
         detail: { summary: "Issue a credential" },
         response: { 201: issuedView, ...refusalsOfChange, 503: problemSchema },
       },
@@ -277,7 +293,8 @@ const leaseRoutes = (deps: Deps) =>
         return { ended, accepted_until: acceptedUntil?.toISOString() ?? null };
       },
       {
-        ...{ actor: true, query: revokedQuery },
+        actor: true,
+        query: revokedQuery,
         detail: { summary: "Revoke the leases that match a filter" },
         response: { 200: revokedView, ...refusals },
       },
@@ -291,7 +308,8 @@ const leaseRoutes = (deps: Deps) =>
       "/:lease_id",
       async ({ actor, params }) => leaseViewOf(await revokeLease(deps, actor, Number(params.lease_id))),
       {
-        ...{ actor: true, params: leaseParams },
+        actor: true,
+        params: leaseParams,
         detail: { summary: "Revoke a lease" },
         response: { 200: leaseView, ...refusalsOfOne },
       },
@@ -301,7 +319,9 @@ const leaseRoutes = (deps: Deps) =>
       async ({ actor, params, body }) =>
         leaseViewOf(await renewLease(deps, actor, { id: Number(params.lease_id), ...body })),
       {
-        ...{ actor: true, params: leaseParams, body: renewal },
+        actor: true,
+        params: leaseParams,
+        body: renewal,
         detail: { summary: "Renew a lease" },
         response: { 200: leaseView, ...refusalsOfChange, 503: problemSchema },
       },

@@ -47,12 +47,14 @@ test("what disappears later stays; what an incident affects cannot be deleted", 
   const [one, two] = [await insertService(), await insertApplication()];
   await put([one], [two]);
   expect(await admin.call("DELETE", `/services/${one}`)).toMatchObject({
-    ...{ http: 409, body: { detail: "This service is referred to by an incident" } },
+    http: 409,
+    body: { detail: "This service is referred to by an incident" },
   });
   await server.db
     .update(application)
     .set({
-      ...{ deletedAt: server.clock.now(), source: "s" },
+      deletedAt: server.clock.now(),
+      source: "s",
       externalId: crypto.randomUUID(),
     })
     .where(eq(application.id, two));

@@ -16,7 +16,9 @@ export const affectedRoutes = (deps: Deps) =>
   new Elysia({ name: "affected", prefix: "/incidents/:incident_id/affected" })
     .use(actorMacro(deps))
     .get("/", ({ actor, params }) => getAffected(deps, actor, Number(params.incident_id)), {
-      ...{ actor: true, params: incidentParams, response: { 200: affectedView, ...refusalsOfOne } },
+      actor: true,
+      params: incidentParams,
+      response: { 200: affectedView, ...refusalsOfOne },
       detail: { summary: "List the services and applications that an incident affects" },
     })
     .put(
@@ -27,7 +29,9 @@ export const affectedRoutes = (deps: Deps) =>
         return setAffected(deps, actor, { incidentId, serviceIds, applicationIds });
       },
       {
-        ...{ actor: true, params: incidentParams, body: changedAffected },
+        actor: true,
+        params: incidentParams,
+        body: changedAffected,
         response: { 200: affectedView, ...refusalsOfOne },
         detail: { summary: "Replace the services and applications that an incident affects" },
       },

@@ -131,7 +131,10 @@ const attacks: [string, () => Issued, string][] = [
     () =>
       of({
         by: certificates.issue({
-          ...{ subject: "/CN=Old", extensions: asAuthority, by: root, to: "20210101000000Z" },
+          subject: "/CN=Old",
+          extensions: asAuthority,
+          by: root,
+          to: "20210101000000Z",
         }),
       }),
     "expired",
@@ -196,7 +199,9 @@ const requestText = (path: string) => `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r
 /** What openssl says about a connection on which it sends this text. */
 async function talk(text: string, ...args: string[]): Promise<string> {
   const child = Bun.spawn(["openssl", "s_client", "-connect", `127.0.0.1:${port}`, "-ign_eof", ...args], {
-    ...{ stdin: "pipe", stdout: "pipe", stderr: "pipe" },
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
   });
   child.stdin.write(text);
   child.stdin.flush();
@@ -214,10 +219,7 @@ describe.each([
     const first = await talk(requestText("/whoami"), version, ...own, "-sess_out", sessions);
     expect(first).toContain("HTTP/1.1 200");
     const resume = async () => {
-      const said = await talk(
-        requestText("/whoami"),
-        ...[version, "-sess_in", sessions, "-sess_out", sessions],
-      );
+      const said = await talk(requestText("/whoami"), version, "-sess_in", sessions, "-sess_out", sessions);
       expect(said).toContain(reused);
       return /HTTP\/1.1 \d+/.exec(said)![0];
     };

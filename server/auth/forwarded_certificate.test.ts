@@ -20,14 +20,18 @@ const base64Of = ({ certificate }: typeof alice) => derOf(certificate).toString(
 const header = `:${base64Of(alice)}:`;
 const pem = readFileSync(alice.certificate, "utf8");
 const own = useOwnServer({
-  ...{ SVC_MTLS_CA_CERTS: root.certificate, SVC_MTLS_PROXY_HEADER: "Client-Cert" },
-  ...{ SVC_PUBLIC_URL: "https://svc.example.com", SVC_DOMAIN: "example.com" },
+  SVC_MTLS_CA_CERTS: root.certificate,
+  SVC_MTLS_PROXY_HEADER: "Client-Cert",
+  SVC_PUBLIC_URL: "https://svc.example.com",
+  SVC_DOMAIN: "example.com",
 });
 
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    ...{ mtlsCaCerts: root.certificate, mtlsProxyHeader: "Client-Cert", proxyHeaders: true },
+    mtlsCaCerts: root.certificate,
+    mtlsProxyHeader: "Client-Cert",
+    proxyHeaders: true,
   });
 });
 afterAll(async () => {

@@ -21,7 +21,8 @@ export const keyQuery = t.Object(
 );
 export const newKey = t.Object(
   {
-    ...{ kind, name },
+    kind,
+    name,
     revoke: t.Optional(
       t.Boolean({
         description: "Revoke all previous keys and everything they signed",
@@ -32,12 +33,10 @@ export const newKey = t.Object(
 );
 export const keyView = t.Object(
   {
-    ...{
-      id,
-      kind,
-      name,
-      public: t.String({ description: "A line of a `.pub` file, or a certificate in PEM" }),
-    },
+    id,
+    kind,
+    name,
+    public: t.String({ description: "A line of a `.pub` file, or a certificate in PEM" }),
     fingerprint: t.String(),
     created_at: instant,
     active_at: t.String({ format: "date-time", description: "When it starts signing" }),
@@ -50,8 +49,13 @@ export const keyPage = pageOf(keyView);
 
 export function keyViewOf(key: AuthorityKey): Static<typeof keyView> {
   return {
-    ...{ id: key.id, kind: key.kind, name: key.name, public: key.public, fingerprint: fingerprintOf(key) },
-    ...{ created_at: key.createdAt.toISOString(), active_at: key.activeAt.toISOString() },
+    id: key.id,
+    kind: key.kind,
+    name: key.name,
+    public: key.public,
+    fingerprint: fingerprintOf(key),
+    created_at: key.createdAt.toISOString(),
+    active_at: key.activeAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
   };

@@ -62,7 +62,8 @@ const keyRoutes = (deps: Deps) =>
         return created(set, made);
       },
       {
-        ...{ actor: true, body: newKey },
+        actor: true,
+        body: newKey,
         detail: { summary: "Create the next key of an authority" },
         response: { 201: keyView, ...refusalsOfPost },
       },

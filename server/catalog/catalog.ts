@@ -51,7 +51,9 @@ const teamRoutes = (deps: Deps) =>
     shown: { name: t.String(), description: t.String(), email: nullable(t.String()), ...shownReasons },
     fieldsOf: ({ name, description, email, ...body }) => ({ name, description, email, ...reasonsOf(body) }),
     viewOf: ({ name, description, email, ...item }) => ({
-      ...{ name, description, email },
+      name,
+      description,
+      email,
       ...viewOfReasons(item),
     }),
   });
@@ -73,8 +75,11 @@ const incidentTypeRoutes = (deps: Deps) =>
     written: { name, description, visibility, commander_service_id: commander, templates },
     defaults: { description: "", visibility: "Open", commander_service_id: null, templates: [] },
     shown: {
-      ...{ name: t.String(), description: t.String(), visibility },
-      ...{ commander_service_id: commander, templates },
+      name: t.String(),
+      description: t.String(),
+      visibility,
+      commander_service_id: commander,
+      templates,
     },
     fieldsOf: ({ commander_service_id: commanderServiceId, templates, ...body }) => ({
       ...body,
@@ -85,7 +90,10 @@ const incidentTypeRoutes = (deps: Deps) =>
       })),
     }),
     viewOf: ({ name, description, visibility, commanderServiceId, templates }) => ({
-      ...{ name, description, visibility, commander_service_id: commanderServiceId },
+      name,
+      description,
+      visibility,
+      commander_service_id: commanderServiceId,
       templates: templates.map((one) => ({
         resource_type: one.resourceType,
         document_id: one.documentId,
@@ -112,21 +120,31 @@ const incidentPriorityRoutes = (deps: Deps) =>
     path: "incident_priorities",
     parameter: "incident_priority_id",
     written: {
-      ...{ name, description, rank },
-      ...{ reminder_hours: reminderHours, reporter_commands: reporterCommands },
+      name,
+      description,
+      rank,
+      reminder_hours: reminderHours,
+      reporter_commands: reporterCommands,
     },
     defaults: { description: "", rank: 0, reporter_commands: false },
     shown: {
-      ...{ name: t.String(), description: t.String(), rank },
-      ...{ reminder_hours: Type.Integer(), reporter_commands: reporterCommands },
+      name: t.String(),
+      description: t.String(),
+      rank,
+      reminder_hours: Type.Integer(),
+      reporter_commands: reporterCommands,
     },
     fieldsOf: ({ reminder_hours: reminderHours, reporter_commands: reporterCommands, ...body }) => ({
       ...body,
-      ...{ reminderHours, reporterCommands },
+      reminderHours,
+      reporterCommands,
     }),
     viewOf: ({ name, description, rank, reminderHours, reporterCommands }) => ({
-      ...{ name, description, rank },
-      ...{ reminder_hours: reminderHours, reporter_commands: reporterCommands },
+      name,
+      description,
+      rank,
+      reminder_hours: reminderHours,
+      reporter_commands: reporterCommands,
     }),
   });
 
@@ -141,13 +159,19 @@ const termRoutes = (deps: Deps) =>
     written: { text: name, discoverable },
     defaults: { discoverable: true },
     shown: {
-      ...{ text: t.String(), discoverable, definition_ids: definitionIds },
-      ...{ source: nullable(t.String()), external_id: nullable(t.String()) },
+      text: t.String(),
+      discoverable,
+      definition_ids: definitionIds,
+      source: nullable(t.String()),
+      external_id: nullable(t.String()),
     },
     fieldsOf: (body) => body,
     viewOf: ({ text, discoverable, definitionIds, source, externalId }) => ({
-      ...{ text, discoverable, definition_ids: definitionIds },
-      ...{ source, external_id: externalId },
+      text,
+      discoverable,
+      definition_ids: definitionIds,
+      source,
+      external_id: externalId,
     }),
   });
 
@@ -159,13 +183,17 @@ const definitionRoutes = (deps: Deps) =>
     written: { text: t.String({ minLength: 1, maxLength: descriptionLength }), term_ids: ids },
     defaults: { term_ids: [] },
     shown: {
-      ...{ text: t.String(), term_ids: shownIds },
-      ...{ source: nullable(t.String()), external_id: nullable(t.String()) },
+      text: t.String(),
+      term_ids: shownIds,
+      source: nullable(t.String()),
+      external_id: nullable(t.String()),
     },
     fieldsOf: ({ text, term_ids: termIds }) => ({ text, termIds }),
     viewOf: ({ text, termIds, source, externalId }) => ({
-      ...{ text, term_ids: termIds },
-      ...{ source, external_id: externalId },
+      text,
+      term_ids: termIds,
+      source,
+      external_id: externalId,
     }),
   });
 
@@ -175,18 +203,25 @@ const applicationRoutes = (deps: Deps) =>
     path: "applications",
     parameter: "application_id",
     written: {
-      ...{ name, description },
+      name,
+      description,
       uri: nullable(t.String({ maxLength: urlLength, description: "An http or https URL" })),
     },
     defaults: { description: "", uri: null },
     shown: {
-      ...{ name: t.String(), description: t.String(), uri: nullable(t.String()) },
-      ...{ source: nullable(t.String()), external_id: nullable(t.String()) },
+      name: t.String(),
+      description: t.String(),
+      uri: nullable(t.String()),
+      source: nullable(t.String()),
+      external_id: nullable(t.String()),
     },
     fieldsOf: (body) => body,
     viewOf: ({ name, description, uri, source, externalId }) => ({
-      ...{ name, description, uri },
-      ...{ source, external_id: externalId },
+      name,
+      description,
+      uri,
+      source,
+      external_id: externalId,
     }),
   });
 
@@ -209,7 +244,12 @@ const pluginRoutes = (deps: Deps) =>
     "/",
     () => ({
       items: deps.registry.all.map(({ title, slug, version, type, author, description }) => ({
-        ...{ title, slug, version, type, author, description },
+        title,
+        slug,
+        version,
+        type,
+        author,
+        description,
         chosen: deps.plugins.find(type, slug) !== undefined,
       })),
       next_cursor: null,

@@ -41,7 +41,10 @@ beforeEach(() => {
 
 async function report(visibility: "Open" | "Restricted", by = reporter): Promise<number> {
   const { http, body } = await by.call("POST", "/incidents/", {
-    ...{ title: "Disk full", description: "", visibility, ...kind },
+    title: "Disk full",
+    description: "",
+    visibility,
+    ...kind,
   });
   expect(http).toBe(201);
   return body.id as number;
@@ -149,7 +152,11 @@ test("a person in a rotation, or called for incidents, is known to everybody", a
   email = `person-${count}@example.com`;
   const other = (await add(await report("Restricted"))).body.individual;
   const called = {
-    ...{ name: "Dana", email, version: 1, incident_priority_ids: [], term_ids: [] },
+    name: "Dana",
+    email,
+    version: 1,
+    incident_priority_ids: [],
+    term_ids: [],
     incident_type_ids: [kind.incident_type_id],
   };
   expect((await admin.call("PUT", `/individuals/${other.id}`, called)).http).toBe(200);

@@ -16,7 +16,12 @@ test("GET /plugins/ lists all plugins in order, with those in use, and no config
     200,
     {
       items: all.map(({ title, slug, version, type, author, description }) => ({
-        ...{ title, slug, version, type, author, description },
+        title,
+        slug,
+        version,
+        type,
+        author,
+        description,
         chosen: slug === "term-source",
       })),
       next_cursor: null,

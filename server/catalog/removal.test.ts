@@ -33,8 +33,13 @@ describe("an individual", () => {
   const newTask = async (assignees: number[], more: Task = {}) => {
     const { incidentId, documentId } = ids;
     const taskId = await insertRow(server.db, schema.task, {
-      ...{ incidentId, documentId, externalId: `line ${++n}`, description: "Free some", resolveBy: at() },
-      ...{ deletedAt: at(), ...more },
+      incidentId,
+      documentId,
+      externalId: `line ${++n}`,
+      description: "Free some",
+      resolveBy: at(),
+      deletedAt: at(),
+      ...more,
     });
     for (const individualId of assignees)
       await server.db.insert(schema.taskAssignee).values({ taskId, individualId });
@@ -92,16 +97,29 @@ describe("an individual", () => {
     expect((await remove(id)).http).toBe(204);
     const [row] = await server.db.select().from(schema.task).where(eq(schema.task.id, tombstone));
     const found = {
-      ...{ externalId: row!.externalId!, description: "Free some", status: "Open" as const, deleted: false },
-      ...{ creator: null, owner: email, assignees: [email], resolveBy: null },
+      externalId: row!.externalId!,
+      description: "Free some",
+      status: "Open" as const,
+      deleted: false,
+      creator: null,
+      owner: email,
+      assignees: [email],
+      resolveBy: null,
     };
     const place = {
-      ...{ id: ids.documentId, incidentId: ids.incidentId, name: "Notes", resourceType: "incident" },
-      ...{ pluginSlug: "markdown", resourceId: "1", weblink: null, taskCursor: null },
+      id: ids.documentId,
+      incidentId: ids.incidentId,
+      name: "Notes",
+      resourceType: "incident",
+      pluginSlug: "markdown",
+      resourceId: "1",
+      weblink: null,
+      taskCursor: null,
     };
     await server.db.transaction((tx) => keepTasks(tx, place, { found: [found], cursor: "2", at: at() }));
     expect((await admin.call("GET", `/tasks/${tombstone}`)).body).toMatchObject({
-      ...{ owner: { email }, assignees: [{ email }] },
+      owner: { email },
+      assignees: [{ email }],
     });
   });
 
@@ -130,7 +148,9 @@ describe("an individual", () => {
   test("who participates in an incident cannot be deleted, and stays on the list", async () => {
     const id = await newIndividual();
     await server.db.insert(schema.participant).values({
-      ...{ incidentId: ids.incidentId, individualId: id, joinedAt: at() },
+      incidentId: ids.incidentId,
+      individualId: id,
+      joinedAt: at(),
     });
     await listed({ individualId: id });
     expect(await remove(id)).toMatchObject({

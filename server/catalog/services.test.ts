@@ -30,11 +30,17 @@ afterAll(async () => {
 });
 
 const whole = (change: object = {}) => ({
-  ...{ name: `Service ${n}`, description: "", plugin_slug: "roster", external_id: null, rotation: null },
+  name: `Service ${n}`,
+  description: "",
+  plugin_slug: "roster",
+  external_id: null,
+  rotation: null,
   ...change,
 });
 const rotation = (change: object = {}) => ({
-  ...{ starts_at: "2026-11-02T09:00:00.000Z", shift_hours: 168, members: [...people, people[0]] },
+  starts_at: "2026-11-02T09:00:00.000Z",
+  shift_hours: 168,
+  members: [...people, people[0]],
   ...change,
 });
 const post = (change: object) => admin.call("POST", "/services/", whole(change));

@@ -35,17 +35,25 @@ const recordRoutes = (deps: Deps) =>
     path: "services",
     parameter: "service_id",
     written: {
-      ...{ name, description, plugin_slug: nullable(name), external_id: nullable(name) },
+      name,
+      description,
+      plugin_slug: nullable(name),
+      external_id: nullable(name),
       rotation: nullable(rotation),
     },
     defaults: { description: "", plugin_slug: null, external_id: null, rotation: null },
     shown: {
-      ...{ name: t.String(), description: t.String() },
-      ...{ plugin_slug: nullable(t.String()), external_id: nullable(t.String()) },
+      name: t.String(),
+      description: t.String(),
+      plugin_slug: nullable(t.String()),
+      external_id: nullable(t.String()),
       rotation: nullable(shownRotation),
     },
     fieldsOf: ({ name, description, plugin_slug: pluginSlug, external_id: externalId, rotation }) => ({
-      ...{ name, description, pluginSlug, externalId },
+      name,
+      description,
+      pluginSlug,
+      externalId,
       rotation: rotation && {
         startsAt: parseInstant("rotation.starts_at", rotation.starts_at),
         shiftHours: rotation.shift_hours,
@@ -53,7 +61,10 @@ const recordRoutes = (deps: Deps) =>
       },
     }),
     viewOf: ({ name, description, pluginSlug, externalId, rotation }) => ({
-      ...{ name, description, plugin_slug: pluginSlug, external_id: externalId },
+      name,
+      description,
+      plugin_slug: pluginSlug,
+      external_id: externalId,
       rotation: rotation && {
         starts_at: rotation.startsAt.toISOString(),
         shift_hours: rotation.shiftHours,
@@ -84,7 +95,10 @@ const onCallRoutes = (deps: Deps) =>
       params: t.Object({ service_id: idText }, closed),
       response: {
         200: onCallView,
-        ...{ 400: problemSchema, 401: problemSchema, 404: problemSchema, 503: problemSchema },
+        400: problemSchema,
+        401: problemSchema,
+        404: problemSchema,
+        503: problemSchema,
       },
     },
   );

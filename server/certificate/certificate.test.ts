@@ -55,14 +55,21 @@ test("a certificate authenticates the user, whatever its request says", async ()
   );
   const read = new X509Certificate(body.certificate);
   expect([read.ca, read.subject, read.subjectAltName, read.serialNumber.toLowerCase()]).toEqual([
-    ...[false, `CN=${alice}`, `email:${alice}`, body.serial],
+    false,
+    `CN=${alice}`,
+    `email:${alice}`,
+    body.serial,
   ]);
   expect(read.checkPrivateKey(key)).toBe(true);
   expect(body.sha256).toBe(thumbprintOf(read.raw));
   const hours = (Date.parse(read.validTo) - server.clock.now().getTime()) / 3_600_000;
   expect(Math.round(hours * 3600)).toBeWithin(longestCertificateSeconds - 5, longestCertificateSeconds + 1);
   expect(await actorOf(body.sha256)).toMatchObject({
-    ...{ kind: "user", user: alice, groups: ["oncall"], admin: false, expiresAt: new Date(read.validTo) },
+    kind: "user",
+    user: alice,
+    groups: ["oncall"],
+    admin: false,
+    expiresAt: new Date(read.validTo),
     certificate: { sha256: body.sha256 },
   });
 });
@@ -175,7 +182,9 @@ describe("a renewal", () => {
       .where(eq(auditLog.actor, first.user));
     const actions = rows.map(({ action }) => action).filter((action) => action.startsWith("certificate."));
     expect([...new Set(actions)].sort()).toEqual([
-      ...["certificate.issued", "certificate.renewed", "certificate.revoked"],
+      "certificate.issued",
+      "certificate.renewed",
+      "certificate.revoked",
     ]);
   });
 
@@ -267,8 +276,13 @@ test("users list and revoke their own certificates, and admins everybody's", asy
     (await person.call("GET", `/certificates/${query}`)).body.items;
   expect(await list(hers.person)).toEqual([
     {
-      ...{ serial: hers.serial, user: hers.user, sha256: hers.sha256, created_at: hers.created_at },
-      ...{ expires_at: hers.expires_at, sign_in_expires_at: hers.sign_in_expires_at, revoked_at: null },
+      serial: hers.serial,
+      user: hers.user,
+      sha256: hers.sha256,
+      created_at: hers.created_at,
+      expires_at: hers.expires_at,
+      sign_in_expires_at: hers.sign_in_expires_at,
+      revoked_at: null,
     },
   ]);
   const serials = (await list(admin)).map(({ serial }: { serial: string }) => serial);
@@ -287,15 +301,17 @@ test("users list and revoke their own certificates, and admins everybody's", asy
 test("no access role can sign with the authority that stands for users", async () => {
   const admin = await personOf(server, newUser(), ["admin"]);
   const role = (authority: string) => ({
-    ...{
-      slug: `web-${authority}`,
-      description: "",
-      plugin: "x509-ca",
-      settings: { authority },
-      groups: ["*"],
-    },
-    ...{ approval: "none", default_duration: 3600, max_duration: 7200, incident_required: false },
-    ...{ break_glass: false, disabled: false },
+    slug: `web-${authority}`,
+    description: "",
+    plugin: "x509-ca",
+    settings: { authority },
+    groups: ["*"],
+    approval: "none",
+    default_duration: 3600,
+    max_duration: 7200,
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
   });
   expect((await admin.call("POST", "/access/roles/", role("clients"))).http).toBe(201);
   expect((await admin.call("POST", "/access/roles/", role("client"))).http).toBe(400);

@@ -14,9 +14,11 @@ import { closed, instant, listQuery, listQueryOf, nullable, oneOf, pageOf } from
 const { limit, cursor } = listQuery;
 const serial = t.String({ pattern: "^[0-9a-f]{1,40}$", description: "Hexadecimal" });
 const certificateFields = {
-  ...{ serial, user: t.String() },
+  serial,
+  user: t.String(),
   sha256: t.String({ description: "Of the DER encoding, in base64url, as in `x5t#S256`" }),
-  ...{ created_at: instant, expires_at: instant },
+  created_at: instant,
+  expires_at: instant,
   sign_in_expires_at: t.String({ format: "date-time", description: "Until when it can be renewed" }),
   revoked_at: nullable(instant),
 };
@@ -44,7 +46,8 @@ const newCertificate = t.Object(
 );
 const certificateQuery = t.Object(
   {
-    ...{ limit, cursor },
+    limit,
+    cursor,
     sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })),
     user: t.Optional(t.String({ minLength: 1, maxLength: 320 })),
     valid: t.Optional(oneOf(["true", "false"], { description: "`true`: neither revoked nor expired" })),
@@ -54,8 +57,11 @@ const certificateQuery = t.Object(
 
 function viewOf(of: ClientCertificate): Static<typeof certificateView> {
   return {
-    ...{ serial: of.serial, user: of.user, sha256: of.sha256 },
-    ...{ created_at: of.createdAt.toISOString(), expires_at: of.expiresAt.toISOString() },
+    serial: of.serial,
+    user: of.user,
+    sha256: of.sha256,
+    created_at: of.createdAt.toISOString(),
+    expires_at: of.expiresAt.toISOString(),
     sign_in_expires_at: of.signInExpiresAt.toISOString(),
     revoked_at: of.revokedAt?.toISOString() ?? null,
   };
@@ -86,7 +92,8 @@ export const certificateRoutes = (deps: Deps) =>
         return status(201, { ...viewOf(made), certificate, chain, mtls_url: deps.config.mtlsUrl! });
       },
       {
-        ...{ actor: true, body: newCertificate },
+        actor: true,
+        body: newCertificate,
         detail: { summary: "Sign or renew a client certificate" },
         response: { 201: issuedView, ...refusals, 409: problemSchema },
       },
@@ -98,7 +105,8 @@ export const certificateRoutes = (deps: Deps) =>
         return status(204, undefined);
       },
       {
-        ...{ actor: true, params: t.Object({ serial }, closed) },
+        actor: true,
+        params: t.Object({ serial }, closed),
         detail: { summary: "Revoke a client certificate with all others of its sign-in" },
         response: { 204: t.Void(), ...refusalsOfOne },
       },

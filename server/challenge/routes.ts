@@ -110,7 +110,14 @@ export function challengeRoutes(deps: Deps) {
     const certificate = chain && thumbprintOf(chain[0]!);
     return answer(
       await pollChallenge(pollContext, {
-        ...{ token, verifier, address, addressBucket, certificate, seen, wait, signal },
+        token,
+        verifier,
+        address,
+        addressBucket,
+        certificate,
+        seen,
+        wait,
+        signal,
       }),
       headers,
     );

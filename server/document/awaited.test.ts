@@ -116,7 +116,8 @@ test.each([
     },
   });
   expect(await put()).toMatchObject({
-    ...{ http: 404, body: { code: "not_found", detail: "There is no such document" } },
+    http: 404,
+    body: { code: "not_found", detail: "There is no such document" },
   });
   expect((await rowOf())?.resourceId ?? null).toBeNull();
   expect(await told()).toEqual([]);

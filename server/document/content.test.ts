@@ -49,7 +49,8 @@ describe("a document without a text", () => {
       body: { text: "# Hello", version: "2" },
     });
     expect((await people.member.call("GET", `/documents/${id}/content`)).body).toEqual({
-      ...{ text: "# Hello", version: "2" },
+      text: "# Hello",
+      version: "2",
     });
     // What the document shows has changed, so its version must.
     expect(await rowOf(id)).toMatchObject({ pluginSlug: "markdown", resourceId: String(id), version: 2 });
@@ -69,7 +70,8 @@ describe("a document without a text", () => {
     const another = await server.another({ pluginDocument: "none" });
     const member = await personOf(another, "carol@example.com");
     expect(await member.call("PUT", `/documents/${id}/content`, { text: "a", version: null })).toMatchObject({
-      ...{ http: 409, body: { detail: expect.stringContaining("no document plugin is enabled") } },
+      http: 409,
+      body: { detail: expect.stringContaining("no document plugin is enabled") },
     });
     await another[Symbol.asyncDispose]();
   });
@@ -167,7 +169,8 @@ test("a hidden document gets the same answer as a missing one", async () => {
 test("a document never shows another's text, whatever its resource id", async () => {
   const id = await newDocument({ pluginSlug: "markdown", resourceId: `${ids.documentId}0` });
   expect(await people.member.call("GET", `/documents/${id}/content`)).toMatchObject({
-    ...{ http: 404, body: { detail: "The text of this document is gone" } },
+    http: 404,
+    body: { detail: "The text of this document is gone" },
   });
 });
 

@@ -31,10 +31,20 @@ describe("POST /documents/", () => {
     expect(http).toBe(201);
     const at = server.clock.now().toISOString();
     expect(body).toEqual({
-      ...{ id: expect.any(Number), name: "Runbook", description: "What to do", resource_type: "reference" },
-      ...{ plugin_slug: null, resource_id: null, weblink: "https://wiki.example.com/a%20b" },
-      ...{ incident_id: null, version: 1, created_at: at, updated_at: at },
-      ...{ incident_type_ids: [], incident_priority_ids: [], term_ids: [] },
+      id: expect.any(Number),
+      name: "Runbook",
+      description: "What to do",
+      resource_type: "reference",
+      plugin_slug: null,
+      resource_id: null,
+      weblink: "https://wiki.example.com/a%20b",
+      incident_id: null,
+      version: 1,
+      created_at: at,
+      updated_at: at,
+      incident_type_ids: [],
+      incident_priority_ids: [],
+      term_ids: [],
     });
     expect(headers.get("location")).toBe(`/documents/${body.id}`);
     expect(headers.get("etag")).toBe('"1"');
@@ -44,8 +54,11 @@ describe("POST /documents/", () => {
   test("appears on its incident's timeline", async () => {
     const id = await created({ incident_id: ids.incidentId });
     expect((await timeline(ids.incidentId)).at(-1)).toMatchObject({
-      ...{ actor: "carol@example.com", source: "core", kind: "document.created" },
-      ...{ description: "Document added: Runbook", data: { document_id: id } },
+      actor: "carol@example.com",
+      source: "core",
+      kind: "document.created",
+      description: "Document added: Runbook",
+      data: { document_id: id },
     });
   });
 

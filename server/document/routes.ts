@@ -45,7 +45,9 @@ export const documentRoutes = (deps: Deps) =>
         const { incident_id = null, plugin_slug = null, resource_id = null } = body;
         const wanted = {
           ...fieldsOf(body),
-          ...{ incidentId: incident_id, pluginSlug: plugin_slug, resourceId: resource_id },
+          incidentId: incident_id,
+          pluginSlug: plugin_slug,
+          resourceId: resource_id,
         };
         const made = await withIdempotencyKey(
           deps,

@@ -13,8 +13,11 @@ test("a document is hidden once its incident becomes Restricted, and shown to th
   const [row] = await server.db
     .insert(document)
     .values({
-      ...{ name: "Confidential", resourceType: "reference", incidentId: incidents.Open },
-      ...{ createdAt: at, updatedAt: at },
+      name: "Confidential",
+      resourceType: "reference",
+      incidentId: incidents.Open,
+      createdAt: at,
+      updatedAt: at,
     })
     .returning();
   const get = async (who: string) => (await people[who]!.call("GET", `/documents/${row!.id}`)).http;

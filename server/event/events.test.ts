@@ -30,8 +30,12 @@ test("POST adds a note to the timeline and answers 201 with it", async () => {
   const { http, body } = await note("The disk is full.\nAgain.");
   expect(http).toBe(201);
   expect(body).toEqual({
-    ...{ id: expect.any(Number), at: server.clock.now().toISOString(), data: {} },
-    ...{ actor: "carol@example.com", source: "core", kind: "note" },
+    id: expect.any(Number),
+    at: server.clock.now().toISOString(),
+    data: {},
+    actor: "carol@example.com",
+    source: "core",
+    kind: "note",
     description: "The disk is full.\nAgain.",
   });
   expect((await member.call("GET", `${path}/`)).body).toEqual({ items: [body], next_cursor: null });
@@ -57,7 +61,7 @@ test("the list is sorted by time and id, newest first, and can be filtered by ki
   expect(await descriptions("&kind=reminder.sent")).toBe("0");
   expect(await descriptions("&kind=Note")).toBe("");
   const { body } = await member.call("GET", `${path}/?kind=reminder.sent`);
-  expect(body.items).toMatchObject([{ ...{ actor: "worker", source: "incident-cost" }, data: told.data }]);
+  expect(body.items).toMatchObject([{ actor: "worker", source: "incident-cost", data: told.data }]);
 });
 
 test.each([
@@ -122,14 +126,13 @@ test("an old event does not name documents that are deleted or belong to another
   const propose = async (name: string, of: number | null, gone = false) => {
     const id = await insertRow(db, document, { name, resourceType: "reference", incidentId: of });
     await recordEvent(db, {
-      ...{
-        incidentId,
-        at: server.clock.now(),
-        actor: "system",
-        source: "resolver",
-        kind: "document.proposed",
-      },
-      ...{ description: `Document proposed: ${name}`, data: { document_id: id } },
+      incidentId,
+      at: server.clock.now(),
+      actor: "system",
+      source: "resolver",
+      kind: "document.proposed",
+      description: `Document proposed: ${name}`,
+      data: { document_id: id },
     });
     if (gone) await db.delete(document).where(eq(document.id, id));
     server.clock.advance(1);
@@ -169,7 +172,9 @@ describe("a backdated note", () => {
     const { http, body } = await noted(earlier(30_000));
     expect(http).toBe(201);
     expect(body).toMatchObject({
-      ...{ at: earlier(30_000), kind: "note", actor: "carol@example.com" },
+      at: earlier(30_000),
+      kind: "note",
+      actor: "carol@example.com",
       data: { noted_at: server.clock.now().toISOString() },
     });
     expect(await descriptions("&sort=at")).toBe("SeenNow");

@@ -6,7 +6,8 @@ import { closed, id, idText, instant, listQuery, pageOf } from "../http/schema.t
 
 export const eventView = t.Object(
   {
-    ...{ id, at: instant },
+    id,
+    at: instant,
     actor: t.String({ description: "A user name, `worker` or `system`" }),
     source: t.String({ description: "`core`, a scheduled task, the slug of a plugin" }),
     kind: t.String({ description: "What happened, for programs: `incident.stable`, `note`, ..." }),
@@ -22,7 +23,8 @@ const { limit, cursor } = listQuery;
 
 export const eventQuery = t.Object(
   {
-    ...{ limit, cursor },
+    limit,
+    cursor,
     sort: t.Optional(
       t.String({
         description:

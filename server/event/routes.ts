@@ -25,7 +25,9 @@ export const eventRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: incidentParams, query: eventQuery },
+        actor: true,
+        params: incidentParams,
+        query: eventQuery,
         response: { 200: eventPage, ...refusalsWithin },
       },
     )
@@ -47,7 +49,9 @@ export const eventRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: incidentParams, body: newEvent },
+        actor: true,
+        params: incidentParams,
+        body: newEvent,
         response: { 201: eventView, ...refusalsOfPostWithin },
       },
     );

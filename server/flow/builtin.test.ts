@@ -27,12 +27,11 @@ let server: TestServer;
 let alice: Person;
 beforeAll(async () => {
   server = await startTestServer({
-    ...{
-      pluginDocumentResolver: "document-matcher",
-      pluginParticipant: "roster",
-      pluginDocument: "markdown",
-    },
-    ...{ pluginConversation: "channel", pluginParticipantGroup: "mailing-list" },
+    pluginDocumentResolver: "document-matcher",
+    pluginParticipant: "roster",
+    pluginDocument: "markdown",
+    pluginConversation: "channel",
+    pluginParticipantGroup: "mailing-list",
   });
   alice = await personOf(server, "alice@example.com");
 });
@@ -96,10 +95,12 @@ test("a report brings people, a commander, documents, a conversation and a group
   const detail = async () => (await alice.call("GET", path)).body;
   const before = await detail();
   expect(before).toMatchObject({
-    ...{ reporter: { email: "alice@example.com" }, commander: { email: "olga@example.com" } },
+    reporter: { email: "alice@example.com" },
+    commander: { email: "olga@example.com" },
     documents: [{ name: "Runbook", reasons: [{ kind: "term", name: "data loss" }] }],
     individuals: expect.arrayContaining([expect.objectContaining({ email: "disko@example.com" })]),
-    ...{ teams: [{ name: "Storage" }], conversations: [{ plugin_slug: "channel" }] },
+    teams: [{ name: "Storage" }],
+    conversations: [{ plugin_slug: "channel" }],
     participant_groups: [{ plugin_slug: "mailing-list", name: made.body.name.toLowerCase() }],
   });
   const [notes, ...others] = await db.select().from(document).where(eq(document.incidentId, made.body.id));

@@ -56,7 +56,9 @@ test("a report succeeds although plugins fail; a retry runs the failed steps and
   const path = await reported();
   const { body: detail } = await alice.call("GET", path);
   expect(statesOf(detail.steps)).toEqual({
-    ...{ "reported:commander": "Done", [conversationStep]: "Failed", [groupStep]: "Failed" },
+    "reported:commander": "Done",
+    [conversationStep]: "Failed",
+    [groupStep]: "Failed",
   });
   expect(detail.commander).toMatchObject({ email: "alice@example.com" });
   chat.answer({ create: () => ({}) });
@@ -66,15 +68,27 @@ test("a report succeeds although plugins fail; a retry runs the failed steps and
   expect(answer.body).toEqual({
     steps: [
       {
-        ...{ step: "reported:commander", state: "Done", attempts: 1, error: null, due_at: null },
+        step: "reported:commander",
+        state: "Done",
+        attempts: 1,
+        error: null,
+        due_at: null,
         finished_at: server.clock.now().toISOString(),
       },
       {
-        ...{ step: conversationStep, state: "Done", attempts: 1, error: null, due_at: null },
+        step: conversationStep,
+        state: "Done",
+        attempts: 1,
+        error: null,
+        due_at: null,
         finished_at: server.clock.now().toISOString(),
       },
       {
-        ...{ step: groupStep, state: "Failed", attempts: 1, due_at: dueAt, finished_at: null },
+        step: groupStep,
+        state: "Failed",
+        attempts: 1,
+        due_at: dueAt,
+        finished_at: null,
         error: "fake-participant-group failed: closed today",
       },
     ],
@@ -145,7 +159,8 @@ test("a step that the incident does not have is 404", async () => {
   const path = await reported();
   for (const step of ["reported:documents", "", "x'; drop table flow_step; --"]) {
     expect(await alice.call("POST", `${path}/retry`, { step })).toMatchObject({
-      ...{ http: 404, body: { detail: "This incident has no such step" } },
+      http: 404,
+      body: { detail: "This incident has no such step" },
     });
   }
 });

@@ -149,7 +149,10 @@ describe("a server that dies during the work", () => {
     const { promise: hang, resolve: wake } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const request = {
-      ...{ actor: "alice@example.com", method: "POST", path: "/documents", key },
+      actor: "alice@example.com",
+      method: "POST",
+      path: "/documents",
+      key,
       content: JSON.stringify({ name, resource_type: "reference" }),
     };
     const context = { ...server, log: { warn: () => {} } } as never;

@@ -22,7 +22,9 @@ export async function withIdempotencyKey<C extends Context, T>(
   const key = request.headers.get("idempotency-key");
   if (key === null) return work(context);
   const keyed = {
-    ...{ actor: actor.user, method: request.method, key },
+    actor: actor.user,
+    method: request.method,
+    key,
     path: new URL(request.url).pathname.replace(/\/$/, ""),
     content: JSON.stringify(body),
   };

@@ -111,7 +111,9 @@ test("no answer allows another origin", async () => {
       const { headers } = await server.fetch(path, {
         method,
         headers: {
-          ...{ authorization, origin: "https://evil.example", "access-control-request-method": "GET" },
+          authorization,
+          origin: "https://evil.example",
+          "access-control-request-method": "GET",
           "access-control-request-headers": "authorization",
         },
       });

@@ -22,7 +22,9 @@ const leave = async (body?: string, type?: string) => {
 async function postInChunks(to: string, chunks: string, type?: string): Promise<number[]> {
   const lines = [
     `POST ${to} HTTP/1.1`,
-    ...["Host: a", "Connection: close", "Transfer-Encoding: chunked"],
+    "Host: a",
+    "Connection: close",
+    "Transfer-Encoding: chunked",
     `Authorization: Bearer ${await signInToken(server)}`,
     ...(type === undefined ? [] : [`Content-Type: ${type}`]),
   ];

@@ -16,8 +16,10 @@ useIncidentServer((given) => {
 
 async function reported(values: object = {}): Promise<number> {
   const { body } = await member.call("POST", "/incidents/", {
-    ...{ title: "Disk full", description: "" },
-    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+    title: "Disk full",
+    description: "",
+    incident_type_id: ids.incidentTypeId,
+    incident_priority_id: ids.incidentPriorityId,
     ...values,
   });
   return body.id;
@@ -36,14 +38,21 @@ describe("GET /incidents/{incident_id}", () => {
     const { http, body, headers } = await member.call("GET", `/incidents/${incidentId}`);
     expect(http).toBe(200);
     expect(body).toMatchObject({
-      ...{ id: incidentId, title: "Disk full", status: "Active", version: 1 },
+      id: incidentId,
+      title: "Disk full",
+      status: "Active",
+      version: 1,
       reporter: { id: ids.bob, name: "bob", email: "bob@example.com" },
       commander: { id: alice, name: "alice", email: "alice@example.com" },
     });
     expect(body.steps).toEqual([
       {
-        ...{ step: "reported:documents", state: "Pending", attempts: 0, error: null },
-        ...{ due_at: at.toISOString(), finished_at: null },
+        step: "reported:documents",
+        state: "Pending",
+        attempts: 0,
+        error: null,
+        due_at: at.toISOString(),
+        finished_at: null,
       },
     ]);
     expect(body.conversations).toEqual([
@@ -54,7 +63,10 @@ describe("GET /incidents/{incident_id}", () => {
     ]);
     expect(body.documents).toEqual([
       {
-        ...{ document_id: ids.documentId, name: "Notes", weblink: null, plugin_slug: "resolver" },
+        document_id: ids.documentId,
+        name: "Notes",
+        weblink: null,
+        plugin_slug: "resolver",
         reasons: [{ kind: "other", name: "asked" }],
       },
     ]);
@@ -69,9 +81,13 @@ describe("GET /incidents/{incident_id}", () => {
     const [row] = await server.db
       .insert(incident)
       .values({
-        ...{ title: "Bare", description: "", reportedAt: server.clock.now() },
-        ...{ incidentTypeId: ids.incidentTypeId, incidentPriorityId: ids.incidentPriorityId },
-        ...{ createdAt: server.clock.now(), updatedAt: server.clock.now() },
+        title: "Bare",
+        description: "",
+        reportedAt: server.clock.now(),
+        incidentTypeId: ids.incidentTypeId,
+        incidentPriorityId: ids.incidentPriorityId,
+        createdAt: server.clock.now(),
+        updatedAt: server.clock.now(),
       })
       .returning();
     const { body } = await member.call("GET", `/incidents/${row!.id}`);

@@ -15,8 +15,11 @@ async function start(fake: ReturnType<typeof fakeConversation>) {
   server = await startTestServer({}, pluginsOf(fake));
   const ids = await insertIncident(server.db, server.clock.now());
   const fields = {
-    ...{ title: "Disk full", description: "", visibility: "Open" },
-    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+    title: "Disk full",
+    description: "",
+    visibility: "Open",
+    incident_type_id: ids.incidentTypeId,
+    incident_priority_id: ids.incidentPriorityId,
   };
   return { fields, member: await personOf(server, "carol@example.com") };
 }
@@ -28,7 +31,9 @@ const stepsOf = async (incidentId: number) => {
 
 test("a report is answered once its follow-up steps are done, which the detail shows", async () => {
   using fake = fakeConversation({
-    ...{ create: () => ({ externalId: "C1" }), add: () => undefined, send: () => undefined },
+    create: () => ({ externalId: "C1" }),
+    add: () => undefined,
+    send: () => undefined,
     archive: () => undefined,
   });
   const { fields, member } = await start(fake);

@@ -26,8 +26,10 @@ beforeAll(async () => {
   member = await personOf(server, "carol@example.com");
   ids = await insertIncident(server.db, server.clock.now());
   outage = {
-    ...{ title: "Disk full", description: "No space left" },
-    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+    title: "Disk full",
+    description: "No space left",
+    incident_type_id: ids.incidentTypeId,
+    incident_priority_id: ids.incidentPriorityId,
   };
 });
 afterAll(() => server[Symbol.asyncDispose]());
@@ -58,11 +60,22 @@ describe("POST /incidents/", () => {
     expect(http).toBe(201);
     const at = server.clock.now().toISOString();
     expect(body).toEqual({
-      ...{ id: expect.any(Number), name: expect.stringMatching(/^INC-\d+$/), ...outage },
-      ...{ status: "Active", visibility: "Open", resolution: null, cost: 0, commander: null, version: 1 },
+      id: expect.any(Number),
+      name: expect.stringMatching(/^INC-\d+$/),
+      ...outage,
+      status: "Active",
+      visibility: "Open",
+      resolution: null,
+      cost: 0,
+      commander: null,
+      version: 1,
       incident_type: { id: ids.incidentTypeId, name: "Outage" },
       incident_priority: { id: ids.incidentPriorityId, name: "Urgent" },
-      ...{ reported_at: at, stable_at: null, closed_at: null, created_at: at, updated_at: at },
+      reported_at: at,
+      stable_at: null,
+      closed_at: null,
+      created_at: at,
+      updated_at: at,
     });
     expect(headers.get("location")).toBe(`/incidents/${body.id}`);
     expect(headers.get("etag")).toBe('"1"');
@@ -88,8 +101,11 @@ describe("POST /incidents/", () => {
     expect(people).toEqual([{ email: "dave@example.com", role: "reporter", leftAt: null }]);
     expect(await told(body.id)).toMatchObject([
       {
-        ...{ actor: "dave@example.com", source: "core", kind: "incident.reported" },
-        ...{ description: `${body.name} reported: Disk full`, at: server.clock.now() },
+        actor: "dave@example.com",
+        source: "core",
+        kind: "incident.reported",
+        description: `${body.name} reported: Disk full`,
+        at: server.clock.now(),
       },
     ]);
   });

@@ -32,8 +32,13 @@ async function insert(type: string, values: Values[]): Promise<number[]> {
     .insert(incident)
     .values(
       values.map((value) => ({
-        ...{ title: "Untitled", description: "", reportedAt: at, createdAt: at, updatedAt: at },
-        ...{ incidentTypeId: Number(type), incidentPriorityId: ids.incidentPriorityId },
+        title: "Untitled",
+        description: "",
+        reportedAt: at,
+        createdAt: at,
+        updatedAt: at,
+        incidentTypeId: Number(type),
+        incidentPriorityId: ids.incidentPriorityId,
         ...value,
       })),
     )
@@ -114,7 +119,11 @@ describe("pages", () => {
     const { items } = await page({ incident_type_id: String(ids.incidentTypeId) });
     expect(items).toMatchObject([
       {
-        ...{ id: ids.incidentId, name: "INC-1", title: "Disk full", status: "Active", cost: 0 },
+        id: ids.incidentId,
+        name: "INC-1",
+        title: "Disk full",
+        status: "Active",
+        cost: 0,
         incident_type: { id: ids.incidentTypeId, name: "Outage" },
         incident_priority: { id: ids.incidentPriorityId, name: "Urgent" },
       },
@@ -188,8 +197,11 @@ describe("a filter", () => {
     await takesPart(three, alice, "commander", true);
     const handedOver = await takesPart(four, alice, "scribe");
     await server.db.insert(participantRole).values({
-      ...{ participantId: handedOver, incidentId: four, role: "commander" },
-      ...{ assumedAt: at, renouncedAt: at },
+      participantId: handedOver,
+      incidentId: four,
+      role: "commander",
+      assumedAt: at,
+      renouncedAt: at,
     });
     const found = async (parameters: Record<string, string>) => walk({ incident_type_id, ...parameters });
     expect(await found({ participant: "alice@example.com" })).toBe("421");

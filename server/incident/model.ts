@@ -31,16 +31,27 @@ const userName = t.String({ minLength: 1, maxLength: nameLength });
 const named = t.Object({ id, name: t.String() }, closed);
 
 const view = {
-  ...{ id, name: t.String({ description: "`INC-1`, `INC-2`, ..." }) },
-  ...{ title: t.String(), description: t.String(), status, visibility },
-  ...{ incident_type_id: id, incident_type: named, incident_priority_id: id, incident_priority: named },
+  id,
+  name: t.String({ description: "`INC-1`, `INC-2`, ..." }),
+  title: t.String(),
+  description: t.String(),
+  status,
+  visibility,
+  incident_type_id: id,
+  incident_type: named,
+  incident_priority_id: id,
+  incident_priority: named,
   resolution: nullable(t.String()),
-  ...{ reported_at: instant, stable_at: nullable(instant), closed_at: nullable(instant) },
+  reported_at: instant,
+  stable_at: nullable(instant),
+  closed_at: nullable(instant),
   commander: t.Union([personView, t.Null()], {
     description: "The current commander; null until a step finds one",
   }),
   cost: Type.Integer({ minimum: 0 }),
-  ...{ version, created_at: instant, updated_at: instant },
+  version,
+  created_at: instant,
+  updated_at: instant,
 };
 
 export const incidentView = t.Object(view, closed);
@@ -58,8 +69,12 @@ const detail = {
   steps: t.Array(
     t.Object(
       {
-        ...{ step: t.String(), state: oneOf(flowStepStates), attempts: Type.Integer() },
-        ...{ error: nullable(t.String()), due_at: nullable(instant), finished_at: nullable(instant) },
+        step: t.String(),
+        state: oneOf(flowStepStates),
+        attempts: Type.Integer(),
+        error: nullable(t.String()),
+        due_at: nullable(instant),
+        finished_at: nullable(instant),
       },
       closed,
     ),
@@ -67,8 +82,10 @@ const detail = {
   conversations: t.Array(
     t.Object(
       {
-        ...{ plugin_slug: t.String(), external_id: nullable(t.String()) },
-        ...{ weblink: nullable(t.String()), archived_at: nullable(instant) },
+        plugin_slug: t.String(),
+        external_id: nullable(t.String()),
+        weblink: nullable(t.String()),
+        archived_at: nullable(instant),
       },
       closed,
     ),
@@ -76,8 +93,10 @@ const detail = {
   participant_groups: t.Array(
     t.Object(
       {
-        ...{ plugin_slug: t.String(), name: t.String() },
-        ...{ email: nullable(t.String()), weblink: nullable(t.String()) },
+        plugin_slug: t.String(),
+        name: t.String(),
+        email: nullable(t.String()),
+        weblink: nullable(t.String()),
       },
       closed,
     ),
@@ -110,7 +129,8 @@ export const incidentQuery = t.Object(
       }),
     ),
     visibility: t.Optional(visibility),
-    ...{ incident_type_id: t.Optional(idText), incident_priority_id: t.Optional(idText) },
+    incident_type_id: t.Optional(idText),
+    incident_priority_id: t.Optional(idText),
     commander: t.Optional(t.String({ description: "The current commander's e-mail address" })),
     participant: t.Optional(t.String({ description: "A current participant's e-mail address" })),
     reported_after: t.Optional(t.String({ description: "Reported at this instant or later" })),
@@ -121,7 +141,10 @@ export const incidentQuery = t.Object(
 
 export const newIncident = t.Object(
   {
-    ...{ title, description: t.Optional(description), incident_type_id: id, incident_priority_id: id },
+    title,
+    description: t.Optional(description),
+    incident_type_id: id,
+    incident_priority_id: id,
     visibility: t.Optional(oneOf(visibilities, { description: "Default: that of the incident type" })),
     commander: t.Optional({
       ...userName,
@@ -138,8 +161,14 @@ export const newIncident = t.Object(
 );
 
 const written = {
-  ...{ title, description, status, visibility, incident_type_id: id, incident_priority_id: id },
-  ...{ resolution: nullable(description), version },
+  title,
+  description,
+  status,
+  visibility,
+  incident_type_id: id,
+  incident_priority_id: id,
+  resolution: nullable(description),
+  version,
 };
 
 /** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
@@ -149,8 +178,12 @@ const textOf = (at: Date | null) => at?.toISOString() ?? null;
 
 export function viewOf(incident: Incident): Static<typeof incidentView> {
   return {
-    ...{ id: incident.id, name: incident.name, title: incident.title, description: incident.description },
-    ...{ status: incident.status, visibility: incident.visibility },
+    id: incident.id,
+    name: incident.name,
+    title: incident.title,
+    description: incident.description,
+    status: incident.status,
+    visibility: incident.visibility,
     incident_type_id: incident.incidentTypeId,
     incident_type: { id: incident.incidentTypeId, name: incident.incidentTypeName },
     incident_priority_id: incident.incidentPriorityId,
@@ -172,22 +205,34 @@ export function detailOf(incident: IncidentDetail): Static<typeof incidentDetail
     ...viewOf(incident),
     reporter: incident.reporter,
     steps: incident.steps.map(({ dueAt, finishedAt, ...step }) => ({
-      ...{ ...step, due_at: textOf(dueAt), finished_at: textOf(finishedAt) },
+      ...step,
+      due_at: textOf(dueAt),
+      finished_at: textOf(finishedAt),
     })),
     conversations: incident.conversations.map(({ pluginSlug, externalId, weblink, archivedAt }) => ({
-      ...{ plugin_slug: pluginSlug, external_id: externalId, weblink, archived_at: textOf(archivedAt) },
+      plugin_slug: pluginSlug,
+      external_id: externalId,
+      weblink,
+      archived_at: textOf(archivedAt),
     })),
     participant_groups: incident.participantGroups.map(({ pluginSlug, ...group }) => ({
-      ...{ plugin_slug: pluginSlug, ...group },
+      plugin_slug: pluginSlug,
+      ...group,
     })),
     documents: incident.documents.map(({ documentId, pluginSlug, ...rest }) => ({
-      ...{ document_id: documentId, plugin_slug: pluginSlug, ...rest },
+      document_id: documentId,
+      plugin_slug: pluginSlug,
+      ...rest,
     })),
     individuals: incident.individuals.map(({ individualId, pluginSlug, ...rest }) => ({
-      ...{ individual_id: individualId, plugin_slug: pluginSlug, ...rest },
+      individual_id: individualId,
+      plugin_slug: pluginSlug,
+      ...rest,
     })),
     teams: incident.teams.map(({ teamId, pluginSlug, ...rest }) => ({
-      ...{ team_id: teamId, plugin_slug: pluginSlug, ...rest },
+      team_id: teamId,
+      plugin_slug: pluginSlug,
+      ...rest,
     })),
   };
 }
@@ -197,12 +242,10 @@ export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
   const { status, visibility, commander, participant, incident_type_id, incident_priority_id } = query;
   return {
     ...listQueryOf(query),
-    ...{
-      statuses: status === undefined ? undefined : statusesOf(status),
-      visibility,
-      commander,
-      participant,
-    },
+    statuses: status === undefined ? undefined : statusesOf(status),
+    visibility,
+    commander,
+    participant,
     incidentTypeId: incident_type_id === undefined ? undefined : Number(incident_type_id),
     incidentPriorityId: incident_priority_id === undefined ? undefined : Number(incident_priority_id),
     reportedAfter: instantOf("reported_after", query.reported_after),

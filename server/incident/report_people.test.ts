@@ -14,8 +14,10 @@ const report = (values: object, headers?: Record<string, string>) =>
     "POST",
     "/incidents/",
     {
-      ...{ title: "Disk full", incident_type_id: ids.incidentTypeId },
-      ...{ incident_priority_id: ids.incidentPriorityId, ...values },
+      title: "Disk full",
+      incident_type_id: ids.incidentTypeId,
+      incident_priority_id: ids.incidentPriorityId,
+      ...values,
     },
     headers,
   );
@@ -46,7 +48,9 @@ test("a report names the commander and the participants, in the same transaction
     .where(eq(event.incidentId, body.id))
     .orderBy(asc(event.id));
   expect(events.slice(0, 3).map(({ kind }) => kind)).toEqual([
-    ...["incident.reported", "participant.joined", "role.assumed"],
+    "incident.reported",
+    "participant.joined",
+    "role.assumed",
   ]);
   expect(events.filter(({ kind }) => kind === "role.assumed").map(({ actor }) => actor)).toEqual(
     Array(3).fill("carol@example.com"),

@@ -77,8 +77,12 @@ async function seen(id: number): Promise<Model> {
     .orderBy(event.id);
   const { status, version, title, stableAt, closedAt, costBasis } = row!;
   return {
-    ...{ status, version, title, costBasis },
-    ...{ stableAt: stableAt?.toISOString() ?? null, closedAt: closedAt?.toISOString() ?? null },
+    status,
+    version,
+    title,
+    costBasis,
+    stableAt: stableAt?.toISOString() ?? null,
+    closedAt: closedAt?.toISOString() ?? null,
     timeline: events.map(({ kind, at }) => ({ kind, at: at.toISOString() })),
   };
 }
@@ -101,14 +105,23 @@ test("any sequence of PUTs leaves the incident and its timeline as the rules req
     fc.asyncProperty(puts, async (sequence) => {
       const id = await inserted();
       let model: Model = {
-        ...{ status: "Active", version: 1, stableAt: null, closedAt: null, title: "Title" },
-        ...{ timeline: [], costBasis: 1 },
+        status: "Active",
+        version: 1,
+        stableAt: null,
+        closedAt: null,
+        title: "Title",
+        timeline: [],
+        costBasis: 1,
       };
       for (const put of sequence) {
         server.clock.advance(put.seconds);
         const outcome = expected(model, put, server.clock.now().toISOString());
         const answer = await member.call("PUT", `/incidents/${id}`, {
-          ...{ ...kind, description: "", status: put.status, visibility: "Open", resolution: null },
+          ...kind,
+          description: "",
+          status: put.status,
+          visibility: "Open",
+          resolution: null,
           title: put.retitle ? `Title ${model.version}` : model.title,
           version: model.version + put.stale,
         });

@@ -18,8 +18,10 @@ beforeAll(async () => {
   member = await personOf(server, "carol@example.com");
   ids = await insertIncident(server.db, server.clock.now());
   fields = {
-    ...{ title: "Disk full", description: "No space left" },
-    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+    title: "Disk full",
+    description: "No space left",
+    incident_type_id: ids.incidentTypeId,
+    incident_priority_id: ids.incidentPriorityId,
   };
 });
 afterAll(() => server[Symbol.asyncDispose]());
@@ -58,20 +60,26 @@ describe("PUT /incidents/{incident_id}", () => {
       .returning();
     server.clock.advance(60);
     const change = {
-      ...{ ...whole(), title: "Disk very full", resolution: "Bought disks" },
-      ...{ incident_priority_id: low!.id, version: 1 },
+      ...whole(),
+      title: "Disk very full",
+      resolution: "Bought disks",
+      incident_priority_id: low!.id,
+      version: 1,
     };
     const { http, body, headers } = await member.call("PUT", `/incidents/${id}`, change);
     expect({ http, body }).toMatchObject({ http: 200, body: { ...change, version: 2 } });
     expect(body).toMatchObject({
       incident_priority: { id: low!.id, name: "Low again" },
-      ...{ reported_at: at.toISOString(), updated_at: server.clock.now().toISOString() },
+      reported_at: at.toISOString(),
+      updated_at: server.clock.now().toISOString(),
     });
     expect(headers.get("etag")).toBe('"2"');
     expect((await member.call("GET", `/incidents/${id}`)).body).toMatchObject(body);
     expect(await told(id)).toMatchObject([
       {
-        ...{ kind: "incident.updated", actor: "carol@example.com", source: "core" },
+        kind: "incident.updated",
+        actor: "carol@example.com",
+        source: "core",
         description: "Changed: title, resolution, incident priority",
         data: {
           changed: ["title", "resolution", "incident_priority_id"],
@@ -274,15 +282,15 @@ describe("an incident that a member makes Restricted", () => {
 test("a PUT accepts an incident, document or task as GET returned it, and ignores read-only fields", async () => {
   const incidentId = await reported();
   const document = await member.call("POST", "/documents/", {
-    ...{ name: "Notes", resource_type: "reference", incident_id: incidentId },
+    name: "Notes",
+    resource_type: "reference",
+    incident_id: incidentId,
   });
   const task = await member.call("POST", "/tasks/", {
-    ...{
-      incident_id: incidentId,
-      description: "Free some",
-      owner: "carol@example.com",
-      assignees: ["carol"],
-    },
+    incident_id: incidentId,
+    description: "Free some",
+    owner: "carol@example.com",
+    assignees: ["carol"],
   });
   for (const path of [
     `/incidents/${incidentId}`,

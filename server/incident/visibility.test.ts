@@ -28,7 +28,12 @@ const kind = () => ({
   incident_priority_id: ids.incidentPriorityId,
 });
 const whole = (visibility: Place) => ({
-  ...{ ...texts, ...kind(), visibility, status: "Active", resolution: null, version: 1 },
+  ...texts,
+  ...kind(),
+  visibility,
+  status: "Active",
+  resolution: null,
+  version: 1,
 });
 
 /** Alice participates and commands; Bob has left. */

@@ -31,7 +31,9 @@ test("related incidents are shown from both sides, and on both timelines", async
   const { http, body } = await link(other);
   expect(http).toBe(201);
   expect(body).toEqual({
-    ...{ id: expect.any(Number), kind: "related", created_at: server.clock.now().toISOString() },
+    id: expect.any(Number),
+    kind: "related",
+    created_at: server.clock.now().toISOString(),
     incident: { id: other, name: expect.stringMatching(/^INC-/), title: "Slow", status: "Active" },
   });
   expect(await listOf(incidentId)).toEqual([["related", other]]);
@@ -100,7 +102,8 @@ test("a link is removed from either side, once", async () => {
   expect(await listOf(other)).toEqual([]);
   for (const id of [incidentId, other])
     expect((await linksIn(id)).map(({ kind }) => kind).sort()).toEqual([
-      ...["incident.linked", "incident.unlinked"],
+      "incident.linked",
+      "incident.unlinked",
     ]);
   const third = await another();
   const { body: elsewhere } = await link(third, "related", `/incidents/${other}/links`);

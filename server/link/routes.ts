@@ -51,7 +51,9 @@ export const linkRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: incidentParams, body: newLink },
+        actor: true,
+        params: incidentParams,
+        body: newLink,
         response: { 201: linkView, ...refusalsOfPostWithin },
       },
     )

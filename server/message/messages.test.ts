@@ -58,7 +58,9 @@ describe("POST", () => {
     const { http, body } = await say("carol", { text: "Disk full?\nAgain?" });
     expect(http).toBe(201);
     expect(body).toEqual({
-      ...{ id: expect.any(Number), at: server.clock.now().toISOString(), text: "Disk full?\nAgain?" },
+      id: expect.any(Number),
+      at: server.clock.now().toISOString(),
+      text: "Disk full?\nAgain?",
       author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
       recipient: null,
     });

@@ -6,7 +6,8 @@ import { personView } from "../participant/model.ts";
 
 export const messageView = t.Object(
   {
-    ...{ id, at: instant },
+    id,
+    at: instant,
     author: t.Union([personView, t.Null()], { description: "Null: the service itself" }),
     recipient: t.Union([personView, t.Null()], { description: "Null: everyone" }),
     text: t.String(),
@@ -19,7 +20,7 @@ export const messagePage = pageOf(messageView);
 const { limit, cursor } = listQuery;
 
 export const messageQuery = t.Object(
-  { ...{ limit, cursor }, sort: t.Optional(t.String({ description: "`at` or `-at` (default)" })) },
+  { limit, cursor, sort: t.Optional(t.String({ description: "`at` or `-at` (default)" })) },
   closed,
 );
 

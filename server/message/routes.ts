@@ -22,7 +22,9 @@ export const messageRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: incidentParams, query: messageQuery },
+        actor: true,
+        params: incidentParams,
+        query: messageQuery,
         response: { 200: messagePage, ...refusalsWithin },
       },
     )
@@ -41,7 +43,9 @@ export const messageRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: incidentParams, body: newMessage },
+        actor: true,
+        params: incidentParams,
+        body: newMessage,
         response: { 201: messageView, ...refusalsOfPostWithin },
       },
     );

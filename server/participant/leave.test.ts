@@ -33,7 +33,8 @@ describe("POST leave", () => {
     });
     expect(await costBasisOf(server.db, incidentId)).toBeGreaterThan(basis);
     expect((await timelineOf(server.db, incidentId)).at(-1)).toMatchObject({
-      ...{ kind: "participant.left", description: `${answer.body.individual.name} left` },
+      kind: "participant.left",
+      description: `${answer.body.individual.name} left`,
       data: { participant_id: id, roles: ["liaison", "scribe"] },
     });
   });

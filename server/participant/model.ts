@@ -41,7 +41,8 @@ const { limit, cursor } = listQuery;
 
 export const participantQuery = t.Object(
   {
-    ...{ limit, cursor },
+    limit,
+    cursor,
     sort: t.Optional(t.String({ description: "`id` (default) or `-id`" })),
     active: t.Optional(
       oneOf(["true", "false"] as const, { description: "Those who take part, or those who have left" }),
@@ -87,9 +88,14 @@ export function viewOf({
   roles,
 }: Participant): Static<typeof participantView> {
   return {
-    ...{ id, individual, joined_at: joinedAt.toISOString(), left_at: leftAt?.toISOString() ?? null },
+    id,
+    individual,
+    joined_at: joinedAt.toISOString(),
+    left_at: leftAt?.toISOString() ?? null,
     roles: roles.map(({ id, role, assumedAt, renouncedAt }) => ({
-      ...{ id, role, assumed_at: assumedAt.toISOString() },
+      id,
+      role,
+      assumed_at: assumedAt.toISOString(),
       renounced_at: renouncedAt?.toISOString() ?? null,
     })),
   };

@@ -29,7 +29,9 @@ describe("POST participants", () => {
     expect(http).toBe(201);
     const at = server.clock.now().toISOString();
     expect(body).toEqual({
-      ...{ id: expect.any(Number), joined_at: at, left_at: null },
+      id: expect.any(Number),
+      joined_at: at,
+      left_at: null,
       individual: { id: ids.bob, name: "bob", email: "bob@example.com" },
       roles: [{ id: expect.any(Number), role: "participant", assumed_at: at, renounced_at: null }],
     });
@@ -37,11 +39,16 @@ describe("POST participants", () => {
     expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });
     expect(await timelineOf(server.db, incidentId)).toMatchObject([
       {
-        ...{ actor: "carol@example.com", source: "core", kind: "participant.joined" },
-        ...{ description: "bob joined", data: { participant_id: body.id, individual_id: ids.bob } },
+        actor: "carol@example.com",
+        source: "core",
+        kind: "participant.joined",
+        description: "bob joined",
+        data: { participant_id: body.id, individual_id: ids.bob },
       },
       {
-        ...{ actor: "carol@example.com", kind: "role.assumed", description: "bob is participant" },
+        actor: "carol@example.com",
+        kind: "role.assumed",
+        description: "bob is participant",
         data: { participant_id: body.id, role: "participant" },
       },
     ]);
@@ -157,7 +164,8 @@ describe("POST roles", () => {
     });
     const last = (await timelineOf(server.db, incidentId)).at(-1)!;
     expect(last).toMatchObject({
-      ...{ kind: "role.assumed", actor: "carol@example.com" },
+      kind: "role.assumed",
+      actor: "carol@example.com",
       data: { participant_id: second, role: "commander", from_participant_id: first },
     });
     expect(last.description).toBe(
@@ -202,7 +210,8 @@ describe("POST renounce", () => {
     expect([http, openRoles(body)]).toEqual([200, ["liaison"]]);
     expect(await costBasisOf(server.db, incidentId)).toBeGreaterThan(basis);
     expect((await timelineOf(server.db, incidentId)).at(-1)).toMatchObject({
-      ...{ kind: "role.renounced", data: { participant_id: id, role: "scribe" } },
+      kind: "role.renounced",
+      data: { participant_id: id, role: "scribe" },
       description: `${body.individual.name} is no longer scribe`,
     });
     const again = await member.call("POST", `${path}/${id}/renounce`, { role: "scribe" });

@@ -69,7 +69,9 @@ export const participantRoutes = (deps: Deps) => {
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: incidentParams, query: participantQuery },
+        actor: true,
+        params: incidentParams,
+        query: participantQuery,
         response: { 200: participantPage, ...refusalsOfOne },
       },
     )
@@ -86,7 +88,9 @@ export const participantRoutes = (deps: Deps) => {
         return created(set, made);
       },
       {
-        ...{ actor: true, params: incidentParams, body: newParticipant },
+        actor: true,
+        params: incidentParams,
+        body: newParticipant,
         response: { 201: participantView, ...refusalsOfPostWithin },
       },
     )
@@ -103,7 +107,8 @@ export const participantRoutes = (deps: Deps) => {
         return status(204, undefined);
       },
       {
-        ...{ actor: true, params: participantParams },
+        actor: true,
+        params: participantParams,
         response: { 204: t.Void(), ...refusalsOfChange },
       },
     )
@@ -117,7 +122,9 @@ export const participantRoutes = (deps: Deps) => {
         return created(set, made);
       },
       {
-        ...{ actor: true, params: participantParams, body: newRole },
+        actor: true,
+        params: participantParams,
+        body: newRole,
         response: { 201: participantView, ...refusalsOfPostWithin },
       },
     )
@@ -131,7 +138,9 @@ export const participantRoutes = (deps: Deps) => {
         return participant;
       },
       {
-        ...{ actor: true, params: participantParams, body: endedRole },
+        actor: true,
+        params: participantParams,
+        body: endedRole,
         response: { 200: participantView, ...refusalsOfPostWithin },
       },
     )
@@ -151,7 +160,9 @@ export const participantRoutes = (deps: Deps) => {
         return participant;
       },
       {
-        ...{ actor: true, params: participantParams, body: nothing },
+        actor: true,
+        params: participantParams,
+        body: nothing,
         response: { 200: participantView, ...refusalsOfPostWithin },
       },
     );

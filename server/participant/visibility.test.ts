@@ -79,7 +79,8 @@ async function requestOf(name: string, place: Visibility): Promise<Request> {
 test("the commander of a Restricted incident can remove others, other participants cannot", async () => {
   const { method, path } = await requestOf("take out", "Restricted");
   expect(await people.participant!.call(method, path)).toMatchObject({
-    ...{ http: 403, body: { detail: expect.stringContaining("the commander or an admin") } },
+    http: 403,
+    body: { detail: expect.stringContaining("the commander or an admin") },
   });
   expect((await people.commander!.call(method, path)).http).toBe(200);
 });

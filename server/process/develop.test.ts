@@ -19,7 +19,9 @@ test("a server process that cannot be started shows an error page, and waits for
      process.exit(0);`,
   );
   const child = Bun.spawn([process.execPath, "develops.ts"], {
-    ...{ cwd: folder.path, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe"] },
+    cwd: folder.path,
+    env: { PATH: process.env.PATH },
+    stdio: ["ignore", "ignore", "pipe"],
   });
   const page = await until("the page", () =>
     fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } }).then(

@@ -68,7 +68,10 @@ export async function listenMtls(
   const forwarded = new Forwarded<TlsClient>();
   const inner = Bun.serve({
     ...settings,
-    ...{ hostname: "127.0.0.1", port: 0, reusePort: false, development: false },
+    hostname: "127.0.0.1",
+    port: 0,
+    reusePort: false,
+    development: false,
     fetch(request, server) {
       const client = forwarded.of(portOf.call(server, request));
       if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
@@ -130,8 +133,13 @@ export async function listenMtls(
     const { key, cert } = tlsOf(mtlsFilesOf(options))!;
     const server = createServer(
       {
-        ...{ key: key as string, cert: cert as string, minVersion: "TLSv1.2", ALPNProtocols: ["http/1.1"] },
-        ...{ requestCert: true, rejectUnauthorized: false, handshakeTimeout: handshakeMilliseconds },
+        key: key as string,
+        cert: cert as string,
+        minVersion: "TLSv1.2",
+        ALPNProtocols: ["http/1.1"],
+        requestCert: true,
+        rejectUnauthorized: false,
+        handshakeTimeout: handshakeMilliseconds,
         allowHalfOpen: true,
       },
       (client) => {

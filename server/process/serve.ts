@@ -180,7 +180,8 @@ function innerSettings(app: FetchApp | AnyElysia, options: StartOptions) {
   const { maxRequestBodySize } = app.config.serve ?? {};
   return {
     // As in Elysia's `listen`.
-    ...{ idleTimeout, websocket: { ...app.config.websocket, ...websocket } },
+    idleTimeout,
+    websocket: { ...app.config.websocket, ...websocket },
     ...(maxRequestBodySize === undefined ? {} : { maxRequestBodySize }),
   };
 }
@@ -196,7 +197,9 @@ function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): S
           { hostname: host, port, reusePort: supervised || options.sslCertfile !== undefined };
   const settings = {
     ...place,
-    ...{ idleTimeout: idleTimeoutOf(options), tls: tlsOf(options), development: false },
+    idleTimeout: idleTimeoutOf(options),
+    tls: tlsOf(options),
+    development: false,
   };
   try {
     if (!isElysia(app)) {

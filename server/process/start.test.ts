@@ -6,18 +6,18 @@ import type { StartOptions } from "./options.ts";
 import { startServer } from "./start.ts";
 
 const options: Omit<StartOptions, "app"> = {
-  ...{
-    host: "127.0.0.1",
-    port: 8000,
-    proxyHeaders: false,
-    accessLog: true,
-    header: [],
-    supervised: false,
-    takesOver: false,
-    whenReady: false,
-    watchdog: false,
-  },
-  ...{ timeoutKeepAlive: 60, timeoutDrain: 0, timeoutGracefulShutdown: 5 },
+  host: "127.0.0.1",
+  port: 8000,
+  proxyHeaders: false,
+  accessLog: true,
+  header: [],
+  supervised: false,
+  takesOver: false,
+  whenReady: false,
+  watchdog: false,
+  timeoutKeepAlive: 60,
+  timeoutDrain: 0,
+  timeoutGracefulShutdown: 5,
 };
 const environment = { SVC_PUBLIC_URL: "http://127.0.0.1:8000" };
 

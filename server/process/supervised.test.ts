@@ -25,8 +25,11 @@ function supervised(app: string, ...args: string[]) {
       ...args,
     ],
     {
-      ...{ cwd: folder.path, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "ignore"] },
-      ...{ serialization: "json", ipc: () => resolve() },
+      cwd: folder.path,
+      env: { PATH: process.env.PATH },
+      stdio: ["ignore", "ignore", "ignore"],
+      serialization: "json",
+      ipc: () => resolve(),
     },
   );
   return { child, ready, [Symbol.dispose]: () => child.kill("SIGKILL") };

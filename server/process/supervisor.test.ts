@@ -23,7 +23,10 @@ function supervisor(name: string, count: number, fails: (attempt: number) => boo
   let attempts = 0;
   const workers = new Supervisor({
     args: ["server", "start", `${join(folder.path, "mine")}:plain`, "--uds", socket, "--supervised"],
-    ...{ count, graceSeconds: 5, startSeconds: 60, log: logOf(said) },
+    count,
+    graceSeconds: 5,
+    startSeconds: 60,
+    log: logOf(said),
     get fd() {
       attempts += 1;
       return fails(attempts) ? noDescriptor : undefined;

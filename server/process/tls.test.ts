@@ -14,10 +14,7 @@ function openssl(...args: string[]): void {
 }
 for (const name of ["one", "two"]) {
   const place = ["-keyout", `${name}.key`, "-out", `${name}.pem`];
-  openssl(
-    ...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"],
-    ...place,
-  );
+  openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", ...place);
 }
 openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "one.key", "-out", "locked.key");
 writeFileSync(at("noise"), "noise");
@@ -25,7 +22,8 @@ const broken = "-----BEGIN CERTIFICATE-----\nnoise\n-----END CERTIFICATE-----\n"
 writeFileSync(at("broken.pem"), readFileSync(at("one.pem"), "utf8") + broken);
 
 const files = (key: string, certificate: string, authorities?: string) => ({
-  ...{ sslKeyfile: at(key), sslCertfile: at(certificate) },
+  sslKeyfile: at(key),
+  sslCertfile: at(certificate),
   sslCaCerts: authorities === undefined ? undefined : at(authorities),
 });
 
@@ -33,7 +31,8 @@ test("accepts a key and its certificate, and client authorities", () => {
   expect(tlsOf({})).toBeUndefined();
   expect(tlsOf(files("one.key", "one.pem"))).not.toHaveProperty("ca");
   expect(tlsOf(files("one.key", "one.pem", "two.pem"))).toMatchObject({
-    ...{ requestCert: true, rejectUnauthorized: true },
+    requestCert: true,
+    rejectUnauthorized: true,
   });
 });
 

@@ -43,8 +43,10 @@ test("a worker asked for metrics until the end exits cleanly", async () => {
     onLine: (line) => words.push(line),
     args: ["server", "start", "server/main:app", `--port=${port}`, "--supervised"],
     environment: {
-      ...{ SVC_DATABASE_URL: database.url, SVC_OIDC_ISSUER: "http://127.0.0.1:1" },
-      ...{ METRIC_PROVIDERS: "prometheus,otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+      SVC_DATABASE_URL: database.url,
+      SVC_OIDC_ISSUER: "http://127.0.0.1:1",
+      METRIC_PROVIDERS: "prometheus,otlp",
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
     },
   });

@@ -9,8 +9,12 @@ const text = (description: string, minLength = 0) =>
 
 export const reportView = t.Object(
   {
-    ...{ id, incident_id: id, author: personView },
-    ...{ conditions: t.String(), actions: t.String(), needs: t.String() },
+    id,
+    incident_id: id,
+    author: personView,
+    conditions: t.String(),
+    actions: t.String(),
+    needs: t.String(),
     created_at: instant,
   },
   closed,
@@ -24,7 +28,8 @@ const { limit, cursor } = listQuery;
 
 export const reportQuery = t.Object(
   {
-    ...{ limit, cursor },
+    limit,
+    cursor,
     sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })),
   },
   closed,

@@ -19,7 +19,9 @@ test("POST answers 201 with the report and its Location; the author is the actor
   const { http, body, headers } = await member.call("POST", `${path}/`, report);
   expect(http).toBe(201);
   expect(body).toEqual({
-    ...{ id: expect.any(Number), incident_id: incidentId, ...report },
+    id: expect.any(Number),
+    incident_id: incidentId,
+    ...report,
     author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
     created_at: server.clock.now().toISOString(),
   });
@@ -100,7 +102,9 @@ test.each([
   " kept \n as it stands ",
 ])("%p is stored as plain text", async (text) => {
   const { http, body } = await member.call("POST", `${path}/`, {
-    ...{ conditions: text, actions: text, needs: text },
+    conditions: text,
+    actions: text,
+    needs: text,
   });
   expect([http, body.conditions, body.actions, body.needs]).toEqual([201, text, text, text]);
   expect((await member.call("GET", `${path}/${body.id}`)).body).toEqual(body);

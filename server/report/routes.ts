@@ -23,7 +23,9 @@ export const reportRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: incidentParams, query: reportQuery },
+        actor: true,
+        params: incidentParams,
+        query: reportQuery,
         response: { 200: reportPage, ...refusalsWithin },
       },
     )
@@ -43,7 +45,9 @@ export const reportRoutes = (deps: Deps) =>
         return created(set, made);
       },
       {
-        ...{ actor: true, params: incidentParams, body: newReport },
+        actor: true,
+        params: incidentParams,
+        body: newReport,
         response: { 201: reportView, ...refusalsOfPostWithin },
       },
     )

@@ -10,7 +10,8 @@ import { closed, id, nullable } from "../http/schema.ts";
 const searchQuery = t.Object(
   {
     q: t.String({
-      ...{ minLength: 1, maxLength: longestQuery },
+      minLength: 1,
+      maxLength: longestQuery,
       description: `Words to find: \`disk "full up" -test\`. Of each type, the newest ${rankedOfType} that match are ranked`,
     }),
     type: t.Optional(

@@ -133,7 +133,7 @@ test("shows title, incident and surrounding words, also for a document's text", 
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const [made] = await server.db
     .insert(schema.document)
-    .values({ ...{ name: "n".repeat(500), resourceType: "incident", incidentId }, ...stamps })
+    .values({ name: "n".repeat(500), resourceType: "incident", incidentId, ...stamps })
     .returning();
   const documentId = made!.id;
   const content = `${"word ".repeat(300)} the <b>numbat</b> sleeps ${"word ".repeat(300)}`;
@@ -144,8 +144,12 @@ test("shows title, incident and surrounding words, also for a document's text", 
   const items = await search(people.member!, { q: "numbats" });
   expect(items).toEqual([
     {
-      ...{ type: "document", id: documentId, title: "n".repeat(200), incident_id: incidentId },
-      ...{ excerpt: expect.stringContaining("numbat"), rank: expect.any(Number) },
+      type: "document",
+      id: documentId,
+      title: "n".repeat(200),
+      incident_id: incidentId,
+      excerpt: expect.stringContaining("numbat"),
+      rank: expect.any(Number),
     },
   ]);
   expect(items[0]!.excerpt.length).toBeLessThan(400);
@@ -245,7 +249,9 @@ describe("refuses", () => {
 test("notes, reports and messages show their incident and their words", async () => {
   const found = async (type: string) =>
     (await search(people.member!, { q: "quokka", type })).map(({ title, excerpt, incident_id }) => ({
-      ...{ title: title.replace(/^INC-\d+/, "INC"), excerpt, incident_id },
+      title: title.replace(/^INC-\d+/, "INC"),
+      excerpt,
+      incident_id,
     }));
   const incident_id = incidents.Open;
   expect(await found("note")).toEqual([

@@ -3,16 +3,36 @@ import { join } from "node:path";
 import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
 
 test.each([
-  ...["assets/index-BkH3xT1a.js", "assets/index-DiwRgTda.css", "main.3f2a1b4c.js", "a/chunk-7f3k2q1z.js"],
-  ...["logo-D2_k9-aB.svg", "index-BkH3xT1a.js.map", "main.8f14e45fceea167a5a36dedd4bea2543.js"],
+  "assets/index-BkH3xT1a.js",
+  "assets/index-DiwRgTda.css",
+  "main.3f2a1b4c.js",
+  "a/chunk-7f3k2q1z.js",
+  "logo-D2_k9-aB.svg",
+  "index-BkH3xT1a.js.map",
+  "main.8f14e45fceea167a5a36dedd4bea2543.js",
 ])("%s is named by its content", (name) => expect(isNamedByContent(name)).toBe(true));
 
 test.each([
-  ...["index.html", "favicon.ico", "jquery-3.7.1.min.js", "user-settings.js", "app.component.js"],
-  ...["banner-1920x1080.jpg", "photo-800x1200.jpg", "logo-variant2.svg", "report-20240101.pdf", "README"],
-  ...["icon-light-2x.png", "theme-DarkMode.css", "font-OpenSans.woff2", "messages-pt-br-v2.json"],
-  ...["photo-12-05-24.jpg", "page-UserList.js", "chunk-HomePage.js"],
-  ...["notes-Overview.html", "BkH3xT1a-names/index.js", "assets-BkH3xT1a/index.html"],
+  "index.html",
+  "favicon.ico",
+  "jquery-3.7.1.min.js",
+  "user-settings.js",
+  "app.component.js",
+  "banner-1920x1080.jpg",
+  "photo-800x1200.jpg",
+  "logo-variant2.svg",
+  "report-20240101.pdf",
+  "README",
+  "icon-light-2x.png",
+  "theme-DarkMode.css",
+  "font-OpenSans.woff2",
+  "messages-pt-br-v2.json",
+  "photo-12-05-24.jpg",
+  "page-UserList.js",
+  "chunk-HomePage.js",
+  "notes-Overview.html",
+  "BkH3xT1a-names/index.js",
+  "assets-BkH3xT1a/index.html",
 ])("%s is not named by its content", (name) => expect(isNamedByContent(name)).toBe(false));
 
 const modified = new Date("2026-03-01T12:00:00.900Z");

@@ -33,7 +33,8 @@ test("a file and its fallbacks accept GET and HEAD; other methods get 405 with t
 test("paths without a file and API paths answer methods as without a front end", async () => {
   await using plain = await startTestServer();
   const paths = [
-    ...["/*", "/gone.png"],
+    "/*",
+    "/gone.png",
     "/.env",
     "/link.txt",
     "/incidents/new.html",

@@ -42,7 +42,10 @@ interface Reported {
 /** An incident of the admin's, with the participant in it. */
 async function report(visibility: "Open" | "Restricted"): Promise<Reported> {
   const made = await admin.call("POST", "/incidents/", {
-    ...{ title: "Slow", description: "", visibility, ...kinds },
+    title: "Slow",
+    description: "",
+    visibility,
+    ...kinds,
   });
   expect(made.http).toBe(201);
   const { id, name } = made.body;
@@ -55,7 +58,7 @@ async function report(visibility: "Open" | "Restricted"): Promise<Reported> {
 async function change({ path }: Reported, fields: object): Promise<void> {
   const { body } = await admin.call("GET", path);
   const { title, description, status, visibility, resolution, version } = body;
-  const whole = { ...{ title, description, status, visibility, resolution, version }, ...kinds };
+  const whole = { title, description, status, visibility, resolution, version, ...kinds };
   expect(await admin.call("PUT", path, { ...whole, ...fields })).toMatchObject({ http: 200 });
 }
 

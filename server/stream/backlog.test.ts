@@ -125,8 +125,12 @@ test("a client that catches up with long events reads few of them twice", async 
     incidentId,
   );
   const actor = {
-    ...{ kind: "user" as const, user: "root@example.com", groups: [], admin: true },
-    ...{ tokenId: "", expiresAt: new Date() },
+    kind: "user" as const,
+    user: "root@example.com",
+    groups: [],
+    admin: true,
+    tokenId: "",
+    expiresAt: new Date(),
   };
   const connection = new Connection(actor, () => {});
   const follower = new StreamClient(new Response(connection.body), new AbortController());

@@ -34,6 +34,8 @@ test("counts open streams, and ended ones by reason", async () => {
   await until("the streams to end", async () => (await values("svc_streams")).incident === 0);
   expect(await values("svc_streams")).toEqual({ incident: 0, all: 0 });
   expect(await values("svc_streams_ended_total")).toEqual({
-    ...{ "incident left": 1, "incident signed_out": 1, "all signed_out": 1 },
+    "incident left": 1,
+    "incident signed_out": 1,
+    "all signed_out": 1,
   });
 });

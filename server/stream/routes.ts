@@ -26,7 +26,8 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         return new Response(stream, { headers: streamHeaders });
       },
       {
-        ...{ actor: true, response: { 401: problemSchema } },
+        actor: true,
+        response: { 401: problemSchema },
         detail: { summary: "Follow changes of all incidents", responses: boardAnswer },
       },
     )
@@ -46,10 +47,13 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
         });
       },
       {
-        ...{ actor: true, params: incidentParams, query: streamQuery },
+        actor: true,
+        params: incidentParams,
+        query: streamQuery,
         response: refusalsWithin,
         detail: {
-          ...{ summary: "Follow the timeline of an incident", parameters: [lastEventId] },
+          summary: "Follow the timeline of an incident",
+          parameters: [lastEventId],
           responses: streamAnswer,
         },
       },

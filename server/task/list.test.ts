@@ -21,7 +21,8 @@ afterAll(() => server[Symbol.asyncDispose]());
 async function insert(description: string, hours: number) {
   const now = server.clock.now();
   const id = await insertTask(server, {
-    ...{ incidentId: ids.incidentId, description: `letter ${description}` },
+    incidentId: ids.incidentId,
+    description: `letter ${description}`,
     resolveBy: new Date(now.getTime() + hours * 3600_000),
     ...(description === "d" ? { status: "Resolved", resolvedAt: now } : {}),
     ...("af".includes(description) ? { ownerId: ids.alice } : {}),

@@ -81,9 +81,13 @@ export const newTask = t.Object(
 /** A person by address, or as a task shows them. */
 const emailOrPerson = t.Union([email, personView]);
 const written = {
-  ...{ description, status, owner: t.Union([email, personView, t.Null()]) },
+  description,
+  status,
+  owner: t.Union([email, personView, t.Null()]),
   assignees: t.Array(emailOrPerson, { maxItems: mostAssignees }),
-  ...{ resolve_by: resolveBy, reminders, version },
+  resolve_by: resolveBy,
+  reminders,
+  version,
 };
 
 /** All fields are required, since a PUT replaces the record and an omitted field would be lost. */

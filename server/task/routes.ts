@@ -34,7 +34,10 @@ export const taskRoutes = (deps: Deps) =>
         const page = await listTasks(deps, actor, {
           ...listQueryOf(query),
           incidentId: query.incident_id === undefined ? undefined : Number(query.incident_id),
-          ...{ status, owner, assignee, overdue: overdue === "true" },
+          status,
+          owner,
+          assignee,
+          overdue: overdue === "true",
         });
         return { ...page, items: page.items.map(viewOf) };
       },
@@ -50,7 +53,9 @@ export const taskRoutes = (deps: Deps) =>
       async ({ actor, body, request, set }) => {
         const { incident_id, document_id = null, resolve_by } = body;
         const wanted = {
-          ...{ ...fieldsOf(body), incidentId: incident_id, documentId: document_id },
+          ...fieldsOf(body),
+          incidentId: incident_id,
+          documentId: document_id,
           resolveBy: resolve_by === undefined ? undefined : parseInstant("resolve_by", resolve_by),
         };
         const made = await withIdempotencyKey(

@@ -18,8 +18,12 @@ beforeAll(async () => {
 
 const due = "2026-12-01T12:00:00.000Z";
 const whole = {
-  ...{ description: "Free some disk", status: "Open", owner: null, assignees: [] as string[] },
-  ...{ resolve_by: due, reminders: true },
+  description: "Free some disk",
+  status: "Open",
+  owner: null,
+  assignees: [] as string[],
+  resolve_by: due,
+  reminders: true,
 };
 
 async function created(values: object = {}): Promise<number> {
@@ -76,31 +80,41 @@ describe("a person unknown to the actor", () => {
 describe("POST /tasks/", () => {
   test("answers 201 with the task and its people, and adds a timeline event", async () => {
     const { http, body, headers } = await member.call("POST", "/tasks/", {
-      ...{ incident_id: ids.incidentId, description: " Free some\n@disk ", owner: "Alice@Example.com" },
-      ...{ assignees: ["zoe@example.com", "bob@example.com", "ZOE@example.com", "bare"] },
+      incident_id: ids.incidentId,
+      description: " Free some\n@disk ",
+      owner: "Alice@Example.com",
+      assignees: ["zoe@example.com", "bob@example.com", "ZOE@example.com", "bare"],
     });
     const at = server.clock.now().toISOString();
     expect({ http, body }).toEqual({
       http: 201,
       body: {
-        ...{ id: expect.any(Number), incident_id: ids.incidentId, description: " Free some\n@disk " },
-        ...{ status: "Open", creator: person("carol@example.com"), owner: person("alice@example.com") },
+        id: expect.any(Number),
+        incident_id: ids.incidentId,
+        description: " Free some\n@disk ",
+        status: "Open",
+        creator: person("carol@example.com"),
+        owner: person("alice@example.com"),
         assignees: ["bare@example.com", "bob@example.com", "zoe@example.com"].map((email) => person(email)),
-        ...{
-          resolve_by: "2026-11-21T12:00:00.000Z",
-          resolved_at: null,
-          document_id: null,
-          external_id: null,
-        },
-        ...{ reminders: true, version: 1, created_at: at, updated_at: at },
+        resolve_by: "2026-11-21T12:00:00.000Z",
+        resolved_at: null,
+        document_id: null,
+        external_id: null,
+        reminders: true,
+        version: 1,
+        created_at: at,
+        updated_at: at,
       },
     });
     expect(headers.get("location")).toBe(`/tasks/${body.id}`);
     expect(headers.get("etag")).toBe('"1"');
     expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });
     expect((await timeline()).at(-1)).toMatchObject({
-      ...{ actor: "carol@example.com", source: "core", kind: "task.created" },
-      ...{ description: "Task added: Free some @disk", data: { task_id: body.id } },
+      actor: "carol@example.com",
+      source: "core",
+      kind: "task.created",
+      description: "Task added: Free some @disk",
+      data: { task_id: body.id },
     });
   });
 
@@ -165,7 +179,9 @@ describe("POST /tasks/", () => {
   test("refuses a document of another incident", async () => {
     const other = await insertIncidentLike(ids);
     const answer = await member.call("POST", "/tasks/", {
-      ...{ incident_id: other, description: "x", document_id: ids.documentId },
+      incident_id: other,
+      description: "x",
+      document_id: ids.documentId,
     });
     expect(answer).toMatchObject({ http: 400, body: { field: "document_id" } });
   });
@@ -182,8 +198,10 @@ describe("POST /tasks/", () => {
 
 async function insertIncidentLike({ incidentTypeId, incidentPriorityId }: IncidentIds): Promise<number> {
   const { body } = await member.call("POST", "/incidents/", {
-    ...{ title: "Other", description: "x" },
-    ...{ incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId },
+    title: "Other",
+    description: "x",
+    incident_type_id: incidentTypeId,
+    incident_priority_id: incidentPriorityId,
   });
   return body.id;
 }

@@ -8,9 +8,13 @@ import { problemSchema } from "../http/error.ts";
 const jwks = t.Object({ keys: t.Array(t.Record(t.String(), t.Unknown())) });
 const texts = t.Array(t.String());
 const discovery = t.Object({
-  ...{ issuer: t.String(), jwks_uri: t.String(), response_types_supported: texts },
-  ...{ subject_types_supported: texts, id_token_signing_alg_values_supported: texts },
-  ...{ scopes_supported: texts, claims_supported: texts },
+  issuer: t.String(),
+  jwks_uri: t.String(),
+  response_types_supported: texts,
+  subject_types_supported: texts,
+  id_token_signing_alg_values_supported: texts,
+  scopes_supported: texts,
+  claims_supported: texts,
 });
 /** Shorter than the day for which a key is public before it signs. */
 const caching = "public, max-age=300";

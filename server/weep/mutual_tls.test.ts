@@ -35,14 +35,23 @@ beforeAll(async () => {
   ({ server, port } = mtls);
   const at = new Date();
   const common = {
-    ...{ description: "", pluginSlug: fake.plugin.slug, groups: ["oncall"], approval: "none" as const },
-    ...{ defaultDuration: 3600, maxDuration: 7200, incidentRequired: false, breakGlass: false },
-    ...{ createdAt: at, updatedAt: at },
+    description: "",
+    pluginSlug: fake.plugin.slug,
+    groups: ["oncall"],
+    approval: "none" as const,
+    defaultDuration: 3600,
+    maxDuration: 7200,
+    incidentRequired: false,
+    breakGlass: false,
+    createdAt: at,
+    updatedAt: at,
   };
   await server.db.insert(accessRole).values([
     { ...common, slug: "reader", settings: { roleArn: reader, accountName: "Shop" } },
     {
-      ...{ ...common, slug: "writer", approval: "admin" as const },
+      ...common,
+      slug: "writer",
+      approval: "admin" as const,
       settings: { roleArn: reader.replace("reader", "writer") },
     },
   ]);

@@ -53,12 +53,11 @@ export function weepProblem(
     internal: weepCodes.notIssued,
   };
   return {
-    ...{
-      status: "error",
-      code: known?.weepCode ?? refused ?? codes[code] ?? code,
-      message: detail,
-      errors: [detail],
-    },
-    ...{ requested_role: known?.requestedRole ?? "", request_id: requestId },
+    status: "error",
+    code: known?.weepCode ?? refused ?? codes[code] ?? code,
+    message: detail,
+    errors: [detail],
+    requested_role: known?.requestedRole ?? "",
+    request_id: requestId,
   };
 }

@@ -30,24 +30,28 @@ export const weepRoutes = (deps: Deps) =>
   new Elysia({ name: "weep", prefix: "/api" })
     .use(actorMacro(deps))
     .get("/v1/get_roles", async ({ actor }) => arnsOf(await listAwsRoles(deps, actor)), {
-      ...{ actor: true, query: rolesQuery },
+      actor: true,
+      query: rolesQuery,
       detail: { summary: "List the ARNs of your AWS roles" },
       response: { 200: roleArns, ...refusals },
     })
     .get(
       "/v2/get_roles",
       async ({ actor }) => ({
-        ...{ status: "success" as const, status_code: 200 as const },
+        status: "success" as const,
+        status_code: 200 as const,
         data: { roles: detailsOf(await listAwsRoles(deps, actor)) },
       }),
       {
-        ...{ actor: true, query: rolesQuery },
+        actor: true,
+        query: rolesQuery,
         detail: { summary: "List your AWS roles" },
         response: { 200: roleDetails, ...refusals },
       },
     )
     .post("/v1/get_credentials", ({ actor, body }) => issue(deps, actor, body.requested_role), {
-      ...{ actor: true, body: credentialsRequest },
+      actor: true,
+      body: credentialsRequest,
       detail: { summary: "Issue credentials for an AWS role" },
       response: { 200: credentials, ...refusalsOfOne, 503: weepProblemSchema },
     })
@@ -58,7 +62,8 @@ export const weepRoutes = (deps: Deps) =>
         return { status: "success" as const, data: { url: `/access/roles/${slug}` } };
       },
       {
-        ...{ actor: true, query: resourceQuery },
+        actor: true,
+        query: resourceQuery,
         detail: { summary: "Get the path of an AWS role in this service" },
         response: { 200: resource, ...refusalsOfOne },
       },
@@ -70,7 +75,8 @@ export const weepRoutes = (deps: Deps) =>
           .slice(0, limit === undefined ? 20 : Number(limit))
           .map((title) => ({ title })),
       {
-        ...{ actor: true, query: searchQuery },
+        actor: true,
+        query: searchQuery,
         detail: { summary: "Search your AWS accounts and roles" },
         response: { 200: titles, ...refusals },
       },
@@ -82,7 +88,10 @@ const arnsOf = (roles: readonly AwsRole[]): string[] => [...new Set(roles.map(({
 function detailsOf(roles: readonly AwsRole[]) {
   const byArn = new Map(roles.map((role) => [role.arn, role]));
   return [...byArn.values()].map(({ arn, accountId, accountName, name }) => ({
-    ...{ arn, account_id: accountId, account_friendly_name: accountName, role_name: name },
+    arn,
+    account_id: accountId,
+    account_friendly_name: accountName,
+    role_name: name,
     apps: { app_details: [] },
   }));
 }
@@ -146,8 +155,11 @@ async function issue(deps: Deps, actor: Actor, wanted: string) {
   const end = expiration === undefined ? lease.expiresAt : new Date(expiration);
   return {
     Credentials: {
-      ...{ AccessKeyId: access_key_id, SecretAccessKey: secret_access_key, SessionToken: session_token },
-      ...{ Expiration: Math.floor(end.getTime() / 1000), RoleArn: arn },
+      AccessKeyId: access_key_id,
+      SecretAccessKey: secret_access_key,
+      SessionToken: session_token,
+      Expiration: Math.floor(end.getTime() / 1000),
+      RoleArn: arn,
     },
   };
 }

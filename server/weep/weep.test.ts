@@ -52,10 +52,19 @@ beforeEach(async () => {
 async function insertRole(slug: string, roleArn?: string, settings: object = {}, more: object = {}) {
   const at = new Date();
   await server.db.insert(accessRole).values({
-    ...{ slug, description: "", pluginSlug: fake.plugin.slug, groups: ["oncall"], approval: "none" },
-    ...{ settings: { ...(roleArn === undefined ? {} : { roleArn }), ...settings } },
-    ...{ defaultDuration: 3600, maxDuration: 7200, incidentRequired: false, breakGlass: false },
-    ...{ createdAt: at, updatedAt: at, ...more },
+    slug,
+    description: "",
+    pluginSlug: fake.plugin.slug,
+    groups: ["oncall"],
+    approval: "none",
+    settings: { ...(roleArn === undefined ? {} : { roleArn }), ...settings },
+    defaultDuration: 3600,
+    maxDuration: 7200,
+    incidentRequired: false,
+    breakGlass: false,
+    createdAt: at,
+    updatedAt: at,
+    ...more,
   });
 }
 
@@ -82,8 +91,11 @@ test("Weep lists only the AWS roles that the user may request", async () => {
   const roles = decodeRoleDetails(v2.text);
   expect(roles.map(({ arn }) => arn).sort()).toEqual(arns);
   expect(roles.find(({ arn }) => arn === arns[0])).toEqual({
-    ...{ arn: arns[0]!, account_id: "123456789012", account_friendly_name: "Shop (live)" },
-    ...{ role_name: "team/orders-reader", apps: { app_details: [] } },
+    arn: arns[0]!,
+    account_id: "123456789012",
+    account_friendly_name: "Shop (live)",
+    role_name: "team/orders-reader",
+    apps: { app_details: [] },
   });
   const nobody = await personOf(server, "carol@example.com", ["accounting"]);
   expect(decodeRoleArns((await weep(nobody, "GET", "/api/v1/get_roles?all=true")).text)).toEqual([]);
@@ -95,8 +107,11 @@ test("Weep gets credentials by ARN, slug or part of the name, expiring at a whol
     const { http, text, headers } = await credentialsFor(role);
     expect([role, http, headers.get("cache-control")]).toEqual([role, 200, "no-store"]);
     expect(decodeCredentials(text)).toEqual({
-      ...{ AccessKeyId: "ASIAEXAMPLE", SecretAccessKey: secret, SessionToken: "t" },
-      ...{ Expiration: Date.parse(end) / 1000, RoleArn: arnOf("team/orders-reader") },
+      AccessKeyId: "ASIAEXAMPLE",
+      SecretAccessKey: secret,
+      SessionToken: "t",
+      Expiration: Date.parse(end) / 1000,
+      RoleArn: arnOf("team/orders-reader"),
     });
   }
   const rows = await leases();
@@ -147,8 +162,14 @@ describe("an error has the code that Weep expects", () => {
     const [role] = await server.db.select().from(accessRole).where(eq(accessRole.slug, "writer"));
     const at = new Date();
     const approved = {
-      ...{ roleId: role!.id, userName: "alice@example.com", reason: "r", duration: 3600, createdAt: at },
-      ...{ state: "Approved" as const, decidedAt: at, decidedBy: "root@example.com" },
+      roleId: role!.id,
+      userName: "alice@example.com",
+      reason: "r",
+      duration: 3600,
+      createdAt: at,
+      state: "Approved" as const,
+      decidedAt: at,
+      decidedBy: "root@example.com",
     };
     await server.db.insert(accessRequest).values([
       { ...approved, expiresAt: sql`now() - interval '1 second'` },
@@ -236,9 +257,16 @@ test("aws-web-identity gets credentials from STS with a token for STS alone", as
   });
   const root = await personOf(real, "root@example.com", ["admin"]);
   const { http } = await root.call("POST", "/access/roles/", {
-    ...{ slug: "deploy", description: "", plugin: "aws-web-identity", groups: ["oncall"], approval: "none" },
+    slug: "deploy",
+    description: "",
+    plugin: "aws-web-identity",
+    groups: ["oncall"],
+    approval: "none",
     settings: { roleArn, endpoint: sts.url, region: "eu-central-1" },
-    ...{ default_duration: 3600, max_duration: 7200, incident_required: false, break_glass: false },
+    default_duration: 3600,
+    max_duration: 7200,
+    incident_required: false,
+    break_glass: false,
     disabled: false,
   });
   expect(http).toBe(201);

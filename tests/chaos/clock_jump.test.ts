@@ -23,14 +23,16 @@ test("a worker continues after the database's clock jumps a day ahead and back, 
   const config = { timezone: "UTC" };
   const working = work(
     {
-      ...{
-        ...outbox.context(pluginsOf()),
-        time,
-        db: () => connections.db,
-        reopen: () => connections.reopen(),
-      },
+      ...outbox.context(pluginsOf()),
+      time,
+      db: () => connections.db,
+      reopen: () => connections.reopen(),
       schedule: () => ({
-        ...{ db: connections.schedule, databaseClock: clock, config, owner: "a", leaseSeconds: 30 },
+        db: connections.schedule,
+        databaseClock: clock,
+        config,
+        owner: "a",
+        leaseSeconds: 30,
       }),
     },
     [{ definition: everySeconds("tick", 2, 60), task }],

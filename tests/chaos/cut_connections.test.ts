@@ -62,8 +62,11 @@ async function runSlot(outbox: Outbox, task: TaskName, slot: Date, plugins: Retu
         db: () => connections.db,
         reopen: () => connections.reopen(),
         schedule: () => ({
-          ...{ db: connections.schedule, databaseClock: clock, config: { timezone: "UTC" } },
-          ...{ owner: `worker-${at}`, leaseSeconds: 30 },
+          db: connections.schedule,
+          databaseClock: clock,
+          config: { timezone: "UTC" },
+          owner: `worker-${at}`,
+          leaseSeconds: 30,
         }),
       },
       worksOf(task),
@@ -97,7 +100,10 @@ test.concurrent(
       .insert(individual)
       .values(
         Array.from({ length: people - 2 }, (_, i) => ({
-          ...{ name: `person ${i}`, email: `person-${i}@example.com`, createdAt: at, updatedAt: at },
+          name: `person ${i}`,
+          email: `person-${i}@example.com`,
+          createdAt: at,
+          updatedAt: at,
         })),
       )
       .returning({ id: individual.id });
@@ -129,8 +135,12 @@ test.concurrent(
     const at = new Date("2026-12-02T00:00:00.000Z");
     await db.insert(document).values(
       Array.from({ length: 60 }, (_, i) => ({
-        ...{ name: `note ${i}`, resourceType: "note", resourceId: `note-${i}`, pluginSlug: "wiki" },
-        ...{ createdAt: at, updatedAt: at },
+        name: `note ${i}`,
+        resourceType: "note",
+        resourceId: `note-${i}`,
+        pluginSlug: "wiki",
+        createdAt: at,
+        updatedAt: at,
       })),
     );
     await cutAtFirst(outbox, "document", 2);

@@ -15,7 +15,9 @@ test("three workers killed while sending lose nothing, and duplicates have the s
     pluginsOf(fakeConversation({}, { slug: "channel" })),
     ...Array.from({ length: count }, (_, i) => ({
       key: { task: "t", what: "w", whom: `${i}` },
-      ...{ incidentId: ids.incidentId, individualId: ids.alice, message: { subject: "s", text: "t" } },
+      incidentId: ids.incidentId,
+      individualId: ids.alice,
+      message: { subject: "s", text: "t" },
     })),
   );
   const start = () =>

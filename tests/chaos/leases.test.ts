@@ -24,8 +24,10 @@ const run = (...args: string[]) => {
   const { config } = world.server;
   return Bun.spawn([process.execPath, `${import.meta.dir}/../support/domain/lease_program.ts`, ...args], {
     env: {
-      ...{ PATH: process.env.PATH, HOME: process.env.HOME },
-      ...{ SVC_DATABASE_URL: config.databaseUrl, SVC_KEY_SECRET: config.keySecret },
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      SVC_DATABASE_URL: config.databaseUrl,
+      SVC_KEY_SECRET: config.keySecret,
       SVC_PLUGIN_CREDENTIAL: "postgresql-role",
     },
     stdio: ["ignore", "ignore", "inherit"],

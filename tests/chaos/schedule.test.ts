@@ -78,7 +78,9 @@ describe("three workers, one of them five minutes ahead and one behind", () => {
     }
     for (const { slot, state, early } of all)
       expect({ state, early, effects: (await pids(slot)).length }).toEqual({
-        ...{ state: "Done", early: false, effects: 1 },
+        state: "Done",
+        early: false,
+        effects: 1,
       });
     expect(await sql`select from worker`).toHaveLength(0);
   });

@@ -19,8 +19,15 @@ afterAll(() => image?.[Symbol.dispose]());
 
 /** As strictly as compose.yaml runs it. */
 const strict = [
-  ...["run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"],
-  ...["--security-opt", "no-new-privileges:true"],
+  "run",
+  "--rm",
+  "--read-only",
+  "--tmpfs",
+  "/tmp",
+  "--cap-drop",
+  "ALL",
+  "--security-opt",
+  "no-new-privileges:true",
 ];
 const run = (...command: string[]) => docker(...strict, testImage, ...command);
 

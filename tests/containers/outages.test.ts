@@ -44,7 +44,9 @@ beforeAll(async () => {
   const databaseUrl = `postgres://svc:${password}@127.0.0.1:${databasePort}/svc`;
   const [token] = await issueTokens(
     {
-      ...{ SVC_DATABASE_URL: databaseUrl, SVC_PUBLIC_URL: compose.url, SVC_DOMAIN: "example.com" },
+      SVC_DATABASE_URL: databaseUrl,
+      SVC_PUBLIC_URL: compose.url,
+      SVC_DOMAIN: "example.com",
       SVC_KEY_SECRET: (await compose.exec("server", "cat", "/run/svc/key_secret")).trim(),
     },
     1,
@@ -90,22 +92,31 @@ function writeOutageFile(): void {
     SVC_KEY_SECRET_FILE: "/run/svc/key_secret",
   };
   const skewed = {
-    ...{ image: skewedImage, volumes: ["secrets:/run/svc:ro"], restart: "unless-stopped" },
+    image: skewedImage,
+    volumes: ["secrets:/run/svc:ro"],
+    restart: "unless-stopped",
     depends_on: { migrate: { condition: "service_completed_successfully" } },
   };
   const services = {
     fast_worker: {
-      ...{ ...skewed, command: ["svc", "scheduler", "start"], healthcheck: { disable: true } },
+      ...skewed,
+      command: ["svc", "scheduler", "start"],
+      healthcheck: { disable: true },
       environment: { ...environment, FAKETIME: `+${skewSeconds}s` },
     },
     slow_server: {
-      ...{ ...skewed, networks: { default: { aliases: ["server"] } } },
+      ...skewed,
+      networks: { default: { aliases: ["server"] } },
       environment: { ...environment, FAKETIME: `-${skewSeconds}s` },
     },
     // Without it, the memory would be lost when no running container mounts it.
     room: {
-      ...{ image: testImage, user: "0:0", init: true, command: ["sleep", "infinity"] },
-      ...{ volumes: ["database:/room"], healthcheck: { disable: true } },
+      image: testImage,
+      user: "0:0",
+      init: true,
+      command: ["sleep", "infinity"],
+      volumes: ["database:/room"],
+      healthcheck: { disable: true },
     },
   };
   const driver_opts = { type: "tmpfs", device: "tmpfs", o: `size=${megabytes}m` };

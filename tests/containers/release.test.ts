@@ -52,8 +52,11 @@ beforeAll(async () => {
   const databaseUrl = `postgres://svc:${secrets.database_password}@127.0.0.1:${databasePort}/svc`;
   const [token] = await issueTokens(
     {
-      ...{ SVC_DATABASE_URL: databaseUrl, SVC_KEY_SECRET: secrets.key_secret!, SVC_DOMAIN: "example.com" },
-      ...{ SVC_PUBLIC_URL: url, SVC_OIDC_ISSUER: "https://id.example.com" },
+      SVC_DATABASE_URL: databaseUrl,
+      SVC_KEY_SECRET: secrets.key_secret!,
+      SVC_DOMAIN: "example.com",
+      SVC_PUBLIC_URL: url,
+      SVC_OIDC_ISSUER: "https://id.example.com",
     },
     1,
   );
@@ -160,8 +163,12 @@ test("acknowledged writes are there once, each slot ran, and each message was se
   const { incidents, notes, deliveries } = load.acknowledged;
   expect(Math.min(incidents.length, notes.length / 3, deliveries.length)).toBeGreaterThan(30);
   expect(await accountOf(load, () => compose.logs("receiver"))).toEqual({
-    ...{ notOnce: [], undone: [], received: [1, 1] },
-    ...{ slots: [], failed: [], passedOver: 0 },
+    notOnce: [],
+    undone: [],
+    received: [1, 1],
+    slots: [],
+    failed: [],
+    passedOver: 0,
   });
 });
 

@@ -82,8 +82,10 @@ test("the API creates an incident", async () => {
   const { status, body } = await api("/incidents/", {
     method: "POST",
     body: {
-      ...{ title: "Checkout fails", description: "" },
-      ...{ incident_type_id: types.body.items[0].id, incident_priority_id: priorities.body.items[0].id },
+      title: "Checkout fails",
+      description: "",
+      incident_type_id: types.body.items[0].id,
+      incident_priority_id: priorities.body.items[0].id,
     },
   });
   expect([status, body.title]).toEqual([201, "Checkout fails"]);

@@ -9,7 +9,7 @@ const lines: [typed: string, started: string[]][] = [
   ["svc databa\tupg\t--sq\t", ["database", "upgrade", "--sql"]],
   [
     "svc scheduler start calc\t--log-level w\t",
-    [...["scheduler", "start", "calculate-incident-cost", "--log-level", "warn"]],
+    ["scheduler", "start", "calculate-incident-cost", "--log-level", "warn"],
   ],
   ["svc scheduler start --log-level=w\t", ["scheduler", "start", "--log-level=warn"]],
   ["svc server start a:b --ssl-keyfile my\t", ["server", "start", "a:b", "--ssl-keyfile", "my key.pem"]],
@@ -24,7 +24,11 @@ const lines: [typed: string, started: string[]][] = [
 ];
 
 const candidates = [
-  ...["bob@example.com", "--to=alice@example.com", "Data Loss", "Data Corruption", "--type=Data Loss"],
+  "bob@example.com",
+  "--to=alice@example.com",
+  "Data Loss",
+  "Data Corruption",
+  "--type=Data Loss",
 ];
 const named: [typed: string, started: string[]][] = [
   ["svc inc add bob@\t", ["inc", "add", "bob@example.com"]],

@@ -97,7 +97,8 @@ function startNotes(incident: number): {
   };
   const clients = [0, 1, 2, 3].map(client);
   return {
-    ...{ acknowledged, statuses },
+    acknowledged,
+    statuses,
     stop: async () => {
       stopped = true;
       await Promise.all(clients);
@@ -133,7 +134,9 @@ test("a failover under load loses no acknowledged write, slot or message, and wa
   );
   const report = { title: "Failover", description: "", visibility: "Open" };
   const reported = await asked("/incidents/", {
-    ...{ ...report, incident_type_id: kinds[0], incident_priority_id: kinds[1] },
+    ...report,
+    incident_type_id: kinds[0],
+    incident_priority_id: kinds[1],
   });
   expect(reported.status).toBe(201);
   const { id } = (await reported.json()) as { id: number };
@@ -180,7 +183,8 @@ test("a failover under load loses no acknowledged write, slot or message, and wa
 
   const { db, close } = openDatabase(replicas.url, 1);
   const one = {
-    ...{ key: { task: "test", what: "message", whom: "all" }, incidentId: id },
+    key: { task: "test", what: "message", whom: "all" },
+    incidentId: id,
     message: { subject: "After the failover", text: "" },
   };
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));

@@ -30,7 +30,8 @@ test("a stopping server gives back its step quickly; the next start continues wi
   const received: { type: string; id: string | null }[] = [];
   let answer: () => Response | Promise<Response> = () => new Promise(() => {});
   await using receiver = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
+    port: 0,
+    hostname: "127.0.0.1",
     fetch: async (request) => {
       const { type } = (await request.json()) as { type: string };
       received.push({ type, id: request.headers.get("webhook-id") });
@@ -65,7 +66,10 @@ test("a stopping server gives back its step quickly; the next start continues wi
   await using _second = await start();
   await until("the step to be done", async () => (await row())?.state === "Done");
   expect(received.map(({ type }) => type)).toEqual([
-    ...["conversation.create", "conversation.create", "conversation.add", "conversation.send"],
+    "conversation.create",
+    "conversation.create",
+    "conversation.add",
+    "conversation.send",
   ]);
   expect(received[1]!.id).toBe(received[0]!.id);
   const made = and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, "webhook"));

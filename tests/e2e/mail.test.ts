@@ -59,7 +59,8 @@ const mailsTo = (names: readonly string[]) =>
     .flatMap((name) =>
       [
         ...(name === "zoe" ? ["INC-1: a status report is due"] : []),
-        ...["INC-1: a task of yours is overdue", "INC-2: a status report is due"],
+        "INC-1: a task of yours is overdue",
+        "INC-2: a status report is due",
         `Incidents on ${day}: 2 active, 0 stable or closed in the last 24 hours`,
       ].map((subject) => `${addressOf(name)}: ${subject}`),
     )
@@ -122,7 +123,9 @@ test("a resent mail has the same Message-ID, and all others differ", () => {
 test("the headers have the sender, one recipient, the date, and suppress automatic replies", () => {
   for (const { to, headers } of server.received) {
     expect(headers).toMatchObject({
-      ...{ to: to[0], "auto-submitted": "auto-generated", "mime-version": "1.0" },
+      to: to[0],
+      "auto-submitted": "auto-generated",
+      "mime-version": "1.0",
       "content-type": "text/plain; charset=utf-8",
     });
     expect(headers.from).toMatch(/^[\x20-\x7e]+ <svc@example\.com>$/);

@@ -47,8 +47,17 @@ test("curl with a certificate is its user; the log has the reason for a refusal"
   await using started = await start(root.certificate);
   const curl = (client: Issued) => {
     const { stdout } = Bun.spawnSync([
-      ...["curl", "-s", "--cacert", own.certificate, "--cert", client.chain, "--key", client.key],
-      ...["-w", " %{http_code}", `https://localhost:${started.mtls}/whoami`],
+      "curl",
+      "-s",
+      "--cacert",
+      own.certificate,
+      "--cert",
+      client.chain,
+      "--key",
+      client.key,
+      "-w",
+      " %{http_code}",
+      `https://localhost:${started.mtls}/whoami`,
     ]);
     return stdout.toString();
   };
@@ -61,7 +70,9 @@ test("curl with a certificate is its user; the log has the reason for a refusal"
     .split("\n")
     .find((each) => each.includes("client certificate refused"))!;
   expect(JSON.parse(line)).toMatchObject({
-    ...{ level: 40, reason: "expired", certificate: thumbprintOf(expired.certificate) },
+    level: 40,
+    reason: "expired",
+    certificate: thumbprintOf(expired.certificate),
     address: "127.0.0.1",
   });
 });
@@ -215,8 +226,12 @@ test("Weep in its mTLS mode works unmodified", async () => {
     const sent = request(
       `https://127.0.0.1:${started.mtls}${path}`,
       {
-        ...{ method, headers: weepHeaders, rejectUnauthorized: false, agent: false },
-        ...{ cert: readFileSync(client.chain), key: readFileSync(client.key) },
+        method,
+        headers: weepHeaders,
+        rejectUnauthorized: false,
+        agent: false,
+        cert: readFileSync(client.chain),
+        key: readFileSync(client.key),
       },
       async (answer) => {
         const chunks: Buffer[] = [];

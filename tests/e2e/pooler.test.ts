@@ -96,7 +96,9 @@ test("an incident is reported, its steps run, and it can be read repeatedly", as
   const first = async (path: string) =>
     ((await (await asked(path)).json()) as { items: { id: number }[] }).items[0]!.id;
   const body = {
-    ...{ title: "Behind a pooler", description: "", visibility: "Open" },
+    title: "Behind a pooler",
+    description: "",
+    visibility: "Open",
     incident_type_id: await first("/incident_types/"),
     incident_priority_id: await first("/incident_priorities/"),
   };

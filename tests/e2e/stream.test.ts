@@ -49,8 +49,11 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   const { http, headers } = await alice.call("POST", "/incidents/", {
-    ...{ title: "Checkout is down", description: "", visibility: "Open" },
-    ...{ incident_type_id: 1, incident_priority_id: 1 },
+    title: "Checkout is down",
+    description: "",
+    visibility: "Open",
+    incident_type_id: 1,
+    incident_priority_id: 1,
   });
   expect(http).toBe(201);
   path = headers.get("location")!;
@@ -66,10 +69,16 @@ async function startServer(port: number, ...options: string[]): Promise<Program>
   const server = new Program(args, {
     cwd: home,
     env: {
-      ...{ PATH: process.env.PATH, HOME: home, TZ: "UTC" },
-      ...{ SVC_DATABASE_URL: database.url, SVC_DOMAIN: "example.com", SVC_PUBLIC_URL: url },
-      ...{ SVC_OIDC_ISSUER: issuer.url, SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret },
-      ...{ SVC_KEY_SECRET: config.keySecret, SVC_PLUGIN_DOCUMENT: "markdown" },
+      PATH: process.env.PATH,
+      HOME: home,
+      TZ: "UTC",
+      SVC_DATABASE_URL: database.url,
+      SVC_DOMAIN: "example.com",
+      SVC_PUBLIC_URL: url,
+      SVC_OIDC_ISSUER: issuer.url,
+      SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret,
+      SVC_KEY_SECRET: config.keySecret,
+      SVC_PLUGIN_DOCUMENT: "markdown",
     },
   });
   await listening(server);
@@ -318,7 +327,11 @@ test("a server without hints shows new events within seconds", async () => {
     await StreamClient.open(person, "/incidents/stream"),
   ];
   const { http } = await alice.call("POST", "/incidents/", {
-    ...{ title: "Marker", description: "", visibility: "Open", incident_type_id: 1, incident_priority_id: 1 },
+    title: "Marker",
+    description: "",
+    visibility: "Open",
+    incident_type_id: 1,
+    incident_priority_id: 1,
   });
   expect(http).toBe(201);
   await all.data();

@@ -41,8 +41,11 @@ beforeEach(async () => {
 
 async function report(visibility: string): Promise<typeof incident> {
   const { body, headers } = await alice.call("POST", "/incidents/", {
-    ...{ title: "Checkout is down", description: "", visibility },
-    ...{ incident_type_id: 1, incident_priority_id: 1 },
+    title: "Checkout is down",
+    description: "",
+    visibility,
+    incident_type_id: 1,
+    incident_priority_id: 1,
   });
   const path = headers.get("location") ?? `/incidents/${body.id}`;
   return (await alice.call("GET", path)).body;
@@ -52,13 +55,14 @@ async function report(visibility: string): Promise<typeof incident> {
 async function startServer(): Promise<Program> {
   const { config, databaseUrl, issuer, url } = writer;
   const server = svc(["server", "start", "server/main:app", "--port", String(port)], {
-    ...{ SVC_DATABASE_URL: databaseUrl, SVC_DOMAIN: "example.com", SVC_PUBLIC_URL: url },
-    ...{ SVC_OIDC_ISSUER: issuer.url, SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret },
-    ...{
-      SVC_KEY_SECRET: config.keySecret,
-      SVC_PLUGIN_DOCUMENT: "markdown",
-      SVC_PLUGIN_CONVERSATION: "channel",
-    },
+    SVC_DATABASE_URL: databaseUrl,
+    SVC_DOMAIN: "example.com",
+    SVC_PUBLIC_URL: url,
+    SVC_OIDC_ISSUER: issuer.url,
+    SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret,
+    SVC_KEY_SECRET: config.keySecret,
+    SVC_PLUGIN_DOCUMENT: "markdown",
+    SVC_PLUGIN_CONVERSATION: "channel",
   });
   await listening(server);
   return server;
@@ -183,7 +187,8 @@ test("it ends when the user may no longer see the incident, and when they sign o
   const bobToken = await signInToken(writer);
   const asBob = () =>
     svc(["incident", "watch", incident.name], {
-      ...{ SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: bobToken },
+      SVC_SERVER: `http://127.0.0.1:${port}`,
+      SVC_TOKEN: bobToken,
     });
   await using excluded = asBob();
   await excluded.says(/Checkout is down/);
@@ -243,7 +248,9 @@ describe("without ID", () => {
     const board = svcOnTerminal(
       ["incident", "watch"],
       { XDG_CONFIG_HOME: home, SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: bobToken },
-      ...[undefined, undefined, screen],
+      undefined,
+      undefined,
+      screen,
     );
     const shows = (pattern: RegExp) => within(`${pattern}`, board.pictures(pattern), 10);
     await shows(/· live/);

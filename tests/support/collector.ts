@@ -32,7 +32,9 @@ export function startCollector(
 ): Collector {
   const received: Received[] = [];
   const server = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 255 },
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 255,
     fetch: async (request) => {
       const { pathname: path } = new URL(request.url);
       const bytes = await request.bytes();
@@ -46,7 +48,9 @@ export function startCollector(
     received.filter((one) => one.path === path).map(({ text }) => JSON.parse(text));
   const port = server.port ?? 0;
   return {
-    ...{ received, port, url: `http://127.0.0.1:${port}` },
+    received,
+    port,
+    url: `http://127.0.0.1:${port}`,
     spans: () =>
       bodies("/v1/traces").flatMap(({ resourceSpans }) =>
         resourceSpans.flatMap(({ scopeSpans }: { scopeSpans: { spans: Span[] }[] }) =>

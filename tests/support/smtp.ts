@@ -26,7 +26,10 @@ export async function startMailServer(
   const received: TestMail[] = [];
   const sockets = new Map<number | undefined, Socket>();
   const server = new SMTPServer({
-    ...{ authOptional: true, disableReverseLookup: true, logger: false, closeTimeout: 100 },
+    authOptional: true,
+    disableReverseLookup: true,
+    logger: false,
+    closeTimeout: 100,
     // Without a certificate, STARTTLS is not possible.
     disabledCommands: ["STARTTLS"],
     onData(stream, session, done) {
@@ -52,7 +55,8 @@ export async function startMailServer(
   server.server.on("connection", (socket) => void sockets.set(socket.remotePort, socket));
   const { port } = server.server.address() as AddressInfo;
   return {
-    ...{ port, received },
+    port,
+    received,
     [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }

@@ -20,7 +20,8 @@ export async function startTestTelemetry(
   const telemetry = await openTelemetry(readConfig(environment), log, "svc-server");
   if (!telemetry) throw new Error("nothing is configured");
   return {
-    ...{ telemetry, logged },
+    telemetry,
+    logged,
     scrape: async () => parseExposition((await telemetry.scrape?.()) ?? ""),
     [Symbol.asyncDispose]: () => telemetry.stop(),
   };

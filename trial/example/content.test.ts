@@ -92,7 +92,8 @@ test("a Restricted incident's content appears in no document, message or report 
       .map(({ conditions, actions }) => `${conditions} ${actions}`),
   ].join("\n");
   const secrets = restricted.flatMap(({ id, title, description }) => [
-    ...[title, description],
+    title,
+    description,
     ...example.reports.filter(({ incidentId }) => incidentId === id).map(({ conditions }) => conditions),
   ]);
   const told = secrets.filter((secret) => secret !== "Stable." && open.includes(secret));

@@ -36,7 +36,11 @@ test("the next record gets the next number, and search finds words", async () =>
     const [made] = await tx
       .insert(incident)
       .values({
-        ...{ title: "x", description: "x", incidentTypeId: type!.id, reportedAt: now, ...stamps },
+        title: "x",
+        description: "x",
+        incidentTypeId: type!.id,
+        reportedAt: now,
+        ...stamps,
         incidentPriorityId: sql`(select min(id) from incident_priority)` as never,
       })
       .returning();

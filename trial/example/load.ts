@@ -73,12 +73,22 @@ function resolver(rows: ExampleRows, { types, priorities }: { types: Ids; priori
   const terms = idsBy("text", rows.term);
   const services = idsBy("name", rows.service);
   const idsOf: Readonly<Record<string, Ids>> = {
-    ...{ incidentTypeId: types, incidentPriorityId: priorities, termId: terms },
-    ...{ teamId: idsBy("name", rows.team), serviceId: services, commanderServiceId: services },
-    ...{ individualId: people, authorId: people, recipientId: people, creatorId: people, ownerId: people },
+    incidentTypeId: types,
+    incidentPriorityId: priorities,
+    termId: terms,
+    teamId: idsBy("name", rows.team),
+    serviceId: services,
+    commanderServiceId: services,
+    individualId: people,
+    authorId: people,
+    recipientId: people,
+    creatorId: people,
+    ownerId: people,
   };
   const ofReason: Readonly<Record<string, string>> = {
-    ...{ incident_type: "incidentTypeId", incident_priority: "incidentPriorityId", term: "termId" },
+    incident_type: "incidentTypeId",
+    incident_priority: "incidentPriorityId",
+    term: "termId",
   };
   const idOf = (column: string, name: unknown) => {
     const id = idsOf[column]?.get(name);

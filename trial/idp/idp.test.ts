@@ -242,8 +242,12 @@ test("a custom password is not shown", async () => {
   expect(page.text).toContain("alice@example.com");
   const url = new URL(configuration.serverMetadata().authorization_endpoint!.replace(origin, own.issuer));
   url.search = new URLSearchParams({
-    ...{ client_id: "svc", response_type: "code", scope: "openid", redirect_uri: redirectUri },
-    ...{ code_challenge: "x".repeat(43), code_challenge_method: "S256" },
+    client_id: "svc",
+    response_type: "code",
+    scope: "openid",
+    redirect_uri: redirectUri,
+    code_challenge: "x".repeat(43),
+    code_challenge_method: "S256",
   }).toString();
   const first = await fetch(url, { redirect: "manual" });
   const cookie = first.headers
@@ -262,7 +266,11 @@ test("--issuer: all addresses in the metadata are the issuer's, whatever the req
   const issuer = "https://id.example.com";
   const port = await chooseFreePort("127.0.0.1");
   const other = await startIdp({
-    ...{ host: "127.0.0.1", port, issuer, publicUrl, clientSecret },
+    host: "127.0.0.1",
+    port,
+    issuer,
+    publicUrl,
+    clientSecret,
     log: (line) => logged.push(line),
   });
   try {

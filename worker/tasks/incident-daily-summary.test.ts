@@ -30,8 +30,14 @@ describe("the message", () => {
   const window = { since: hoursAgo(24), until: at };
   const words = { date: "2026-12-01", window, timezone: "UTC", publicUrl: "https://svc.example.com" };
   const one: Listed = {
-    ...{ id: 7, name: "INC-7", title: "Disk full", status: "Active", priority: "High" },
-    ...{ reportedAt: hoursAgo(30), commander: "Alice", lastReportAt: hoursAgo(3) },
+    id: 7,
+    name: "INC-7",
+    title: "Disk full",
+    status: "Active",
+    priority: "High",
+    reportedAt: hoursAgo(30),
+    commander: "Alice",
+    lastReportAt: hoursAgo(3),
   };
 
   test("lists active and ended incidents", () => {

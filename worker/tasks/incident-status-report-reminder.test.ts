@@ -93,8 +93,10 @@ describe("which reminder is due after the priority's interval has changed", () =
 
 test("the message says what is due, how to write it, and where", () => {
   const due = {
-    ...{ incident: { id: 7, name: "INC-7", title: "Disk *full*" }, priority: "High" },
-    ...{ anchor: at, hasReport: true },
+    incident: { id: 7, name: "INC-7", title: "Disk *full*" },
+    priority: "High",
+    anchor: at,
+    hasReport: true,
   };
   const words = { now: new Date(at.getTime() + 2.5 * hour), publicUrl: "https://svc.example.com" };
   expect(reminderMessage(due, words)).toEqual({

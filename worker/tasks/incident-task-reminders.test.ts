@@ -20,7 +20,10 @@ const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
 
 describe("the message", () => {
   const one = (id: number, name = "INC-7"): OverdueTask => ({
-    ...{ id, description: `Free disk ${id}`, resolveBy: at, incident: { name, title: "Disk full" } },
+    id,
+    description: `Free disk ${id}`,
+    resolveBy: at,
+    incident: { name, title: "Disk full" },
   });
   const words = { publicUrl: "https://svc.example.com", timezone: "UTC" };
 
@@ -86,8 +89,13 @@ describe("the task", () => {
     const [row] = await outbox.db
       .insert(task)
       .values({
-        ...{ incidentId, description: "Free some", resolveBy: at, createdAt: at, updatedAt: at },
-        ...{ documentId, externalId: crypto.randomUUID() },
+        incidentId,
+        description: "Free some",
+        resolveBy: at,
+        createdAt: at,
+        updatedAt: at,
+        documentId,
+        externalId: crypto.randomUUID(),
         ...values,
       })
       .returning({ id: task.id });
@@ -256,7 +264,9 @@ describe("the task", () => {
     await outbox.run(incidentTaskReminders, plugins, { slot });
     const late = await add({ ownerId: alice });
     expect((await outbox.run(incidentTaskReminders, plugins, { slot })).result).toEqual({
-      ...{ done: 0, skipped: 1, failed: 0 },
+      done: 0,
+      skipped: 1,
+      failed: 0,
     });
     expect(await remindedAt(late)).toBeNull();
     outbox.clock.advance(3600);
@@ -284,7 +294,10 @@ describe("the task", () => {
       .insert(individual)
       .values(
         Array.from({ length: 450 }, (_, i) => ({
-          ...{ name: `p${i}`, email: `p${i}@example.com`, createdAt: at, updatedAt: at },
+          name: `p${i}`,
+          email: `p${i}@example.com`,
+          createdAt: at,
+          updatedAt: at,
         })),
       )
       .returning({ id: individual.id });

@@ -70,12 +70,20 @@ test("a task that changes, is deleted and returns causes one timeline entry and 
     `${by} Task resolved: Free some more disk`,
   ]);
   expect(await its.enqueued()).toEqual([
-    ...["Task added", "Task changed", "Task changed", "Task resolved", "Task reopened", "Task deleted"],
+    "Task added",
+    "Task changed",
+    "Task changed",
+    "Task resolved",
+    "Task reopened",
+    "Task deleted",
     "Task added",
   ]);
   const [first] = await its.db.select().from(delivery).orderBy(asc(delivery.key)).limit(1);
   expect(first!.text.split("\n\n")).toEqual([
-    ...["Free some disk", "For: alice@example.com", "Due: 2026-11-21 12:00 UTC", "In: Notes"],
+    "Free some disk",
+    "For: alice@example.com",
+    "Due: 2026-11-21 12:00 UTC",
+    "In: Notes",
     `http://127.0.0.1:8000/incidents/${incidentId}`,
   ]);
   expect(wiki.to("tasks").map(({ cursor }) => cursor)).toEqual([
@@ -153,7 +161,9 @@ test("a task without a due date is due in a day, a review's in a week; a due dat
     resolveBy.getTime() - its.clock.now().getTime(),
   ]);
   expect(Object.fromEntries(due)).toEqual({
-    ...{ a: day, c: 7 * day, b: Date.parse("2026-12-01T23:59:59.999Z") - its.clock.now().getTime() },
+    a: day,
+    c: 7 * day,
+    b: Date.parse("2026-12-01T23:59:59.999Z") - its.clock.now().getTime(),
   });
 });
 
@@ -164,7 +174,9 @@ describe("with our own Markdown documents", () => {
     plugins = await its.choose({ SVC_PLUGIN_DOCUMENT: "markdown" });
     id = await its.addDocument(await its.addIncident(), { pluginSlug: "markdown", resourceId: "x" });
     await callPlugin(plugins.ofType("document")[0]!, "create", {
-      ...{ document: { id, name: "Notes", resourceType: "incident" }, name: "Notes", variables: {} },
+      document: { id, name: "Notes", resourceType: "incident" },
+      name: "Notes",
+      variables: {},
     });
   });
   const facts = () => ({ id, name: "Notes", resourceType: "incident", resourceId: "x" });

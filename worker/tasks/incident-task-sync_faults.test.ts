@@ -25,7 +25,9 @@ beforeEach(() => its.clear());
 test("continues from answer to answer until there are no more; a crash in between loses nothing", async () => {
   await its.addDocument(await its.addIncident());
   const answers = [1, 2, 3].map((n) => ({
-    ...{ tasks: [foundTask(String(n), `task ${n}`)], cursor: `c${n}`, complete: n === 3 },
+    tasks: [foundTask(String(n), `task ${n}`)],
+    cursor: `c${n}`,
+    complete: n === 3,
   }));
   const next = ({ cursor }: { cursor?: string }) => answers[cursor ? Number(cursor.slice(1)) : 0]!;
   const wiki = fakeDocument({ tasks: next }, { slug: "wiki" });
@@ -225,7 +227,8 @@ test("concurrent runs create each task, entry and notice once, with new people i
     tasks: (id % 2 ? names : names.toReversed()).map((owner, i) =>
       foundTask(String(i), `task ${i}`, { owner }),
     ),
-    ...{ cursor: "c1", complete: true },
+    cursor: "c1",
+    complete: true,
   });
   const runs = await Promise.all([1, 2, 3].map(() => its.sync(fakeDocument({ tasks }, { slug: "wiki" }))));
   expect(runs.flatMap(({ faults }) => faults)).toEqual([]);

@@ -19,7 +19,8 @@ beforeEach(async () => {
 });
 
 const item = (externalId: string, text: string, ...definitions: string[]): TermItem => ({
-  ...{ externalId, text },
+  externalId,
+  text,
   definitions: definitions.map((text) => ({ externalId: `d ${text}`, text })),
 });
 const listing = (...items: TermItem[]) => fakeTerm({ list: () => items }, { slug: "glossary" });
@@ -40,7 +41,8 @@ const meanings = async () => {
 
 test("follows terms that appear, change, vanish and return, and writes only changes", async () => {
   expect(await sync(listing(item("1", "leak"), item("2", "pii")))).toEqual({
-    ...{ result: { done: 2, skipped: 0, failed: 0 }, faults: [] },
+    result: { done: 2, skipped: 0, failed: 0 },
+    faults: [],
   });
   const ids = (await its.db.select({ id: term.id }).from(term).orderBy(asc(term.id))).map(({ id }) => id);
   expect(await sync(listing(item("1", "leak"), item("2", "pii")))).toMatchObject({
@@ -108,7 +110,9 @@ test("keeps what users changed: a silenced term, and their own term with the sam
     listing({ ...item("1", "leaks"), discoverable: true }, { ...item("2", "the"), discoverable: true }),
   );
   expect(await terms()).toEqual([
-    ...["ours: leak, version 1", "glossary: leaks, version 2, quiet", "glossary: the, version 1, quiet"],
+    "ours: leak, version 1",
+    "glossary: leaks, version 2, quiet",
+    "glossary: the, version 1, quiet",
   ]);
 });
 
@@ -151,13 +155,11 @@ test("a bad item is a fault, and the stored record with its id stays", async () 
   await sync(listing(item("1", "leak"), item("2", "pii")));
   const { result, faults } = await sync(
     listing(
-      ...[
-        item("1", "two\nlines"),
-        item("2", "PII"),
-        item("3", "\ud800"),
-        item("\ud800", "c"),
-        item("2", "again"),
-      ],
+      item("1", "two\nlines"),
+      item("2", "PII"),
+      item("3", "\ud800"),
+      item("\ud800", "c"),
+      item("2", "again"),
       {
         externalId: "4",
         text: "d",

@@ -117,7 +117,8 @@ test("run passes the credential in the environment, revokes it afterwards, and r
   expect((await newest()).state).toBe("Revoking");
   for (const program of ["no-such-program", "./no-such-program"])
     expect(await svc(alice, "run", "shop", "--", program)).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: `svc: Command not found: ${program}\n`,
     });
   expect(await svc(alice, "run", "shop")).toMatchObject({ code: 2 });

@@ -8,7 +8,10 @@ export default defineCommand({
   summary: "Create or replace access roles from a file",
   args: {
     file: {
-      ...{ type: "string", short: "f", metavar: "FILE", required: true },
+      type: "string",
+      short: "f",
+      metavar: "FILE",
+      required: true,
       description: "A role or a list of roles in YAML or JSON; - for standard input",
     },
     ...clientArgs,
@@ -44,8 +47,15 @@ export default defineCommand({
 });
 
 const defaults = {
-  ...{ description: "", settings: {}, groups: [], default_duration: 3600, max_duration: 8 * 3600 },
-  ...{ approval: "admin", incident_required: false, break_glass: false, disabled: false },
+  description: "",
+  settings: {},
+  groups: [],
+  default_duration: 3600,
+  max_duration: 8 * 3600,
+  approval: "admin",
+  incident_required: false,
+  break_glass: false,
+  disabled: false,
 };
 
 /** @throws UsageError */

@@ -8,7 +8,9 @@ export default defineCommand({
   summary: "Check that access roles can issue credentials, and show what to fix",
   args: {
     role: {
-      ...{ type: "positional", metavar: "ROLE", required: false },
+      type: "positional",
+      metavar: "ROLE",
+      required: false,
       description: "The access role (default: all)",
     },
     ...clientArgs,

@@ -39,8 +39,13 @@ export default defineCommand({
     const rows = leases.map((one) => {
       const next = one.next_attempt_at === null ? "" : localTime(one.next_attempt_at);
       return [
-        ...[String(one.id), one.role, printable(one.user), one.incident ?? "", one.state],
-        ...[localTime(one.expires_at), (one.end_reason ?? "").replaceAll("_", " ")],
+        String(one.id),
+        one.role,
+        printable(one.user),
+        one.incident ?? "",
+        one.state,
+        localTime(one.expires_at),
+        (one.end_reason ?? "").replaceAll("_", " "),
         ...(one.error === null ? ["", ""] : [`${one.attempts}, next ${next}`, printable(one.error)]),
       ];
     });

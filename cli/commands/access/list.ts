@@ -15,9 +15,12 @@ export default defineCommand({
       return;
     }
     const rows = roles.map((role) => [
-      ...[role.slug, role.disabled ? "disabled" : role.approval],
-      ...[durationText(role.default_duration), durationText(role.max_duration)],
-      ...[role.incident_required ? "required" : "", printable(role.description)],
+      role.slug,
+      role.disabled ? "disabled" : role.approval,
+      durationText(role.default_duration),
+      durationText(role.max_duration),
+      role.incident_required ? "required" : "",
+      printable(role.description),
     ]);
     io.stdout.write(table(["Role", "Approval", "Default", "Longest", "Incident", "Description"], rows));
   },

@@ -8,7 +8,9 @@ export default defineCommand({
   summary: "List your access requests and those you can decide on",
   args: {
     state: {
-      ...{ type: "enum", metavar: "STATE", description: "Only requests in this state (default: Pending)" },
+      type: "enum",
+      metavar: "STATE",
+      description: "Only requests in this state (default: Pending)",
       choices: ["Pending", "Approved", "Denied", "Cancelled", "Expired", "all"],
     },
     unreviewed: { type: "boolean", description: "Only break-glass access that nobody has reviewed" },
@@ -33,8 +35,13 @@ export default defineCommand({
       return;
     }
     const rows = requests.map((one) => [
-      ...[String(one.id), one.role, printable(one.user), one.incident ?? "", durationText(one.duration)],
-      ...[one.break_glass ? `${one.state} (break-glass)` : one.state, printable(one.reason, 80)],
+      String(one.id),
+      one.role,
+      printable(one.user),
+      one.incident ?? "",
+      durationText(one.duration),
+      one.break_glass ? `${one.state} (break-glass)` : one.state,
+      printable(one.reason, 80),
     ]);
     io.stdout.write(table(["Id", "Role", "User", "Incident", "For", "State", "Reason"], rows));
   },

@@ -11,7 +11,9 @@ export default defineCommand({
   summary: "End access before it expires",
   args: {
     id: {
-      ...{ type: "positional", metavar: "ID", required: false },
+      type: "positional",
+      metavar: "ID",
+      required: false,
       description: "The id of the lease (svc access leases)",
     },
     user: { type: "string", metavar: "USER", description: "All leases of this user" },

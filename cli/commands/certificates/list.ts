@@ -33,7 +33,9 @@ export default defineCommand({
       return new Date(one.expires_at) > io.clock.now() ? "Valid" : "Expired";
     };
     const rows = certificates.map((one) => [
-      ...[one.serial, printable(one.user), stateOf(one)],
+      one.serial,
+      printable(one.user),
+      stateOf(one),
       ...[one.created_at, one.expires_at, one.sign_in_expires_at].map(localTime),
     ]);
     const columns = [

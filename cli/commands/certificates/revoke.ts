@@ -7,7 +7,10 @@ export default defineCommand({
   summary: "Revoke client certificates",
   args: {
     serials: {
-      ...{ type: "positional", required: false, multiple: true, metavar: "SERIAL" },
+      type: "positional",
+      required: false,
+      multiple: true,
+      metavar: "SERIAL",
       description: "The serial numbers that svc certificates list shows",
     },
     user: { type: "string", metavar: "USER", description: "All valid certificates of this user" },

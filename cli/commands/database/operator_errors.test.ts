@@ -60,7 +60,8 @@ describe("errors that an operator can cause are one line, without the password",
     for (const command of [["populate"], ["downgrade"], ["stamp", "base"], ["drop", "--yes"]]) {
       const { code, stderr } = await on(database.url)(...command);
       expect({ command, code, stderr }).toEqual({
-        ...{ command, code: 1 },
+        command,
+        code: 1,
         stderr: "svc: This database is read-only (a replica?): run this against the primary\n",
       });
     }

@@ -16,8 +16,22 @@ const at = (name: string) => join(directory.path, name);
 async function certificate(name: string): Promise<void> {
   const { success, stderr } = Bun.spawnSync(
     [
-      ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-      ...["-days", "2", "-subj", "/CN=svc", "-keyout", at(`${name}.key`), "-out", at(`${name}.crt`)],
+      "openssl",
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:prime256v1",
+      "-nodes",
+      "-days",
+      "2",
+      "-subj",
+      "/CN=svc",
+      "-keyout",
+      at(`${name}.key`),
+      "-out",
+      at(`${name}.crt`),
     ],
     { stderr: "pipe" },
   );

@@ -5,7 +5,11 @@ export default defineCommand({
   summary: "List incidents",
   args: {
     status: {
-      ...{ type: "enum", short: "s", metavar: "STATUS", default: "open", description: "Only these" },
+      type: "enum",
+      short: "s",
+      metavar: "STATUS",
+      default: "open",
+      description: "Only these",
       choices: ["active", "stable", "closed", "open", "all"],
     },
     mine: { type: "boolean", description: "Only those that you take part in" },
@@ -14,7 +18,8 @@ export default defineCommand({
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Only those of this priority" },
     search: { type: "string", short: "S", metavar: "QUERY", description: "Only those with these words" },
     since: {
-      ...{ type: "string", metavar: "TIME" },
+      type: "string",
+      metavar: "TIME",
       description: "Only those reported since then: 2h, 7d, 14:05, 2026-11-20",
     },
     limit: { type: "number", short: "L", metavar: "COUNT", default: 30, description: "At most so many" },

@@ -8,7 +8,8 @@ export default defineCommand({
     ...incidentArg,
     ...textArgs("the note"),
     at: {
-      ...{ type: "string", metavar: "TIME" },
+      type: "string",
+      metavar: "TIME",
       description: "When it happened, if not now: 10m, 14:05, 2026-11-20T14:05:00Z",
     },
     ...clientArgs,

@@ -14,7 +14,9 @@ export default defineCommand({
     actions: { type: "string", short: "a", metavar: "TEXT", description: "What is being done" },
     needs: { type: "string", short: "n", metavar: "TEXT", description: "What is missing" },
     file: {
-      ...{ type: "string", short: "F", metavar: "FILE" },
+      type: "string",
+      short: "F",
+      metavar: "FILE",
       description: "From FILE, or - for stdin, with the headings # Conditions, # Actions and # Needs",
     },
     ...clientArgs,

@@ -11,11 +11,14 @@ export default defineCommand({
       description: "The incident: INC-7, its number or its URL (default: all that are open)",
     },
     since: {
-      ...{ type: "string", metavar: "TIME" },
+      type: "string",
+      metavar: "TIME",
       description: "Begin with the events since then: 2h, 14:05, 2026-11-20 (default: the last ten)",
     },
     until: {
-      ...{ type: "enum", choices: ["stable", "closed"], metavar: "STATUS" },
+      type: "enum",
+      choices: ["stable", "closed"],
+      metavar: "STATUS",
       description: "End when the incident is",
     },
     ...serverArgs,

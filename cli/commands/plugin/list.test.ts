@@ -188,7 +188,8 @@ describe("an invalid package", () => {
   test("exits while it is loaded, or prints", async () => {
     install("exits", "process.exit(0);");
     expect(await list({ SVC_PLUGIN_PACKAGES: "exits" })).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: "svc: SVC_PLUGIN_PACKAGES: exits: it cannot be loaded (its process exited with code 0)\n",
     });
     install("prints", `console.log("hello"); console.error("hello"); export default ${plugin("prints")};`);

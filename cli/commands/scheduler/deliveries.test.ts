@@ -14,7 +14,8 @@ beforeAll(async () => {
     pluginsOf(fakeConversation({}, { slug: "channel" })),
     ...["a", "b", "c"].map((whom) => ({
       key: { task: "t", what: "w", whom },
-      ...{ incidentId: outbox.ids.incidentId, message: { subject: "Secret subject", text: "Secret text" } },
+      incidentId: outbox.ids.incidentId,
+      message: { subject: "Secret subject", text: "Secret text" },
     })),
   );
   const ended = { dueAt: null, finishedAt: at };
@@ -51,9 +52,15 @@ test("filters by state, and prints JSON", async () => {
     counts: { Queued: 1, Done: 1, Dead: 1 },
     deliveries: [
       {
-        ...{ key: "t/w/a/channel", state: "Done", incident_id: outbox.ids.incidentId, plugin: "channel" },
+        key: "t/w/a/channel",
+        state: "Done",
+        incident_id: outbox.ids.incidentId,
+        plugin: "channel",
         recipient: null,
-        ...{ attempts: 0, queued_at: at.toISOString(), due_at: null, finished_at: at.toISOString() },
+        attempts: 0,
+        queued_at: at.toISOString(),
+        due_at: null,
+        finished_at: at.toISOString(),
         last_error: null,
       },
     ],

@@ -92,11 +92,15 @@ describe("start", () => {
   test("all configuration errors are reported together, before the database is used", async () => {
     const { code, stderr } = await svc(["scheduler", "start"], {
       SVC_DATABASE_URL: "postgres://127.0.0.1:1/",
-      ...{ SVC_TIMEZONE: "Mars/Olympus", SVC_PLUGIN_TERM: "glossaryy", SVC_DATABASE_POOL_SIZE: "many" },
+      SVC_TIMEZONE: "Mars/Olympus",
+      SVC_PLUGIN_TERM: "glossaryy",
+      SVC_DATABASE_POOL_SIZE: "many",
     });
     expect(code).toBe(1);
     expect([...stderr.matchAll(/\bSVC_[A-Z_]+(?=:)/g)].map(([name]) => name).sort()).toEqual([
-      ...["SVC_DATABASE_POOL_SIZE", "SVC_PLUGIN_TERM", "SVC_TIMEZONE"],
+      "SVC_DATABASE_POOL_SIZE",
+      "SVC_PLUGIN_TERM",
+      "SVC_TIMEZONE",
     ]);
   });
 
@@ -169,7 +173,8 @@ describe("start", () => {
     await own.end();
     const env = { SVC_DATABASE_URL: replica.url };
     expect(await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], env)).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr: "svc: This database is read-only (a replica?): run this against the primary\n",
     });
   });
@@ -266,7 +271,8 @@ describe("rewind", () => {
     );
     expect(asked.stderr).toContain("add --yes");
     expect(await scheduler("rewind", "--yes")).toEqual({
-      ...{ code: 0, stderr: "" },
+      code: 0,
+      stderr: "",
       stdout: "Deleted 1 run of future slots\n",
     });
     expect(await sql`select from run where slot > now()`).toHaveLength(0);

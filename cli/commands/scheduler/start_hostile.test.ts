@@ -64,8 +64,10 @@ afterAll(async () => {
 });
 
 const environment = (mode: string) => ({
-  ...{ SVC_DATABASE_URL: database.url, SVC_PLUGIN_PACKAGES: "svc-plugin-grim" },
-  ...{ SVC_PLUGIN_TERM: "grim", SVC_PLUGIN_GRIM_MODE: mode },
+  SVC_DATABASE_URL: database.url,
+  SVC_PLUGIN_PACKAGES: "svc-plugin-grim",
+  SVC_PLUGIN_TERM: "grim",
+  SVC_PLUGIN_GRIM_MODE: mode,
 });
 const run = (task: string, mode: string) =>
   svc(["scheduler", "start", task, "--eager"], environment(mode), directory);
@@ -110,7 +112,8 @@ test("a plugin that exits or loops during create prevents the start", async () =
   const [exits, loops] = await Promise.all([start("exits at once"), start("loops at once")]);
   const about = "svc: SVC_PLUGIN_TERM: plugin grim of svc-plugin-grim";
   expect(exits).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr: `${about} cannot be set up: its process exited with code 0\n`,
   });
   expect(loops).toEqual({ code: 1, stdout: "", stderr: `${about} was not set up within 1 s\n` });

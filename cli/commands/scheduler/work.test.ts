@@ -15,7 +15,8 @@ beforeAll(async () => {
     pluginsOf(fakeConversation({}, { slug: "channel" })),
     ...["waits", "dead", "done"].map((whom) => ({
       key: { task: "t", what: "w", whom },
-      ...{ incidentId, message: { subject: "Secret subject", text: "Secret text" } },
+      incidentId,
+      message: { subject: "Secret subject", text: "Secret text" },
     })),
   );
   const set = (whom: string, values: Partial<typeof delivery.$inferInsert>) =>
@@ -53,8 +54,13 @@ delivery  t/w/waits/channel            Queued  0         2026-12-01T12:00:00Z
 test("filters by kind and by dead, and prints JSON", async () => {
   expect(JSON.parse((await work("--kind", "step", "--dead", "--json")).stdout)).toEqual([
     {
-      ...{ kind: "step", key: "INC-1/reported:documents", state: "Failed", attempts: 10 },
-      ...{ due_at: null, error: "no template", dead: true },
+      kind: "step",
+      key: "INC-1/reported:documents",
+      state: "Failed",
+      attempts: 10,
+      due_at: null,
+      error: "no template",
+      dead: true,
     },
   ]);
   const keys = JSON.parse((await work("--kind", "delivery", "--json")).stdout) as { key: string }[];

@@ -121,7 +121,9 @@ test("a slow reader gets the complete output", () => {
   });
   expect(stderr.toString()).toContain('SVC_SSO: \\"saml\\" is not one of oidc, proxy');
   expect(JSON.parse(stdout.toString())).toContainEqual({
-    ...{ key: "SVC_OIDC_SCOPE", value: scope, source: "environment" },
+    key: "SVC_OIDC_SCOPE",
+    value: scope,
+    source: "environment",
   });
 });
 

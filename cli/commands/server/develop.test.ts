@@ -46,13 +46,19 @@ app.app.get("/edit", () => "${answer}");
 async function develop(args: readonly string[] = [], variables: Record<string, string> = {}) {
   const port = await chooseFreePort("127.0.0.1");
   const env = {
-    ...{ PATH: process.env.PATH, SVC_DATABASE_URL: database.url, SVC_OIDC_ISSUER: "http://127.0.0.1:1" },
+    PATH: process.env.PATH,
+    SVC_DATABASE_URL: database.url,
+    SVC_OIDC_ISSUER: "http://127.0.0.1:1",
     SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
     ...variables,
   };
   const command = [process.execPath, "--no-env-file", join(tree, "cli/main.ts"), "server", "develop"];
   const child = Bun.spawn([...command, "--port", `${port}`, ...args], {
-    ...{ cwd: tree, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    cwd: tree,
+    env,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
   });
   let words = "";
   const read = (async () => {
@@ -63,7 +69,10 @@ async function develop(args: readonly string[] = [], variables: Record<string, s
     return { status: response.status, text: await response.text() };
   };
   return {
-    ...{ pid: child.pid, port, ask, words: () => words },
+    pid: child.pid,
+    port,
+    ask,
+    words: () => words,
     answers: (text: string, seconds?: number) =>
       until(
         `the answer ${text}`,

@@ -54,7 +54,9 @@ test("a pipe is run as one script", async () => {
   const script =
     "const [row] = await sql`select 1 as one`;\nfunction twice(n: number) {\n  return 2 * n;\n}\ntwice(row.one)\n";
   const child = Bun.spawn([process.execPath, "--no-env-file", main, "server", "shell"], {
-    ...{ env: { PATH: process.env.PATH, ...env }, stdin: new Blob([script]), stdout: "pipe" },
+    env: { PATH: process.env.PATH, ...env },
+    stdin: new Blob([script]),
+    stdout: "pipe",
   });
   expect(await new Response(child.stdout).text()).toBe("2\n");
   expect(await child.exited).toBe(0);
@@ -127,7 +129,10 @@ test("syntax errors of a script are listed with their lines", async () => {
   expect(await evaluate(script)).toEqual({ code: 1, stdout: "", stderr: faults("--eval") });
   const main = join(import.meta.dir, "../../main.ts");
   const piped = Bun.spawn([process.execPath, "--no-env-file", main, "server", "shell"], {
-    ...{ env: { PATH: process.env.PATH, ...env }, stdin: new Blob([script]), stdout: "pipe", stderr: "pipe" },
+    env: { PATH: process.env.PATH, ...env },
+    stdin: new Blob([script]),
+    stdout: "pipe",
+    stderr: "pipe",
   });
   expect(await new Response(piped.stderr).text()).toBe(faults("<stdin>"));
 });

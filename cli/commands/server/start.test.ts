@@ -178,7 +178,10 @@ test("options are passed to the application as variables", async () => {
   const variable = async (name: string) => await (await server.fetch(`/variable?name=SVC_${name}`)).text();
   const names = ["PROXY_HEADERS", "FORWARDED_ALLOW_IPS", "LOG_LEVEL", "ACCESS_LOG", "PUBLIC_URL"];
   expect(await Promise.all(names.map(variable))).toEqual([
-    ...["true", "10.0.0.1", "warn", "false"],
+    "true",
+    "10.0.0.1",
+    "warn",
+    "false",
     `http://127.0.0.1:${server.port}`,
   ]);
 });
@@ -187,7 +190,8 @@ test("--timeout-keep-alive: closes idle connections", async () => {
   await using server = await start(["--timeout-keep-alive", "1"]);
   const closed = Promise.withResolvers<void>();
   const socket = await Bun.connect({
-    ...{ hostname: "127.0.0.1", port: server.port },
+    hostname: "127.0.0.1",
+    port: server.port,
     socket: { data() {}, close: () => closed.resolve() },
   });
   socket.write("GET /variable?name=A HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -243,7 +247,8 @@ test("a certificate error is reported once with any number of workers; an expire
   const workers = ["--workers", "2", "--ssl-certfile", "old.pem", "--ssl-keyfile"];
   const args = ["server", "start", "mine:plain", "--port", "0", ...workers, "good.key"];
   expect(await svc(args, { SVC_PUBLIC_URL: "http://a" }, folder.path)).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr: "svc: --ssl-keyfile: good.key is not the key of the first certificate in old.pem\n",
   });
   await using server = await start([...workers, "old.key"]);

@@ -153,7 +153,9 @@ describe("invalid command lines", () => {
 
   test("a port in use is also reported with workers, which could share it", async () => {
     await using other = Bun.serve({
-      ...{ port: 0, hostname: "127.0.0.1", reusePort: true },
+      port: 0,
+      hostname: "127.0.0.1",
+      reusePort: true,
       fetch: () => new Response(),
     });
     const args = ["server", "start", "mine:plain", "--port", `${other.port}`, "--workers", "2"];

@@ -64,7 +64,8 @@ test("answers kept and new connections until it stops listening, and cuts off no
 
 test("a worker that replaces a dead one during shutdown also reports that it is stopping", async () => {
   await using server = await startServing(own.path, ["--timeout-drain", "3600", "--workers", "1"], {
-    ...{ app: "server/main:app", env: own.env },
+    app: "server/main:app",
+    env: own.env,
   });
   const leaving = async () => (await ask(server, "/healthcheck"))?.status === 503;
   process.kill(server.pid, "SIGTERM");

@@ -54,16 +54,17 @@ test("NODE_EXTRA_CA_CERTS: an issuer's certificate of a private authority is tru
   const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject];
   expect(spawnSync("openssl", made).status).toBe(0);
   using issuer = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1", tls: { key: Bun.file(key), cert: Bun.file(cert) } },
+    port: 0,
+    hostname: "127.0.0.1",
+    tls: { key: Bun.file(key), cert: Bun.file(cert) },
     fetch({ url }) {
       const { origin } = new URL(url);
       return Response.json({
-        ...{
-          issuer: origin,
-          authorization_endpoint: `${origin}/authorize`,
-          token_endpoint: `${origin}/token`,
-        },
-        ...{ jwks_uri: `${origin}/jwks`, response_types_supported: ["code"] },
+        issuer: origin,
+        authorization_endpoint: `${origin}/authorize`,
+        token_endpoint: `${origin}/token`,
+        jwks_uri: `${origin}/jwks`,
+        response_types_supported: ["code"],
       });
     },
   });
@@ -103,13 +104,13 @@ test.each([[[]], [["--workers", "2"]]])(
   "with %p: all faults of the configuration are reported together",
   async (args) => {
     const env = {
-      ...{
-        SVC_DATABASE_URL: "",
-        SVC_KEY_SECRET: "",
-        SVC_OIDC_ISSUER: "",
-        STATIC_DIR: join(own.path, "nowhere"),
-      },
-      ...{ SVC_TOKEN_LIFETIME: "soon", SVC_FORWARDED_ALLOW_IPS: "everyone", SVC_PLUGIN_TERM: "glossaryy" },
+      SVC_DATABASE_URL: "",
+      SVC_KEY_SECRET: "",
+      SVC_OIDC_ISSUER: "",
+      STATIC_DIR: join(own.path, "nowhere"),
+      SVC_TOKEN_LIFETIME: "soon",
+      SVC_FORWARDED_ALLOW_IPS: "everyone",
+      SVC_PLUGIN_TERM: "glossaryy",
       SVC_OIDC_CLIENT_SECRET_FILE: join(own.path, "none"),
     };
     const command = [
@@ -124,8 +125,14 @@ test.each([[[]], [["--workers", "2"]]])(
     expect([code, stdout]).toEqual([1, ""]);
     const names = stderr.match(/\b(SVC_[A-Z_]+|STATIC_DIR)(?=:| is not set)/g);
     expect([...new Set(names)].sort()).toEqual([
-      ...["STATIC_DIR", "SVC_DATABASE_URL", "SVC_FORWARDED_ALLOW_IPS", "SVC_KEY_SECRET"],
-      ...["SVC_OIDC_CLIENT_SECRET_FILE", "SVC_OIDC_ISSUER", "SVC_PLUGIN_TERM", "SVC_TOKEN_LIFETIME"],
+      "STATIC_DIR",
+      "SVC_DATABASE_URL",
+      "SVC_FORWARDED_ALLOW_IPS",
+      "SVC_KEY_SECRET",
+      "SVC_OIDC_CLIENT_SECRET_FILE",
+      "SVC_OIDC_ISSUER",
+      "SVC_PLUGIN_TERM",
+      "SVC_TOKEN_LIFETIME",
     ]);
   },
 );

@@ -91,7 +91,8 @@ test("a signal that ends a starting worker and then reaches the supervisor stops
 test("a worker ended by a signal at the start is reported without an excerpt", async () => {
   await using server = await starting("killed", `process.kill(process.pid, "SIGKILL"); await ${forever};`);
   expect(await server.finished).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr: "svc: A worker failed to start: it was killed by SIGKILL\n",
   });
 });

@@ -96,7 +96,9 @@ test("a request is a span named by its route, with its trace in the log and stat
   // The traceparent was invalid, so it has a new trace. Only the method is the name, because the path may be anything.
   const stranger = servers.find((span) => attributeOf(span, "http.response.status_code") === 404);
   expect([stranger?.name, stranger?.parentSpanId, stranger?.traceId === trace]).toEqual([
-    ...(["GET", undefined, false] as const),
+    "GET",
+    undefined,
+    false,
   ]);
 
   const sent = JSON.stringify(collector.received);
@@ -153,8 +155,10 @@ test.each(["hangs", "is not there"])("the end does not wait for a collector that
 
 test("invalid settings of the collector are reported together, without secrets", async () => {
   const wrong = {
-    ...{ SVC_PUBLIC_URL: "http://a", OTEL_EXPORTER_OTLP_HEADERS: "no-pair-and-a-secret" },
-    ...{ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_TRACES_SAMPLER: "often" },
+    SVC_PUBLIC_URL: "http://a",
+    OTEL_EXPORTER_OTLP_HEADERS: "no-pair-and-a-secret",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+    OTEL_TRACES_SAMPLER: "often",
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://user:word@collector",
   };
   const { code, stderr } = await svc(["server", "start", "server/main:app"], { ...own.env, ...wrong });

@@ -78,7 +78,11 @@ export async function issueClientCertificate(
     await assertRoom(tx, actor.user, now);
     const signIn = await signInOf(tx, context, actor, now);
     const { certificate, serial, expiresAt } = await sign(signX509Certificate, {
-      ...{ signer, publicKey, user: actor.user, now, end: signIn.expiresAt },
+      signer,
+      publicKey,
+      user: actor.user,
+      now,
+      end: signIn.expiresAt,
       publicUrl: config.publicUrl,
     });
     await assertTrusted(tx, signer);
@@ -88,7 +92,11 @@ export async function issueClientCertificate(
       .values({ sha256, serial, jti: signIn.jti, authorityKeyId: signer.id, createdAt: now, expiresAt })
       .returning();
     await audit(tx, {
-      ...{ at: now, actor: actor.user, address, subject: serial, data: { jti: signIn.jti } },
+      at: now,
+      actor: actor.user,
+      address,
+      subject: serial,
+      data: { jti: signIn.jti },
       action: actor.certificate ? "certificate.renewed" : "certificate.issued",
     });
     const { jti: _, authorityKeyId: __, ...made } = row!;
@@ -121,7 +129,9 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
   const [made] = await tx
     .insert(token)
     .values({
-      ...{ jti: crypto.randomUUID(), userName: known.userName, groups: known.groups },
+      jti: crypto.randomUUID(),
+      userName: known.userName,
+      groups: known.groups,
       // The token's time, so that this row is not newer than a sign-in in between.
       issuedAt: known.issuedAt,
       expiresAt: after(known.issuedAt, config.certificateLifetime),
@@ -155,7 +165,9 @@ async function sign(
   const expiresAt = new Date(Math.floor(last.getTime() / 1000) * 1000);
   const { certificate, serial } = await signX509Certificate(
     {
-      ...{ publicKey, commonName: user, email: user },
+      publicKey,
+      commonName: user,
+      email: user,
       notBefore: after(now, -backdatedSeconds),
       notAfter: expiresAt,
       crlUrl: `${publicUrl}/access/x509/${clientAuthority}/crl/${signer.id}`,
@@ -201,8 +213,12 @@ const latestGroups = sql<string[]>`(
 const certificateBySha256 = preparedQuery((db) =>
   db
     .select({
-      ...{ jti: token.jti, user: token.userName, groups: latestGroups, revokedAt: token.revokedAt },
-      ...{ signInExpiresAt: token.expiresAt, expiresAt: clientCertificate.expiresAt },
+      jti: token.jti,
+      user: token.userName,
+      groups: latestGroups,
+      revokedAt: token.revokedAt,
+      signInExpiresAt: token.expiresAt,
+      expiresAt: clientCertificate.expiresAt,
       keyRevokedAt: authorityKey.revokedAt,
     })
     .from(clientCertificate)
@@ -233,9 +249,14 @@ const certificates: List<"created_at"> = {
 };
 
 const columns = {
-  ...{ id: clientCertificate.id, sha256: clientCertificate.sha256, serial: clientCertificate.serial },
-  ...{ createdAt: clientCertificate.createdAt, expiresAt: clientCertificate.expiresAt },
-  ...{ user: token.userName, signInExpiresAt: token.expiresAt, revokedAt: token.revokedAt },
+  id: clientCertificate.id,
+  sha256: clientCertificate.sha256,
+  serial: clientCertificate.serial,
+  createdAt: clientCertificate.createdAt,
+  expiresAt: clientCertificate.expiresAt,
+  user: token.userName,
+  signInExpiresAt: token.expiresAt,
+  revokedAt: token.revokedAt,
 };
 
 const ofActor = ({ admin, user }: Actor): SQL | undefined => (admin ? undefined : eq(token.userName, user));

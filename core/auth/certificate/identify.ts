@@ -48,8 +48,12 @@ export async function identifyCertificate(
   const groups = groupsOf(verified, user, config.mtlsGroups);
   const tokenId = await signInOf(context, { user, groups, verified });
   return {
-    ...{ kind: "user", user, groups, admin: groups.includes(config.adminGroup) },
-    ...{ tokenId, expiresAt: verified.notAfter },
+    kind: "user",
+    user,
+    groups,
+    admin: groups.includes(config.adminGroup),
+    tokenId,
+    expiresAt: verified.notAfter,
   };
 }
 

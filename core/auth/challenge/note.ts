@@ -13,7 +13,10 @@ import type { Challenge } from "./state.ts";
 export async function auditBeginning(tx: Transaction, of: Challenge): Promise<void> {
   const by = { actor: "client", subject: of.id };
   await audit(tx, {
-    ...{ ...by, at: of.createdAt, action: "challenge.created", address: of.requestAddress },
+    ...by,
+    at: of.createdAt,
+    action: "challenge.created",
+    address: of.requestAddress,
     data: { user: of.userName, bound: of.codeChallenge !== null },
   });
   if (of.wrongVerifierAt)

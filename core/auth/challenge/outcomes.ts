@@ -6,8 +6,14 @@ import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
  * `refused`: none was opened, because the verifier was missing or there were too many.
  */
 const outcomes = [
-  ...(["created", "approved", "denied", "authenticated", "expired", "refused"] as const),
-  ...(["wrong_user", "wrong_verifier"] as const),
+  "created",
+  "approved",
+  "denied",
+  "authenticated",
+  "expired",
+  "refused",
+  "wrong_user",
+  "wrong_verifier",
 ] as const;
 export type ChallengeOutcome = (typeof outcomes)[number];
 

@@ -80,7 +80,10 @@ export async function setAffected(
     const after = await affectedOf(tx, actor, incidentId);
     const names = [...after.services, ...after.applications].map(({ name }) => name);
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: actor.user, kind: "incident.affects" },
+      incidentId,
+      at,
+      actor: actor.user,
+      kind: "incident.affects",
       description: names.length === 0 ? "Affects nothing in the catalog" : `Affects: ${names.join(", ")}`,
       data: { service_ids: serviceIds, application_ids: applicationIds },
     });

@@ -54,7 +54,10 @@ const role = fc
     time(-1, 80),
   )
   .map(([person, name, from, length]) => ({
-    ...{ person, role: name, assumedAt: at(from), renouncedAt: at(from + length) },
+    person,
+    role: name,
+    assumedAt: at(from),
+    renouncedAt: at(from + length),
   }));
 const cases = fc.record({
   stableAt: fc.option(fc.integer({ min: 0, max: 99 * 3_600_000 }).map(at)),
@@ -113,7 +116,10 @@ test("agrees with the pure function for any roles and formula", async () => {
 describe("agrees with the pure function at boundaries:", () => {
   const h = 3_600_000;
   const had = (name: RoleInterval["role"], from: number, to: number): RoleInterval => ({
-    ...{ person: 1, role: name, assumedAt: at(from * h), renouncedAt: at(to * h) },
+    person: 1,
+    role: name,
+    assumedAt: at(from * h),
+    renouncedAt: at(to * h),
   });
   test.each([
     ["exactly one day", [had("commander", 0, 24)], 24 * 3600],
@@ -215,7 +221,11 @@ describe("an incident", () => {
     expect(await compute([id], at(7_200_000))).toBe(0);
     expect(await compute([id], at(30 * 3_600_000))).toBe(1);
     const came = (await snapshots(id)).map(({ cost, seconds, rate, formulaVersion, computedAt }) => ({
-      ...{ cost, seconds, rate, formulaVersion, computedAt },
+      cost,
+      seconds,
+      rate,
+      formulaVersion,
+      computedAt,
     }));
     expect(came).toEqual([
       { cost: 626, seconds: 7200, rate: 313, formulaVersion: 1, computedAt: at(7_200_000) },

@@ -99,7 +99,9 @@ test("a permanently refused delivery is dead at once with the reason, and can be
   const claim = await queued();
   expect(await attempt(claim)).toBe("dead");
   expect(await one()).toMatchObject({
-    ...{ state: "Dead", attempts: 1, error: "channel failed: 1 of 1 mails were not sent (550)" },
+    state: "Dead",
+    attempts: 1,
+    error: "channel failed: 1 of 1 mails were not sent (550)",
   });
   channel.answer({ direct: () => {} });
   await resendDelivery(outbox, claim.key);

@@ -67,7 +67,8 @@ export async function attemptDelivery(
 async function find({ db }: AttemptContext, row: DeliveryClaim) {
   const [found] = await db
     .select({
-      ...{ person: personColumns, place: conversation },
+      person: personColumns,
+      place: conversation,
       restriction: { state: flowStep.state, dueAt: flowStep.dueAt },
     })
     .from(delivery)

@@ -61,7 +61,8 @@ export async function putContent(
   // A plugin replaces the text unconditionally if it gets no version.
   if (before.version === null) await expectVersion(plugin, facts, null);
   const updated = await callPlugin(plugin, "update", {
-    ...{ document: facts, text },
+    document: facts,
+    text,
     ...(before.version === null ? {} : { version: before.version }),
   });
   if (!updated.ok) {
@@ -109,8 +110,12 @@ async function recordContentChange({ db, clock }: PluginContext, actor: Actor, i
     if (!changed) throw noSuchDocument();
     if (changed.incidentId === null) return;
     await recordEvent(tx, {
-      ...{ incidentId: changed.incidentId, at: clock.now(), actor: actor.user, kind: "document.updated" },
-      ...{ description: `Text of a document changed: ${changed.name}`, data: { document_id: id } },
+      incidentId: changed.incidentId,
+      at: clock.now(),
+      actor: actor.user,
+      kind: "document.updated",
+      description: `Text of a document changed: ${changed.name}`,
+      data: { document_id: id },
     });
   });
 }

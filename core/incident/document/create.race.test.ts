@@ -37,7 +37,12 @@ test("an incident never becomes Restricted while a non-participant adds a docume
     () => createDocument(flow.context(plugins), member, { ...written, ...kept, termIds }),
     () =>
       updateIncident(flow.context(plugins), rita, {
-        ...{ id: incidentId, version: 1, incidentTypeId, incidentPriorityId, ...text, ...restricted },
+        id: incidentId,
+        version: 1,
+        incidentTypeId,
+        incidentPriorityId,
+        ...text,
+        ...restricted,
       }),
   );
   expect(added).toMatchObject({ status: "fulfilled", value: { incidentId, termIds } });

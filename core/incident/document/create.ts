@@ -46,8 +46,12 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
     await setReasons(tx, documentLinks, created.id, wanted);
     if (incidentId !== null) {
       await recordEvent(tx, {
-        ...{ incidentId, at, actor: actor.user, kind: "document.created" },
-        ...{ description: `Document added: ${created.name}`, data: { document_id: created.id } },
+        incidentId,
+        at,
+        actor: actor.user,
+        kind: "document.created",
+        description: `Document added: ${created.name}`,
+        data: { document_id: created.id },
       });
     }
     return getDocument({ ...context, db: tx }, actor, created.id);

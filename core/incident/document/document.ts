@@ -25,7 +25,14 @@ export const documentLinks: ReasonLinks = {
 
 /** The visible columns of a document: neither its search vector nor the worker's notes. */
 export const documentColumns = {
-  ...{ id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId },
+  id,
+  name,
+  description,
+  resourceType,
+  pluginSlug,
+  resourceId,
+  weblink,
+  incidentId,
   version: document.version,
   createdAt: document.createdAt,
   updatedAt: document.updatedAt,

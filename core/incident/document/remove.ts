@@ -38,8 +38,12 @@ export async function removeDocument(
     await audit(tx, { at, actor: actor.user, action: "document.deleted", address, subject: String(id) });
     if (incidentId !== null) {
       await recordEvent(tx, {
-        ...{ incidentId, at, actor: actor.user, kind: "document.deleted" },
-        ...{ description: `Document deleted: ${name}`, data: { document_id: id } },
+        incidentId,
+        at,
+        actor: actor.user,
+        kind: "document.deleted",
+        description: `Document deleted: ${name}`,
+        data: { document_id: id },
       });
     }
   });

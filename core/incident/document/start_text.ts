@@ -52,9 +52,11 @@ export async function startText(
     const [started] = await tx
       .update(document)
       .set({
-        ...{ pluginSlug: plugin.slug, resourceId: made.resourceId },
+        pluginSlug: plugin.slug,
+        resourceId: made.resourceId,
         ...(found.weblink === null && made.weblink !== undefined ? { weblink: made.weblink } : {}),
-        ...{ version: sql`${document.version} + 1`, updatedAt: at },
+        version: sql`${document.version} + 1`,
+        updatedAt: at,
       })
       .where(and(eq(document.id, id), isNull(document.resourceId), mayReadOf(actor, document.incidentId)))
       .returning();
@@ -64,8 +66,12 @@ export async function startText(
     }
     if (isAwaited) {
       await recordEvent(tx, {
-        ...{ incidentId, at, actor: actor.user, kind: "document.created" },
-        ...{ description: `Document added: ${started.name}`, data: { document_id: id } },
+        incidentId,
+        at,
+        actor: actor.user,
+        kind: "document.created",
+        description: `Document added: ${started.name}`,
+        data: { document_id: id },
       });
     }
     return started;

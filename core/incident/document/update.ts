@@ -42,8 +42,12 @@ export async function updateDocument(
       await tx.update(document).set({ termContentHash: null }).where(eq(document.id, id));
     if (updated.incidentId !== null) {
       await recordEvent(tx, {
-        ...{ incidentId: updated.incidentId, at, actor: actor.user, kind: "document.updated" },
-        ...{ description: `Document changed: ${updated.name}`, data: { document_id: id } },
+        incidentId: updated.incidentId,
+        at,
+        actor: actor.user,
+        kind: "document.updated",
+        description: `Document changed: ${updated.name}`,
+        data: { document_id: id },
       });
     }
     return getDocument({ ...context, db: tx }, actor, id);

@@ -53,8 +53,15 @@ test("a conversation is reopened with its incident each time, for the current pa
     expect((await place()).archivedAt).toBeNull();
   }
   expect(methodsOf(fake)).toEqual([
-    ...["create", "add", "send"],
-    ...["archive", "reopen", "add", "archive", "reopen", "add"],
+    "create",
+    "add",
+    "send",
+    "archive",
+    "reopen",
+    "add",
+    "archive",
+    "reopen",
+    "add",
   ]);
   // A plugin performs an operation once for each key.
   const keys = [...fake.to("archive"), ...fake.to("reopen"), ...fake.to("add")].map(({ key }) => key);
@@ -175,7 +182,7 @@ test("a conversation follows an incident whose status changes during the plugin 
     methodsOf(fake)
       .filter((method) => method !== "add")
       .slice(2),
-  ).toEqual([...["archive", "reopen", "archive"]]);
+  ).toEqual(["archive", "reopen", "archive"]);
 });
 
 test("a conversation stays archived if its incident is closed again before it is reopened", async () => {

@@ -51,12 +51,18 @@ test("plugins get the facts of any incident, with its reporter and commander", a
   const rita = { id: expect.any(Number), name: "rita", email: "rita@example.com" };
   const before = await incidentFacts(context, id);
   expect(before).toEqual({
-    ...{ id, name: expect.stringMatching(/^INC-\d+$/), title: "Disk full" },
-    ...{ description: "There was a data loss", status: "Active", visibility: "Restricted" },
+    id,
+    name: expect.stringMatching(/^INC-\d+$/),
+    title: "Disk full",
+    description: "There was a data loss",
+    status: "Active",
+    visibility: "Restricted",
     type: { id: flow.typeId, name: "Outage" },
     priority: { id: flow.priorityId, name: "High", rank: 3 },
-    ...{ terms: [], reportedAt: flow.clock.now().toISOString() },
-    ...{ weblink: `https://svc.example.com/incidents/${id}`, reporter: rita },
+    terms: [],
+    reportedAt: flow.clock.now().toISOString(),
+    weblink: `https://svc.example.com/incidents/${id}`,
+    reporter: rita,
   });
   await runFlow(context, id);
   expect(await incidentFacts(context, id)).toEqual({ ...before!, commander: rita });
@@ -229,7 +235,10 @@ test("a document without a resource id has no facts for a plugin", () => {
   expect(documentFacts(row)).toBeUndefined();
   const weblink = "https://docs.example.com/1";
   expect(documentFacts({ ...row, resourceId: "r" })).toEqual({
-    ...{ id: 1, name: "n", resourceType: "incident", resourceId: "r" },
+    id: 1,
+    name: "n",
+    resourceType: "incident",
+    resourceId: "r",
   });
   expect(documentFacts({ ...row, resourceId: "r", weblink })).toMatchObject({ weblink });
 });

@@ -49,11 +49,18 @@ const termsMark = sql<string>`(
 const factsQuery = preparedQuery((db) =>
   db
     .select({
-      ...{ id: incident.id, name: incident.name, title: incident.title, description: incident.description },
-      ...{ status: incident.status, visibility: incident.visibility, reportedAt: incident.reportedAt },
+      id: incident.id,
+      name: incident.name,
+      title: incident.title,
+      description: incident.description,
+      status: incident.status,
+      visibility: incident.visibility,
+      reportedAt: incident.reportedAt,
       type: { id: incidentType.id, name: incidentType.name },
       priority: { id: incidentPriority.id, name: incidentPriority.name, rank: incidentPriority.rank },
-      ...{ reporter: reporterOf, commander: commanderNow, mark: termsMark },
+      reporter: reporterOf,
+      commander: commanderNow,
+      mark: termsMark,
     })
     .from(incident)
     .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))

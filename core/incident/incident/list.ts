@@ -52,9 +52,14 @@ export async function listIncidents(
   };
   const [commander, takesPart] = [addressOf("commander"), addressOf("participant")];
   const page = startPage(incidents, query, {
-    ...{ visibility, incidentTypeId, incidentPriorityId, commander, takesPart },
+    visibility,
+    incidentTypeId,
+    incidentPriorityId,
+    commander,
+    takesPart,
     status: statuses?.join(),
-    ...{ reportedAfter: reportedAfter?.toISOString(), reportedBefore: reportedBefore?.toISOString() },
+    reportedAfter: reportedAfter?.toISOString(),
+    reportedBefore: reportedBefore?.toISOString(),
   });
   const select = (reader: Reader | AnyReader) =>
     db

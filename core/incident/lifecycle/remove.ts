@@ -27,7 +27,11 @@ export async function removeIncident(
     );
     if (!removed) throw noSuchIncident();
     await audit(tx, {
-      ...{ at, actor: actor.user, action: "incident.deleted", address, subject: String(id) },
+      at,
+      actor: actor.user,
+      action: "incident.deleted",
+      address,
+      subject: String(id),
       // The timeline is gone, so only this still identifies the incident.
       data: { name: removed.name },
     });

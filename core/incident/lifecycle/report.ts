@@ -66,8 +66,12 @@ export async function reportIncident(
     const participantId = reporter!.id;
     await tx.insert(participantRole).values({ participantId, incidentId, role: "reporter", assumedAt: at });
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: actor.user, kind: "incident.reported" },
-      ...{ description: `${name} reported: ${text.title}`, data: { participant_id: participantId } },
+      incidentId,
+      at,
+      actor: actor.user,
+      kind: "incident.reported",
+      description: `${name} reported: ${text.title}`,
+      data: { participant_id: participantId },
     });
     for (const user of new Set(people)) {
       const roles = participationOf(user, { reporter: actor.user, commander });

@@ -93,8 +93,12 @@ function changesOf(step: Transition | undefined) {
 
 /** The API's names of the fields. */
 const names = {
-  ...{ title: "title", description: "description", resolution: "resolution", visibility: "visibility" },
-  ...{ incidentTypeId: "incident_type_id", incidentPriorityId: "incident_priority_id" },
+  title: "title",
+  description: "description",
+  resolution: "resolution",
+  visibility: "visibility",
+  incidentTypeId: "incident_type_id",
+  incidentPriorityId: "incident_priority_id",
 } as const;
 type Field = keyof typeof names;
 
@@ -109,7 +113,10 @@ async function recordFieldChanges(tx: Transaction, actor: Actor, before: Inciden
     .filter((field) => !written.has(field))
     .map((field) => [names[field], { from: before[field], to: after[field] }]);
   await recordEvent(tx, {
-    ...{ incidentId: after.id, at: after.updatedAt, actor: actor.user, kind: "incident.updated" },
+    incidentId: after.id,
+    at: after.updatedAt,
+    actor: actor.user,
+    kind: "incident.updated",
     description: `Changed: ${changed.join(", ").replaceAll("_id", "").replaceAll("_", " ")}`,
     data: { changed, ...Object.fromEntries(values) },
   });

@@ -39,11 +39,14 @@ export async function createLink(
     const data = { link_id: made.id };
     const related = "Linked with a related incident";
     await recordEvent(tx, {
-      ...{ ...told, incidentId, data: { ...data, link: side } },
+      ...told,
+      incidentId,
+      data: { ...data, link: side },
       description: kind === "related" ? related : "Marked as a duplicate of another incident",
     });
     await recordEvent(tx, {
-      ...{ ...told, incidentId: linkedId },
+      ...told,
+      incidentId: linkedId,
       data: { ...data, link: kind === "related" ? "related" : "duplicated_by" },
       description: kind === "related" ? related : "Another incident was marked as a duplicate of this one",
     });

@@ -34,7 +34,11 @@ export async function removeLink(
     if (!removed) throw noSuchLink();
     for (const id of [found.one, found.other])
       await recordEvent(tx, {
-        ...{ incidentId: id, at, actor: actor.user, kind: "incident.unlinked", data: { link_id: linkId } },
+        incidentId: id,
+        at,
+        actor: actor.user,
+        kind: "incident.unlinked",
+        data: { link_id: linkId },
         description: "The link with another incident was removed",
       });
   });

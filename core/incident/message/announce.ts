@@ -64,7 +64,8 @@ export async function announceReport(
 ): Promise<void> {
   const message = reportMessage(aboutOf(context, incident), { ...report, author: report.author.name });
   await send(tx, context, incident, {
-    ...{ key: { task: "incident-status-report", what: `report-${report.id}` }, message },
+    key: { task: "incident-status-report", what: `report-${report.id}` },
+    message,
   });
 }
 
@@ -118,7 +119,9 @@ export async function announceReopened(
   await deliver(tx, context, [
     {
       key: { task: "incident-reopened", what: `incident-${incident.id}-${time}`, whom: "conversation" },
-      ...{ incidentId: incident.id, pluginSlug, message: reopenedMessage(aboutOf(context, incident), who) },
+      incidentId: incident.id,
+      pluginSlug,
+      message: reopenedMessage(aboutOf(context, incident), who),
     },
   ]);
 }

@@ -43,7 +43,11 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     .returning({ id: participantRole.id });
   if (!assumed) return false;
   await recordEvent(tx, {
-    ...{ incidentId, at, actor, source, kind: "role.assumed" },
+    incidentId,
+    at,
+    actor,
+    source,
+    kind: "role.assumed",
     description: from ? `${name} took over as ${role} from ${from.name}` : `${name} is ${role}`,
     data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
   });

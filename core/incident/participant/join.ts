@@ -55,8 +55,13 @@ async function enter(tx: Transaction, { incidentId, individualId, at, actor, sou
     .from(individual)
     .where(eq(individual.id, individualId));
   await recordEvent(tx, {
-    ...{ incidentId, at, actor, source, kind: "participant.joined" },
-    ...{ description: `${person!.name} joined`, data: { participant_id: id, individual_id: individualId } },
+    incidentId,
+    at,
+    actor,
+    source,
+    kind: "participant.joined",
+    description: `${person!.name} joined`,
+    data: { participant_id: id, individual_id: individualId },
   });
   await costChanged(tx, incidentId);
   return id;

@@ -38,7 +38,12 @@ export async function leave(tx: Transaction, wanted: Leaving): Promise<void> {
     .where(and(eq(participantRole.participantId, participantId), isNull(participantRole.renouncedAt)))
     .returning({ role: participantRole.role });
   await recordEvent(tx, {
-    ...{ incidentId, at, actor, source, kind: "participant.left", description: `${name} left` },
+    incidentId,
+    at,
+    actor,
+    source,
+    kind: "participant.left",
+    description: `${name} left`,
     data: { participant_id: participantId, roles: renounced.map(({ role }) => role).sort() },
   });
   await costChanged(tx, incidentId);

@@ -38,8 +38,12 @@ beforeAll(async () => {
 });
 
 const actor: Actor = {
-  ...{ kind: "user", user: "root@example.com", groups: [], admin: true },
-  ...{ tokenId: "", expiresAt: clock.now() },
+  kind: "user",
+  user: "root@example.com",
+  groups: [],
+  admin: true,
+  tokenId: "",
+  expiresAt: clock.now(),
 };
 
 /** A participation or a person, by number. */
@@ -174,7 +178,9 @@ test("joining, leaving, assuming and renouncing match the model in tables and ti
         const { participants, roles } = await rowsOf(db, incidentId);
         expect(
           participants.map(({ id, individualId, leftAt }) => ({
-            ...{ id, who: people.indexOf(individualId), active: leftAt === null },
+            id,
+            who: people.indexOf(individualId),
+            active: leftAt === null,
             roles: roles
               .filter(({ participantId, renouncedAt }) => participantId === id && renouncedAt === null)
               .map(({ role }) => role)

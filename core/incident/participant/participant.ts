@@ -56,7 +56,9 @@ const roles: SQL<HeldRole[]> = sql`(
     order by renounced_at is null desc, id desc limit ${literal(shownRoles)}
   ) as held)`.mapWith((held: RoleRow[]) =>
   held.map(({ id, role, assumed_at, renounced_at }) => ({
-    ...{ id, role, assumedAt: readInstant(assumed_at) },
+    id,
+    role,
+    assumedAt: readInstant(assumed_at),
     renouncedAt: renounced_at === null ? null : readInstant(renounced_at),
   })),
 );

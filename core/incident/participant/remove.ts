@@ -53,7 +53,10 @@ export async function removeParticipant(
     const subject = String(participantId);
     await audit(tx, { at, actor: actor.user, action: "participant.deleted", address, subject });
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: actor.user, kind: "participant.deleted" },
+      incidentId,
+      at,
+      actor: actor.user,
+      kind: "participant.deleted",
       description: `${individual.name} was deleted as a participant`,
       data: { participant_id: participantId, individual_id: individual.id },
     });

@@ -46,8 +46,13 @@ async function renounce(tx: Transaction, wanted: Renunciation): Promise<void> {
     .returning({ id: participantRole.id });
   if (!renounced) throw new Conflict("This participant does not have the role");
   await recordEvent(tx, {
-    ...{ incidentId, at, actor, source, kind: "role.renounced" },
-    ...{ description: `${name} is no longer ${role}`, data: { participant_id: participantId, role } },
+    incidentId,
+    at,
+    actor,
+    source,
+    kind: "role.renounced",
+    description: `${name} is no longer ${role}`,
+    data: { participant_id: participantId, role },
   });
   await costChanged(tx, incidentId);
 }

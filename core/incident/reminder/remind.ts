@@ -81,7 +81,11 @@ export async function remind(
     done += 1;
     const person = people.get(of.id);
     await recordEvent(tx, {
-      ...{ incidentId: of.id, at: now, actor: "worker", source: task, kind: "reminder.sent" },
+      incidentId: of.id,
+      at: now,
+      actor: "worker",
+      source: task,
+      kind: "reminder.sent",
       description: `${person?.name ?? "Everybody"} is reminded to write a status report`,
       data: { k, ...(person && { individual_id: person.id }) },
     });
@@ -125,8 +129,10 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
   return tx
     .select({
       incident: { id: incident.id, name: incident.name, title: incident.title },
-      ...{ priority: incidentPriority.name, hours: incidentPriority.reminderHours },
-      ...{ anchor, hasReport: sql<boolean>`(${lastReport}) is not null` },
+      priority: incidentPriority.name,
+      hours: incidentPriority.reminderHours,
+      anchor,
+      hasReport: sql<boolean>`(${lastReport}) is not null`,
       reminded: sql<number | null>`(${last(k)})`,
       remindedAt: sql<Date>`(${last(remindedAt)})`.mapWith(remindedAt),
     })

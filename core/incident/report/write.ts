@@ -37,8 +37,12 @@ export async function writeReport(
       .returning({ id: statusReport.id });
     const reportId = written!.id;
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: actor.user, kind: "report.written" },
-      ...{ description: "Status report written", data: { report_id: reportId } },
+      incidentId,
+      at,
+      actor: actor.user,
+      kind: "report.written",
+      description: "Status report written",
+      data: { report_id: reportId },
     });
     const report = await getReport({ ...context, db: tx }, actor, { incidentId, reportId });
     await announceReport(tx, context, incident, report);

@@ -69,7 +69,9 @@ function selectBest(db: Context["db"], search: Search) {
   // escaped.
   return db
     .select({
-      ...{ type: sql<SearchedType>`type`, id: sql<number>`id::float8`, rank: sql<number>`rank` },
+      type: sql<SearchedType>`type`,
+      id: sql<number>`id::float8`,
+      rank: sql<number>`rank`,
       title: sql<string>`left(title, ${literal(titleLength)})`,
       excerpt: sql<string>`ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}), ${wordsOf(search.q)},
         'StartSel="", StopSel="", MaxFragments=1, MaxWords=30, MinWords=10')`,

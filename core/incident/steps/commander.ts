@@ -135,7 +135,10 @@ async function reporterCommands(tx: Transaction, run: StepRun): Promise<void> {
 async function command(tx: Transaction, run: StepRun, individualId: number, source: string): Promise<void> {
   const { context, incident: facts, waiting } = run;
   const change: Change = {
-    ...{ incidentId: facts.id, at: context.clock.now(), actor: "system", source },
+    incidentId: facts.id,
+    at: context.clock.now(),
+    actor: "system",
+    source,
     // The welcome message names the first commander.
     announce: async (command) => {
       if (command.from !== undefined) await announceCommand(tx, context, facts, command);

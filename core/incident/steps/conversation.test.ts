@@ -81,7 +81,8 @@ describe("a conversation", () => {
   test("is created, gets its people and a welcome, once each", async () => {
     using fake = fakeConversation({
       create: () => ({ externalId: "C1", weblink: "https://chat.example.com/C1" }),
-      ...{ add: nothing, send: nothing },
+      add: nothing,
+      send: nothing,
     });
     const id = await reported(pluginsOf(fake));
     expect(await rowsOf(id)).toMatchObject([{ externalId: "C1", weblink: "https://chat.example.com/C1" }]);
@@ -134,7 +135,9 @@ describe("a conversation", () => {
     const waiting = await flow.db.select().from(delivery).where(eq(delivery.incidentId, id));
     expect(waiting).toMatchObject([
       {
-        ...{ key: `incident-welcome/incident-${id}/conversation/mail`, state: "Queued", recipient: null },
+        key: `incident-welcome/incident-${id}/conversation/mail`,
+        state: "Queued",
+        recipient: null,
         text: channel.to("send")[0]!.message.text,
       },
     ]);
@@ -161,7 +164,8 @@ describe("a conversation", () => {
     const second = await reported(pluginsOf(fake));
     expect(await rowsOf(first)).toHaveLength(1);
     expect(await flow.step(second, step)).toMatchObject({
-      ...{ state: "Failed", error: "fake-conversation returned a resource of another incident" },
+      state: "Failed",
+      error: "fake-conversation returned a resource of another incident",
     });
   });
 

@@ -109,9 +109,7 @@ export async function archiveConversation(run: StepRun, slug: string): Promise<s
 
 /** Messages from before the closing must still be delivered. @throws Postponed */
 async function postponeIfQueued({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
-  const waits = and(
-    ...[eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")],
-  );
+  const waits = and(eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued"));
   if (slug !== channelSlug && (await db.$count(delivery, waits)) > 0) throw new Postponed();
 }
 
@@ -213,8 +211,13 @@ async function keep(
       visibility: visibilityOf(incidentId),
     });
   await recordEvent(tx, {
-    ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "conversation.created" },
-    ...{ description: `Conversation: ${weblink ?? pluginSlug}`, data: { conversation_id: made!.id } },
+    incidentId,
+    at,
+    actor: "system",
+    source: pluginSlug,
+    kind: "conversation.created",
+    description: `Conversation: ${weblink ?? pluginSlug}`,
+    data: { conversation_id: made!.id },
   });
   const steps = [
     ...(made!.status === "Closed" ? ["closed"] : []),

@@ -67,8 +67,13 @@ async function keep(
     .values({ incidentId, pluginSlug, name, externalId, email, weblink, createdAt: at })
     .returning({ id: participantGroup.id });
   await recordEvent(tx, {
-    ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "group.created" },
-    ...{ description: `Group: ${email ?? name}`, data: { participant_group_id: row!.id } },
+    incidentId,
+    at,
+    actor: "system",
+    source: pluginSlug,
+    kind: "group.created",
+    description: `Group: ${email ?? name}`,
+    data: { participant_group_id: row!.id },
   });
 }
 

@@ -81,9 +81,15 @@ test("each template creates a document with the facts of the incident and its co
     { template: { resourceId: "T2" } },
   ]);
   expect(fake.to("create")[0]!.variables).toEqual({
-    ...{ name: expect.stringMatching(/^INC-\d+$/), title: "Disk full", description: "There was a data loss" },
-    ...{ type: "both", priority: "High", commander: "rita", reporter: "rita" },
-    ...{ weblink: `https://svc.example.com/incidents/${id}`, reported_at: flow.clock.now().toISOString() },
+    name: expect.stringMatching(/^INC-\d+$/),
+    title: "Disk full",
+    description: "There was a data loss",
+    type: "both",
+    priority: "High",
+    commander: "rita",
+    reporter: "rita",
+    weblink: `https://svc.example.com/incidents/${id}`,
+    reported_at: flow.clock.now().toISOString(),
   });
 });
 
@@ -153,7 +159,8 @@ test("a text that belongs to another document is refused", async () => {
   using fake = fakeDocument({ create: () => ({ resourceId: "T1" }) });
   const id = await reported(fake);
   expect(await flow.step(id, step)).toMatchObject({
-    ...{ state: "Failed", error: "fake-document returned the text of another document" },
+    state: "Failed",
+    error: "fake-document returned the text of another document",
   });
   expect(await made(id)).toEqual([]);
 });
@@ -164,10 +171,8 @@ test.each(["elsewhere", "a link"])(
     using fake = storing();
     const id = await reported(fake, type);
     expect(await flow.step(id, step)).toMatchObject({
-      ...{
-        state: "Failed",
-        error: "The text of the template Template of a review is not stored in fake-document",
-      },
+      state: "Failed",
+      error: "The text of the template Template of a review is not stored in fake-document",
     });
     expect(await made(id)).toMatchObject([{ resourceType: "incident" }]);
   },

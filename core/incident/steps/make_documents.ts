@@ -83,8 +83,11 @@ async function make(
   const row = await writeAs(context, claim, (tx) => rowFor(tx, run, plugin.slug, { resourceType, name }));
   if (row.resourceId !== null) return false;
   const call = {
-    ...{ document: { id: row.id, name: row.name, resourceType }, name: row.name, incident: facts },
-    ...{ variables: variablesOf(facts), ...(text && { template: text }) },
+    document: { id: row.id, name: row.name, resourceType },
+    name: row.name,
+    incident: facts,
+    variables: variablesOf(facts),
+    ...(text && { template: text }),
   };
   const key = keyOfText(run, resourceType);
   const [outcome] = await askEach(run, [plugin], "create", call, key);
@@ -158,8 +161,13 @@ async function settle(
     .returning({ id: document.id });
   if (!settled) return false;
   await recordEvent(tx, {
-    ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.created" },
-    ...{ description: `Document added: ${row.name}`, data: { document_id: row.id } },
+    incidentId,
+    at,
+    actor: "system",
+    source: pluginSlug,
+    kind: "document.created",
+    description: `Document added: ${row.name}`,
+    data: { document_id: row.id },
   });
   return true;
 }
@@ -177,8 +185,14 @@ export function keyOfText(of: Parameters<typeof keyFor>[0], resourceType: string
 function variablesOf(facts: IncidentFacts): Record<string, string> {
   const { name, title, description, type, priority, commander, reporter, weblink, reportedAt } = facts;
   return {
-    ...{ name, title, description, type: type.name, priority: priority.name },
-    ...{ commander: commander?.name ?? "", reporter: reporter?.name ?? "" },
-    ...{ weblink, reported_at: reportedAt },
+    name,
+    title,
+    description,
+    type: type.name,
+    priority: priority.name,
+    commander: commander?.name ?? "",
+    reporter: reporter?.name ?? "",
+    weblink,
+    reported_at: reportedAt,
   };
 }

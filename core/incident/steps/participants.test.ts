@@ -52,7 +52,9 @@ const reasonsIn = async (incidentId: number) => {
     .where(eq(recommendation.incidentId, incidentId))
     .orderBy(recommendation.id);
   return rows.map(({ individualId, teamId: ofTeam, pluginSlug, reasons }) => ({
-    ...{ individualId, teamId: ofTeam, pluginSlug },
+    individualId,
+    teamId: ofTeam,
+    pluginSlug,
     reasons: reasons.map(({ name }) => name),
   }));
 };
@@ -71,8 +73,10 @@ test("proposed people participate, and the reasons are kept; a proposed team is 
   await runFlow(flow.context(plugins), id);
   // Existing participants keep their roles.
   expect(await rolesIn(id)).toEqual([
-    ...["rita@example.com reporter", "rita@example.com commander"],
-    ...["ada@example.com participant", "bob@example.com participant"],
+    "rita@example.com reporter",
+    "rita@example.com commander",
+    "ada@example.com participant",
+    "bob@example.com participant",
   ]);
   const [bob] = await flow.db.select().from(individual).where(eq(individual.email, "bob@example.com"));
   expect(bob?.name).toBe("Bob Stone");
@@ -114,7 +118,9 @@ test("if one plugin fails, the others' proposals are kept; a retry with the same
   const id = await flow.report(plugins);
   await runFlow(flow.context(plugins), id);
   expect(await flow.step(id, step)).toMatchObject({
-    ...{ state: "Failed", attempts: 1, error: "bad failed: the directory is down" },
+    state: "Failed",
+    attempts: 1,
+    error: "bad failed: the directory is down",
   });
   expect(await rolesIn(id)).toContain("ada@example.com participant");
   flow.clock.advance(30);
@@ -153,7 +159,8 @@ test.each(nonsense)("%s fails the plugin's step, and the rest is kept", async (_
   const id = await flow.report(plugins);
   await runFlow(flow.context(plugins), id);
   expect(await flow.step(id, step)).toMatchObject({
-    ...{ state: "Failed", error: `fake-participant proposed ${what}` },
+    state: "Failed",
+    error: `fake-participant proposed ${what}`,
   });
   expect(await rolesIn(id)).toContain("ada@example.com participant");
 });

@@ -60,8 +60,13 @@ async function keepProposals(
     const isNew = await recommend(tx, "team", id, { incidentId, pluginSlug, reasons, at });
     if (!isNew) continue;
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "team.proposed" },
-      ...{ description: `Team proposed: ${name}`, data: { team_id: id } },
+      incidentId,
+      at,
+      actor: "system",
+      source: pluginSlug,
+      kind: "team.proposed",
+      description: `Team proposed: ${name}`,
+      data: { team_id: id },
     });
   }
   if (joined) await planJoined(tx, { incidentId, at, plugins: run.context.plugins }, run.waiting);

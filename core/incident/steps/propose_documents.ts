@@ -50,8 +50,13 @@ async function keepProposals(
     const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
     if (!isNew) continue;
     await recordEvent(tx, {
-      ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.proposed" },
-      ...{ description: `Document proposed: ${words}`, data: { document_id: id } },
+      incidentId,
+      at,
+      actor: "system",
+      source: pluginSlug,
+      kind: "document.proposed",
+      description: `Document proposed: ${words}`,
+      data: { document_id: id },
     });
   }
   return { proposed: documents.size, faults: [...faults] };
@@ -121,7 +126,11 @@ async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: 
   const [made] = await tx
     .insert(document)
     .values({
-      ...{ name, weblink, resourceType: "reference", createdAt: at, updatedAt: at },
+      name,
+      weblink,
+      resourceType: "reference",
+      createdAt: at,
+      updatedAt: at,
       // Which pages help may itself be confidential.
       incidentId: visibility === "Restricted" ? id : null,
     })

@@ -269,7 +269,8 @@ test("a step that this release does not know fails, and blocks nothing", async (
   await flow.again(id, "reported:fireworks");
   await runFlow(flow.context(pluginsOf()), id);
   expect(await flow.step(id, "reported:fireworks")).toMatchObject({
-    ...{ state: "Failed", error: "This release of svc does not know this step" },
+    state: "Failed",
+    error: "This release of svc does not know this step",
   });
 });
 

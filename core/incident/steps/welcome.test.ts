@@ -3,9 +3,17 @@ import type { IncidentFacts } from "../../plugin/facts.ts";
 import { welcomeMessage } from "./conversation.ts";
 
 const facts: IncidentFacts = {
-  ...{ id: 1, name: "INC-1", title: "Disk full", description: "", status: "Active", visibility: "Open" },
-  ...{ type: { id: 1, name: "Data loss" }, priority: { id: 1, name: "High", rank: 3 }, terms: [] },
-  ...{ reportedAt: "2026-11-20T12:00:00.000Z", weblink: "https://svc.example.com/incidents/1" },
+  id: 1,
+  name: "INC-1",
+  title: "Disk full",
+  description: "",
+  status: "Active",
+  visibility: "Open",
+  type: { id: 1, name: "Data loss" },
+  priority: { id: 1, name: "High", rank: 3 },
+  terms: [],
+  reportedAt: "2026-11-20T12:00:00.000Z",
+  weblink: "https://svc.example.com/incidents/1",
 };
 
 test("the welcome shows the incident, its commander and a link", () => {

@@ -74,7 +74,8 @@ async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMa
     .leftJoin(individual, eq(individual.id, participant.individualId))
     .where(
       and(
-        ...[inArray(event.incidentId, [...ids]), gt(event.id, since)],
+        inArray(event.incidentId, [...ids]),
+        gt(event.id, since),
         // The participation may have been deleted since.
         or(and(left, sql`${individual.id} is not null`), becameRestricted),
       ),

@@ -38,8 +38,12 @@ export async function readListed(
     .where(eq(statusReport.incidentId, incident.id));
   return db
     .select({
-      ...{ id: incident.id, name: incident.name, title: incident.title, status: incident.status },
-      ...{ priority: incidentPriority.name, reportedAt: incident.reportedAt },
+      id: incident.id,
+      name: incident.name,
+      title: incident.title,
+      status: incident.status,
+      priority: incidentPriority.name,
+      reportedAt: incident.reportedAt,
       commander: sql<string | null>`${commanderNow} ->> 'name'`,
       lastReportAt: sql<Date | null>`(${lastReport})`.mapWith(statusReport.createdAt),
     })
@@ -48,7 +52,9 @@ export async function readListed(
     .where(and(isListed(window), which))
     .orderBy(
       sql`${incident.status} <> 'Active'`,
-      ...[desc(incidentPriority.rank), desc(incident.reportedAt), asc(incident.id)],
+      desc(incidentPriority.rank),
+      desc(incident.reportedAt),
+      asc(incident.id),
     )
     .limit(limit);
 }

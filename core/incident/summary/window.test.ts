@@ -17,8 +17,14 @@ const day = (date: string) => nextSlot(evening, zone, new Date(`${date}T00:00:00
 beforeEach(async () => void (await client.db.execute(sql`truncate run, scheduled_task cascade`)));
 const note = (slot: Date, state: "Done" | "Failed" | "Missed", trigger: "schedule" | "eager" = "schedule") =>
   client.db.insert(run).values({
-    ...{ task: summaryTask, slot, state, trigger, owner: "a", finishedAt: slot },
-    ...{ startedAt: state === "Missed" ? null : slot, error: state === "Failed" ? "x" : null },
+    task: summaryTask,
+    slot,
+    state,
+    trigger,
+    owner: "a",
+    finishedAt: slot,
+    startedAt: state === "Missed" ? null : slot,
+    error: state === "Failed" ? "x" : null,
   });
 const since = async (slot: Date) => (await windowOf(client.db, slot, zone)).since;
 

@@ -148,9 +148,14 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     and ${participant.individualId} = ${personId} and ${participant.leftAt} is null)`;
   return tx
     .select({
-      ...{ id: task.id, description: task.description, resolveBy: task.resolveBy, individualId: personId },
+      id: task.id,
+      description: task.description,
+      resolveBy: task.resolveBy,
+      individualId: personId,
       incident: {
-        ...{ id: incident.id, name: incident.name, title: incident.title },
+        id: incident.id,
+        name: incident.name,
+        title: incident.title,
         visibility: incident.visibility,
       },
       hidden: sql<boolean>`${incident.visibility} = 'Restricted' and not ${takesPart}`,

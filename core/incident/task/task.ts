@@ -11,7 +11,15 @@ const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, 
 
 /** The visible columns of a task. The people are subqueries, so that a page of tasks is one query. */
 export const taskColumns = {
-  ...{ id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders },
+  id,
+  incidentId,
+  description,
+  status,
+  resolveBy,
+  resolvedAt,
+  documentId,
+  externalId,
+  reminders,
   creator: personOf(task.creatorId),
   owner: personOf(task.ownerId),
   assignees: assignees(),

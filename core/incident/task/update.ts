@@ -36,7 +36,8 @@ export async function updateTask(
       throw new Conflict("This task is kept in its document: change it there");
     await refuseUnknown(tx, actor, next);
     const written = await writeTask(tx, current, next, {
-      ...{ at: clock.now(), actor: actor.user },
+      at: clock.now(),
+      actor: actor.user,
       condition: isTask(actor, id),
     });
     const now = await getTask({ db: tx }, actor, id);

@@ -32,15 +32,23 @@ const newDocument = (incidentId: number) =>
   createDocument(flow.context(plugins), rita, { ...text, ...kept, incidentId });
 const newTask = (incidentId: number) =>
   createTask(flow.context(plugins), rita, {
-    ...{ incidentId, documentId: null, description: "Look", ...nobody, reminders: true },
+    incidentId,
+    documentId: null,
+    description: "Look",
+    ...nobody,
+    reminders: true,
   });
 
 /** Records an event, and takes a while to commit. */
 async function slowly(db: Database, incidentId: number): Promise<void> {
   await db.transaction(async (tx) => {
     await recordEvent(tx, {
-      ...{ incidentId, at: flow.clock.now(), actor: "system", kind: "step.done" },
-      ...{ description: "slow", data: {} },
+      incidentId,
+      at: flow.clock.now(),
+      actor: "system",
+      kind: "step.done",
+      description: "slow",
+      data: {},
     });
     await tx.execute(sql`select pg_sleep(${Math.random() * 0.02})`);
   });
@@ -131,8 +139,12 @@ test("events are announced after their commit, and not if it is rolled back", as
   await listener.listen(eventChannel, (hint) => void heard.push(hint));
   const record = (tx: Transaction | Database, description: string) =>
     recordEvent(tx, {
-      ...{ incidentId, at: flow.clock.now(), actor: "system", kind: "step.done" as const },
-      ...{ description, data: { 'quoted "': "a\\b" } },
+      incidentId,
+      at: flow.clock.now(),
+      actor: "system",
+      kind: "step.done" as const,
+      description,
+      data: { 'quoted "': "a\\b" },
     });
   const first = await record(flow.db, "first");
   // Perhaps together with those of other tests.

@@ -28,9 +28,12 @@ test("the order of events survives a restore", async () => {
   const plugins = pluginsOf();
   const incidentId = await flow.report(plugins);
   const options = {
-    ...{ release: "1.2.3", clock: flow.clock, revisions: await readRevisions() },
+    release: "1.2.3",
+    clock: flow.clock,
+    revisions: await readRevisions(),
     // PostgreSQL's own tools are those of Debian's server.
-    ...{ env: { PATH: debian.tools }, tools: () => [] },
+    env: { PATH: debian.tools },
+    tools: () => [],
     confirm: async () => {
       throw new Error("asked");
     },

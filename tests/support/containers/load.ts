@@ -158,7 +158,9 @@ async function ask({ url, token }: Target, path: string, { body, keepalive = fal
       ...(key ? { "idempotency-key": key } : {}),
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
-    ...{ keepalive, tls: { rejectUnauthorized: false }, signal: AbortSignal.timeout(patienceSeconds * 1000) },
+    keepalive,
+    tls: { rejectUnauthorized: false },
+    signal: AbortSignal.timeout(patienceSeconds * 1000),
   });
   const text = await response.text();
   return { status: response.status, body: text.startsWith("{") ? (JSON.parse(text) as unknown) : text };

@@ -35,7 +35,9 @@ exec unshare --user --map-root-user --mount sh -c '
 `;
   await writeFile(postgres, script, { mode: 0o755 });
   const server = await startEmbeddedPostgres({
-    ...{ directory: join(directory, "server"), durable: false, temporary: true },
+    directory: join(directory, "server"),
+    durable: false,
+    temporary: true,
     binaries: { ...binaries, postgres },
   });
   const url = new URL("/small", server.url).href;

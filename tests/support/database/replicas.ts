@@ -44,11 +44,9 @@ export async function startReplicas(): Promise<Replicas> {
   const run = async (program: string, args: readonly string[]) => {
     const child = Bun.spawn([...account.prefix, join(found.directory, program), ...args], {
       ...account.spawn,
-      ...{
-        cwd: "/",
-        env: { PATH: process.env.PATH, LC_ALL: "C", PGPASSWORD: password },
-        stdio: ["ignore", "ignore", "pipe"],
-      },
+      cwd: "/",
+      env: { PATH: process.env.PATH, LC_ALL: "C", PGPASSWORD: password },
+      stdio: ["ignore", "ignore", "pipe"],
     });
     const said = await new Response(child.stderr).text();
     if ((await child.exited) !== 0) throw new Error(`${program}: ${said}`);
@@ -108,18 +106,18 @@ export async function startReplicas(): Promise<Replicas> {
       }
     };
     return {
-      ...{ data, port, url },
+      data,
+      port,
+      url,
       start: async () => {
         const flags = settings.flatMap((setting) => ["-c", setting]);
         const server = Bun.spawn(
           [...account.prefix, join(found!.directory, "postgres"), "-D", data, "-p", String(port), ...flags],
           {
             ...account.spawn,
-            ...{
-              cwd: "/",
-              env: { PATH: process.env.PATH, LC_ALL: "C" },
-              stdio: ["ignore", "ignore", "pipe"],
-            },
+            cwd: "/",
+            env: { PATH: process.env.PATH, LC_ALL: "C" },
+            stdio: ["ignore", "ignore", "pipe"],
           },
         );
         child = server;

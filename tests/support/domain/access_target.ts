@@ -39,10 +39,19 @@ export async function startAccessTarget(serverUrl?: string): Promise<AccessTarge
   const { hostname: host, port, pathname } = url;
   const database = pathname.slice(1);
   return {
-    ...{ url: url.href, sql, broker, parent },
+    url: url.href,
+    sql,
+    broker,
+    parent,
     settings: {
-      ...{ host, port: Number(port), database, user: broker, password },
-      ...{ sslMode: "disable", parents: parent, connectionLimit: 5 },
+      host,
+      port: Number(port),
+      database,
+      user: broker,
+      password,
+      sslMode: "disable",
+      parents: parent,
+      connectionLimit: 5,
     },
     leases: async () => {
       const rows = await sql<{ rolname: string }[]>`

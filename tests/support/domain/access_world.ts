@@ -56,22 +56,39 @@ export async function startAccessWorld(
     plugins ??
     (
       await openPlugins({
-        ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
+        config,
+        environment: {},
+        builtin: builtinPlugins,
+        directory: process.cwd(),
         deps: { fetch, clock, log, context: { db, config, clock, log } } as never,
       })
     ).plugins;
   const admin = await personOf(server, "root@example.com", ["admin"]);
   let made = 0;
   return {
-    ...{ server, target, plugins: opened, admin, ids, incident: row!.name },
+    server,
+    target,
+    plugins: opened,
+    admin,
+    ids,
+    incident: row!.name,
     alice: await personOf(server, "alice@example.com", ["oncall"]),
     bob: await personOf(server, "bob@example.com", ["oncall"]),
     makeRole: async (more = {}) => {
       const slug = `shop-${++made}`;
       const { http, body } = await admin.call("POST", "/access/roles/", {
-        ...{ slug, description: "The shop", plugin: "postgresql-role", settings: target.settings },
-        ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
-        ...{ incident_required: false, break_glass: false, disabled: false, ...more },
+        slug,
+        description: "The shop",
+        plugin: "postgresql-role",
+        settings: target.settings,
+        groups: ["oncall"],
+        default_duration: 3600,
+        max_duration: 7200,
+        approval: "none",
+        incident_required: false,
+        break_glass: false,
+        disabled: false,
+        ...more,
       });
       if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
       return slug;

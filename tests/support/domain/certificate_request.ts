@@ -13,7 +13,13 @@ export function newCertificateRequest(key: KeyObject = newP256Key()): string {
     writeFileSync(path, key.export({ type: "pkcs8", format: "pem" }));
     const extensions = ["basicConstraints=critical,CA:TRUE", "subjectAltName=email:root@example.com"];
     const { stdout, stderr, success } = Bun.spawnSync([
-      ...["openssl", "req", "-new", "-key", path, "-subj", "/CN=root@example.com"],
+      "openssl",
+      "req",
+      "-new",
+      "-key",
+      path,
+      "-subj",
+      "/CN=root@example.com",
       ...extensions.flatMap((one) => ["-addext", one]),
     ]);
     if (!success) throw new Error(`openssl req: ${stderr}`);

@@ -32,16 +32,33 @@ export async function startClientCertificateServer(trusted: {
   const directory = await mkdtemp(join(tmpdir(), "svc-tls-"));
   const at = (name: string) => join(directory, name);
   const made = Bun.spawnSync([
-    ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-    ...["-keyout", at("key.pem"), "-out", at("cert.pem"), "-days", "2", "-subj", "/CN=localhost"],
-    ...["-addext", "subjectAltName=IP:127.0.0.1"],
+    "openssl",
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-keyout",
+    at("key.pem"),
+    "-out",
+    at("cert.pem"),
+    "-days",
+    "2",
+    "-subj",
+    "/CN=localhost",
+    "-addext",
+    "subjectAltName=IP:127.0.0.1",
   ]);
   if (made.exitCode !== 0) throw new Error(`openssl: ${made.stderr}`);
   await writeFile(at("ca.pem"), trusted.ca);
   await writeFile(at("crl.pem"), trusted.crl ?? "");
   const files = ["key.pem", "cert.pem", "ca.pem", "crl.pem"].map(at);
   const child = Bun.spawn(["node", "-e", program, ...files], {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
   });
   const { value } = await child.stdout.getReader().read();
   if (value === undefined) throw new Error(`node: ${await new Response(child.stderr).text()}`);

@@ -43,8 +43,14 @@ export async function insertCase(
   const [row] = await db
     .insert(incident)
     .values({
-      ...{ title: "x", description: "x", reportedAt: at, createdAt: at, updatedAt: at, ...kinds },
-      ...{ stableAt, status: stableAt ? ("Stable" as const) : ("Active" as const) },
+      title: "x",
+      description: "x",
+      reportedAt: at,
+      createdAt: at,
+      updatedAt: at,
+      ...kinds,
+      stableAt,
+      status: stableAt ? ("Stable" as const) : ("Active" as const),
     })
     .returning({ id: incident.id });
   const incidentId = row!.id;

@@ -58,7 +58,11 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const config = { ...readConfig({}), publicUrl: "https://svc.example.com", databaseUrl: database.url };
   const outbox: Outbox = {
-    ...{ url: database.url, db, clock, ids, logged },
+    url: database.url,
+    db,
+    clock,
+    ids,
+    logged,
     context: (plugins) => ({ db, clock, config, log, plugins }),
     deliver: (plugins, ...outgoing) => db.transaction((tx) => deliver(tx, { clock, plugins }, outgoing)),
     run: async (task, plugins, overrides = {}) => {

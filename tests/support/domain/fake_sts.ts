@@ -57,7 +57,8 @@ export function startFakeSts(): FakeSts {
     next: [] as FakeSts["next"],
   };
   const server = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
+    port: 0,
+    hostname: "127.0.0.1",
     fetch: async (request) => {
       const body = await request.text();
       const scripted = sts.next.shift();
@@ -173,7 +174,10 @@ async function verifySignature(sts: State, request: Request, body: string): Prom
   const headers = Object.fromEntries([...request.headers].filter(([name]) => signedNames.has(name)));
   const date = request.headers.get("x-amz-date")!;
   const signer = new SignatureV4({
-    ...{ service: "sts", region: region!, sha256: Sha256, uriEscapePath: false },
+    service: "sts",
+    region: region!,
+    sha256: Sha256,
+    uriEscapePath: false,
     credentials: { accessKeyId: keyId, secretAccessKey },
     applyChecksum: false,
   });
@@ -182,8 +186,14 @@ async function verifySignature(sts: State, request: Request, body: string): Prom
   const { authorization: _, ...rest } = headers;
   const expected = await signer.sign(
     {
-      ...{ method: request.method, protocol: url.protocol, hostname: url.hostname, port: Number(url.port) },
-      ...{ path: url.pathname, query: {}, headers: { ...rest, host: url.host }, body },
+      method: request.method,
+      protocol: url.protocol,
+      hostname: url.hostname,
+      port: Number(url.port),
+      path: url.pathname,
+      query: {},
+      headers: { ...rest, host: url.host },
+      body,
     },
     { signingDate: at, signableHeaders: signedNames },
   );
@@ -204,7 +214,9 @@ function sessionAnswer(sts: State, action: string, parameters: Record<string, st
   sts.secrets.set(accessKeyId, secretAccessKey);
   const end = new Date(Date.now() + Number(parameters.DurationSeconds) * 1000);
   return sessionXml(action, {
-    ...{ accessKeyId, secretAccessKey, sessionToken: `token/${crypto.randomUUID()}==` },
+    accessKeyId,
+    secretAccessKey,
+    sessionToken: `token/${crypto.randomUUID()}==`,
     expiration: `${end.toISOString().slice(0, 19)}Z`,
   });
 }

@@ -37,8 +37,12 @@ export interface FlowTest {
 }
 
 export const rita: Actor = {
-  ...{ kind: "user", user: "rita@example.com", groups: [], admin: false },
-  ...{ tokenId: "t", expiresAt: new Date("2030-01-01T00:00:00Z") },
+  kind: "user",
+  user: "rita@example.com",
+  groups: [],
+  admin: false,
+  tokenId: "t",
+  expiresAt: new Date("2030-01-01T00:00:00Z"),
 };
 
 export async function startFlowTest(): Promise<FlowTest> {
@@ -59,7 +63,12 @@ export async function startFlowTest(): Promise<FlowTest> {
     .values({ name: "High", rank: 3, reminderHours: 2, ...stamps })
     .returning();
   const test: FlowTest = {
-    ...{ db, url: database.url, clock, logged, typeId: type!.id, priorityId: priority!.id },
+    db,
+    url: database.url,
+    clock,
+    logged,
+    typeId: type!.id,
+    priorityId: priority!.id,
     context: (plugins) => ({ db, clock, config, log, plugins }),
     another: (plugins) => {
       const client = openDatabase(database.url, 10);

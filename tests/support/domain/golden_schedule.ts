@@ -51,8 +51,10 @@ export interface GoldenWorker {
 export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
   const directory = await mkdtemp(join(tmpdir(), "svc-golden-"));
   const its = await startPluginTest({
-    ...{ SVC_TIMEZONE: timezone, SVC_PUBLIC_URL: "https://svc.example.com" },
-    ...{ SVC_PLUGIN_TERM: "term-source", SVC_PLUGIN_APPLICATION: "backstage-catalog" },
+    SVC_TIMEZONE: timezone,
+    SVC_PUBLIC_URL: "https://svc.example.com",
+    SVC_PLUGIN_TERM: "term-source",
+    SVC_PLUGIN_APPLICATION: "backstage-catalog",
     SVC_PLUGIN_TERM_SOURCE_LOCATIONS: join(directory, "glossary.json"),
     SVC_PLUGIN_BACKSTAGE_CATALOG_LOCATIONS: join(directory, "catalog-info.yaml"),
   });
@@ -64,8 +66,13 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
   await loadExample(db, clock.now());
   const example = await readLoadedExample(db);
   const deps: WorkerDeps = {
-    ...{ schedule: () => scheduleOf(db, clock, "a worker", timezone), db: () => db },
-    ...{ reopen: () => {}, time: new StillTime(clock), config, log, plugins },
+    schedule: () => scheduleOf(db, clock, "a worker", timezone),
+    db: () => db,
+    reopen: () => {},
+    time: new StillTime(clock),
+    config,
+    log,
+    plugins,
   };
   const lines: string[] = [];
   const section = (story: string) => lines.push("", `=== ${localTime(clock.now())}: ${story}`);
@@ -89,7 +96,8 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
   }
 
   return {
-    ...{ context: { ...context, plugins }, example },
+    context: { ...context, plugins },
+    example,
     write: (name, text) => writeFile(join(directory, name), text),
     happens: async (at, story, act) => {
       moveTo(at);
@@ -120,7 +128,8 @@ async function runs(db: Database, name: string, seen: Set<string>): Promise<stri
     seen.add(key);
     const its = faults.filter(({ slot }) => slot.getTime() === one.slot.getTime());
     return [
-      ...["", `--- ${name}, slot ${localTime(one.slot)}: ${endOf(one)}`],
+      "",
+      `--- ${name}, slot ${localTime(one.slot)}: ${endOf(one)}`,
       ...its.map(({ item, reason }) => `fault: ${item}: ${reason}`),
     ];
   });
@@ -134,7 +143,8 @@ function localTime(at: Date): string {
 function endOf({ state, error, result }: typeof run.$inferSelect): string {
   const { missed_slots: missed, ...counts } = result;
   return [
-    ...[state, ...(error === null ? [] : [error])],
+    state,
+    ...(error === null ? [] : [error]),
     ...Object.entries(counts).map(([what, count]) => `${count} ${what}`),
     ...(missed ? [`stands for ${missed.count} ${missed.count === 1 ? "slot" : "slots"} before it`] : []),
   ].join(", ");

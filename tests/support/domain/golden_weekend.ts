@@ -26,7 +26,9 @@ export async function playWeekend(worker: GoldenWorker): Promise<void> {
 
   await worker.happens("2026-11-20T15:10:00Z", `Kofi writes a status report of "${labels}"`, () =>
     writeReport(context, signedIn("kofi"), {
-      ...{ incidentId: idOf(example, labels), conditions: "Both servers print again.", needs: "Nothing." },
+      incidentId: idOf(example, labels),
+      conditions: "Both servers print again.",
+      needs: "Nothing.",
       actions: "Depots compare a sample.",
     }),
   );
@@ -82,8 +84,12 @@ export async function playWeekend(worker: GoldenWorker): Promise<void> {
 }
 
 const signedIn = (name: string): Actor => ({
-  ...{ kind: "user", user: `${name}@example.com`, groups: [], admin: false },
-  ...{ tokenId: "t", expiresAt: new Date("2027-01-01T00:00:00Z") },
+  kind: "user",
+  user: `${name}@example.com`,
+  groups: [],
+  admin: false,
+  tokenId: "t",
+  expiresAt: new Date("2027-01-01T00:00:00Z"),
 });
 
 function idOf({ incidents }: Example, title: string): number {
@@ -97,7 +103,8 @@ function glossaryOf({ terms, definitions }: Example) {
   return terms
     .filter(({ source, deletedAt }) => source !== null && deletedAt === null)
     .map(({ id, externalId, text }) => ({
-      ...{ id: externalId, term: text },
+      id: externalId,
+      term: text,
       definition: definitions.find(({ termIds }) => termIds.includes(id))?.text,
     }));
 }
@@ -107,9 +114,12 @@ function catalogOf({ applications }: Example) {
   return applications
     .filter(({ source }) => source !== null)
     .map(({ name, description, uri, externalId }) => ({
-      ...{ apiVersion: "backstage.io/v1alpha1", kind: "Component" },
+      apiVersion: "backstage.io/v1alpha1",
+      kind: "Component",
       metadata: {
-        ...{ name: externalId?.split("/")[1], title: name, description },
+        name: externalId?.split("/")[1],
+        title: name,
+        description,
         annotations: { "backstage.io/view-url": uri },
       },
     }));

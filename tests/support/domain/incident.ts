@@ -30,8 +30,12 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
     ...stamps,
   });
   const incidentId = await add(schema.incident, {
-    ...{ title: "Disk full", description: "No space left", incidentTypeId, incidentPriorityId },
-    ...{ reportedAt: at, ...stamps },
+    title: "Disk full",
+    description: "No space left",
+    incidentTypeId,
+    incidentPriorityId,
+    reportedAt: at,
+    ...stamps,
   });
   const commander = await add(schema.participant, { incidentId, individualId: alice, joinedAt: at });
   const reporter = await add(schema.participant, { incidentId, individualId: bob, joinedAt: at });
@@ -41,7 +45,11 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
   ]);
 
   const documentId = await add(schema.document, {
-    ...{ name: "Notes", incidentId, pluginSlug: "markdown", resourceId: "1", resourceType: "incident" },
+    name: "Notes",
+    incidentId,
+    pluginSlug: "markdown",
+    resourceId: "1",
+    resourceType: "incident",
     ...stamps,
   });
   const hash = new Bun.CryptoHasher("sha256").update(content).digest();
@@ -52,7 +60,12 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
   await db.insert(schema.documentIncidentType).values({ documentId, incidentTypeId });
   await db.insert(schema.documentIncidentPriority).values({ documentId, incidentPriorityId });
   const taskId = await add(schema.task, {
-    ...{ incidentId, description: "Free some", ownerId: alice, resolveBy: at, documentId, externalId: "1" },
+    incidentId,
+    description: "Free some",
+    ownerId: alice,
+    resolveBy: at,
+    documentId,
+    externalId: "1",
     ...stamps,
   });
   await db.insert(schema.taskAssignee).values({ taskId, individualId: bob });
@@ -88,8 +101,20 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
   const cost = { cost: 1096, seconds: 7200, reviewHours: 1.5, rate: 313 };
   await add(schema.incidentCost, { incidentId, formulaVersion: 1000, ...cost, computedAt: at });
   return {
-    ...{ alice, bob, teamId, serviceId, incidentTypeId, incidentPriorityId, incidentId, commander, reporter },
-    ...{ documentId, termId, taskId, conversationId, groupId },
+    alice,
+    bob,
+    teamId,
+    serviceId,
+    incidentTypeId,
+    incidentPriorityId,
+    incidentId,
+    commander,
+    reporter,
+    documentId,
+    termId,
+    taskId,
+    conversationId,
+    groupId,
   };
 }
 

@@ -32,22 +32,42 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
   const directory = await mkdtemp(join(tmpdir(), "svc-kubernetes-"));
   const [key, cert] = [join(directory, "key.pem"), join(directory, "cert.pem")];
   const made = Bun.spawnSync([
-    ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-    ...["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=kubernetes"],
-    ...["-addext", "subjectAltName=IP:127.0.0.1"],
+    "openssl",
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-keyout",
+    key,
+    "-out",
+    cert,
+    "-days",
+    "2",
+    "-subj",
+    "/CN=kubernetes",
+    "-addext",
+    "subjectAltName=IP:127.0.0.1",
   ]);
   if (made.exitCode !== 0) throw new Error(`openssl: ${made.stderr}`);
   const authority = await Bun.file(cert).text();
   const state: Omit<KubernetesApi, "url"> = {
-    ...{ authority, brokerToken: `broker-${crypto.randomUUID()}`, tokens: new Map<string, Date>() },
-    ...{ allowed: true, lifetime: (seconds: number) => seconds },
+    authority,
+    brokerToken: `broker-${crypto.randomUUID()}`,
+    tokens: new Map<string, Date>(),
+    allowed: true,
+    lifetime: (seconds: number) => seconds,
     [Symbol.asyncDispose]: async () => {
       await server.stop(true);
       await rm(directory, { recursive: true, force: true });
     },
   };
   const server = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1", tls: { key: await Bun.file(key).text(), cert: authority } },
+    port: 0,
+    hostname: "127.0.0.1",
+    tls: { key: await Bun.file(key).text(), cert: authority },
     fetch: async (request) => (state.instead ? state.instead(request) : answer(state, request)),
   });
   return Object.assign(state, { url: `https://127.0.0.1:${server.port}` });
@@ -67,16 +87,15 @@ async function answer(state: Omit<KubernetesApi, "url">, request: Request): Prom
   const body = (await request.json()) as Record<string, unknown>;
   if (pathname === "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews") {
     const attributes = {
-      ...{
-        namespace: "shop",
-        verb: "create",
-        resource: "serviceaccounts",
-        subresource: "token",
-        name: "reader",
-      },
+      namespace: "shop",
+      verb: "create",
+      resource: "serviceaccounts",
+      subresource: "token",
+      name: "reader",
     };
     const isIt = Bun.deepEquals(body, {
-      ...{ apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview" },
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SelfSubjectAccessReview",
       spec: { resourceAttributes: attributes },
     });
     if (!isIt) return failure(400, "BadRequest");

@@ -17,7 +17,10 @@ const config = { ...readConfig(process.env), databaseUrl };
 const log = createLog("silent");
 const { db } = openDatabase(databaseUrl, 4);
 const { plugins } = await openPlugins({
-  ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
+  config,
+  environment: {},
+  builtin: builtinPlugins,
+  directory: process.cwd(),
   deps: { fetch, clock: systemClock, log, context: { db, config, clock: systemClock, log } } as never,
 });
 if (role !== undefined && actor !== undefined) {

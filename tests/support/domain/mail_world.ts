@@ -34,8 +34,12 @@ export async function startMailWorld(mailPort: number): Promise<MailWorld> {
   // Half an hour more or less does not change the durations in the texts.
   await insertWorld(db, after(new Date(), -27.5 * 3600));
   const env = {
-    ...{ PATH: process.env.PATH, HOME: directory, TZ: "UTC", SVC_DATABASE_URL: url },
-    ...{ SVC_PUBLIC_URL: "https://svc.example.com", SVC_PLUGIN_CONVERSATION: "mail" },
+    PATH: process.env.PATH,
+    HOME: directory,
+    TZ: "UTC",
+    SVC_DATABASE_URL: url,
+    SVC_PUBLIC_URL: "https://svc.example.com",
+    SVC_PLUGIN_CONVERSATION: "mail",
     SVC_PLUGIN_MAIL_URL: `smtp://127.0.0.1:${mailPort}`,
     SVC_PLUGIN_MAIL_FROM: "Störungsdienst <svc@example.com>",
   };

@@ -44,10 +44,16 @@ export async function startPluginTest(environment: Environment = {}): Promise<Pl
   const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);
   const choose = (environment: Environment) =>
     choosePlugins(registry, readConfig(environment), environment, {
-      ...{ fetch: (url, init) => fetch(url, init), clock, log, context },
+      fetch: (url, init) => fetch(url, init),
+      clock,
+      log,
+      context,
     });
   return {
-    ...{ context, logged, choose, plugins: await choose(environment) },
+    context,
+    logged,
+    choose,
+    plugins: await choose(environment),
     factsOf: async (incidentId) => {
       const facts = await incidentFacts(context, incidentId);
       if (!facts) throw new Error("no such incident");

@@ -37,12 +37,16 @@ export async function startTaskTest(): Promise<TaskTest> {
     },
   });
   return {
-    ...{ db, clock, sent, logged: its.logged },
+    db,
+    clock,
+    sent,
+    logged: its.logged,
     run: async (task, plugins, more) => {
       const faults: Fault[] = [];
       const context = taskContextOf({ ...its.context, plugins }, faults);
       const result = await task.run({
-        ...{ ...context, db: counting },
+        ...context,
+        db: counting,
         transaction: (work) => {
           sent.transactions += 1;
           return context.transaction(work);

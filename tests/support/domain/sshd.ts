@@ -37,17 +37,28 @@ export async function startSshServer(principals: readonly string[]): Promise<Ssh
   await writeFile(at("ca.pub"), "");
   await writeFile(at("krl"), "");
   const lines = [
-    ...[`ListenAddress 127.0.0.1:${port}`, `HostKey ${at("host_key")}`, `PidFile ${at("pid")}`],
-    ...["UsePAM no", "StrictModes no", "PasswordAuthentication no", "KbdInteractiveAuthentication no"],
-    ...["PermitRootLogin prohibit-password", "AuthorizedKeysFile none", "LogLevel VERBOSE"],
-    ...[`TrustedUserCAKeys ${at("ca.pub")}`, `RevokedKeys ${at("krl")}`],
-    ...[`AuthorizedPrincipalsFile ${at("principals")}`, "Subsystem sftp internal-sftp"],
+    `ListenAddress 127.0.0.1:${port}`,
+    `HostKey ${at("host_key")}`,
+    `PidFile ${at("pid")}`,
+    "UsePAM no",
+    "StrictModes no",
+    "PasswordAuthentication no",
+    "KbdInteractiveAuthentication no",
+    "PermitRootLogin prohibit-password",
+    "AuthorizedKeysFile none",
+    "LogLevel VERBOSE",
+    `TrustedUserCAKeys ${at("ca.pub")}`,
+    `RevokedKeys ${at("krl")}`,
+    `AuthorizedPrincipalsFile ${at("principals")}`,
+    "Subsystem sftp internal-sftp",
   ];
   await writeFile(at("config"), `${lines.join("\n")}\n`);
   await writeFile(at("empty"), "");
   let log = "";
   const child = Bun.spawn([sshServer, "-D", "-e", "-f", at("config")], {
-    ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
   });
   const reading = (async () => {
     const decoder = new TextDecoder();
@@ -58,10 +69,22 @@ export async function startSshServer(principals: readonly string[]): Promise<Ssh
     return log.includes("Server listening");
   });
   return {
-    ...{ port, account, directory },
+    port,
+    account,
+    directory,
     options: [
-      ...["-F", "none", "-o", `UserKnownHostsFile=${at("empty")}`, "-o", "StrictHostKeyChecking=no"],
-      ...["-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10"],
+      "-F",
+      "none",
+      "-o",
+      `UserKnownHostsFile=${at("empty")}`,
+      "-o",
+      "StrictHostKeyChecking=no",
+      "-o",
+      "BatchMode=yes",
+      "-o",
+      "LogLevel=ERROR",
+      "-o",
+      "ConnectTimeout=10",
     ],
     forget: () => {
       log = "";

@@ -5,7 +5,9 @@ import type { TaskContext } from "../../../worker/task.ts";
 /** The context of a scheduled task, without a worker. Faults and postponed items are added to `faults`. */
 export function taskContextOf(context: PluginContext, faults: Fault[] = []): TaskContext {
   return {
-    ...{ ...context, slot: context.clock.now(), signal: new AbortController().signal },
+    ...context,
+    slot: context.clock.now(),
+    signal: new AbortController().signal,
     transaction: (work) => context.db.transaction(work),
     fault: (item, reason) => void faults.push({ item, reason }),
     postpone: (item, reason) => void faults.push({ item, reason }),

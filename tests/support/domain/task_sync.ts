@@ -33,7 +33,7 @@ export const foundTask = (
   externalId: string,
   description: string,
   more: Partial<DocumentTask> = {},
-): DocumentTask => ({ ...{ externalId, description, status: "Open", assignees: [], ...more } });
+): DocumentTask => ({ externalId, description, status: "Open", assignees: [], ...more });
 
 /** A wiki that returns these answers in turn, each with the next cursor. */
 export function wikiOf(...answers: DocumentTask[][]) {

@@ -26,7 +26,8 @@ export function useCertificateServer(take: (given: CertificateServer) => void): 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "svc-certificates-"));
     server = await startTestServer({
-      ...{ mtlsUrl: "https://svc.example.com:8443", pluginCredential: "x509-ca" },
+      mtlsUrl: "https://svc.example.com:8443",
+      pluginCredential: "x509-ca",
     });
     server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
     const file = async (content: string | Uint8Array) => {

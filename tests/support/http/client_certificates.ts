@@ -67,8 +67,13 @@ export class CertificateFolder {
       this.at(`${name}.cnf`),
       [
         "[ca]\ndefault_ca=one\n[one]",
-        ...[`database=${name}.index`, "rand_serial=yes", `new_certs_dir=${this.path}`, "policy=any"],
-        ...["x509_extensions=extensions", "unique_subject=no", "[any]"],
+        `database=${name}.index`,
+        "rand_serial=yes",
+        `new_certs_dir=${this.path}`,
+        "policy=any",
+        "x509_extensions=extensions",
+        "unique_subject=no",
+        "[any]",
         ...["O", "OU", "CN"].map(
           (field) =>
             `${{ O: "organizationName", OU: "organizationalUnitName", CN: "commonName" }[field]}=optional`,
@@ -82,19 +87,23 @@ export class CertificateFolder {
     this.run("req", "-new", ...config, "-key", keyFile, "-subj", subject, "-utf8", "-out", `${name}.csr`);
     const signer = by ? ["-cert", by.certificate, "-keyfile", by.key] : ["-selfsign", "-keyfile", keyFile];
     this.run(
-      ...[
-        "ca",
-        "-batch",
-        "-notext",
-        "-preserveDN",
-        "-utf8",
-        ...config,
-        "-in",
-        `${name}.csr`,
-        "-out",
-        certificate,
-      ],
-      ...["-startdate", from, "-enddate", to, "-md", digest, ...signer],
+      "ca",
+      "-batch",
+      "-notext",
+      "-preserveDN",
+      "-utf8",
+      ...config,
+      "-in",
+      `${name}.csr`,
+      "-out",
+      certificate,
+      "-startdate",
+      from,
+      "-enddate",
+      to,
+      "-md",
+      digest,
+      ...signer,
     );
     const chain = this.at(`${name}-chain.pem`);
     const above = by && readFileSync(by.chain, "utf8");
@@ -127,7 +136,8 @@ export class CertificateFolder {
   /** Issues a certificate for a server on 127.0.0.1 and localhost. */
   server(): Issued {
     return this.issue({
-      ...{ subject: "/CN=localhost", extensions: ["subjectAltName=DNS:localhost,IP:127.0.0.1"] },
+      subject: "/CN=localhost",
+      extensions: ["subjectAltName=DNS:localhost,IP:127.0.0.1"],
     });
   }
 

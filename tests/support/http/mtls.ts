@@ -34,17 +34,33 @@ export async function startMtlsServer(
   const own = certificates.server();
   const mtls = await listenMtls(
     {
-      ...{ app: "", host: "127.0.0.1", port: 0, mtlsPort: port, mtlsKeyfile: own.key, header: [] },
-      ...{ mtlsCertfile: own.certificate, proxyHeaders: false, accessLog: true, timeoutKeepAlive: 60 },
-      ...{ timeoutDrain: 0, timeoutGracefulShutdown: 1, supervised: false, takesOver: false },
-      ...{ whenReady: false, watchdog: false },
+      app: "",
+      host: "127.0.0.1",
+      port: 0,
+      mtlsPort: port,
+      mtlsKeyfile: own.key,
+      header: [],
+      mtlsCertfile: own.certificate,
+      proxyHeaders: false,
+      accessLog: true,
+      timeoutKeepAlive: 60,
+      timeoutDrain: 0,
+      timeoutGracefulShutdown: 1,
+      supervised: false,
+      takesOver: false,
+      whenReady: false,
+      watchdog: false,
     },
     {},
     (request) => server.app.fetch(request),
     onFailedHandshake,
   );
   return {
-    ...{ server, url, port, certificates, authorityFile: own.certificate },
+    server,
+    url,
+    port,
+    certificates,
+    authorityFile: own.certificate,
     [Symbol.asyncDispose]: async () => {
       await mtls.stop(true);
       await server[Symbol.asyncDispose]();

@@ -117,7 +117,8 @@ function kindOf(
       );
     case "array":
       return fc.array(fitting(document, schema.items ?? {}, wild), {
-        ...{ minLength: Number(schema.minItems ?? 0), maxLength: 3 },
+        minLength: Number(schema.minItems ?? 0),
+        maxLength: 3,
       });
     case "object":
       return objectOf(document, schema, wild);

@@ -29,8 +29,14 @@ export async function insertEmptyIncident(
   const [row] = await db
     .insert(incident)
     .values({
-      ...{ title: "Slow", description: "", incidentTypeId, incidentPriorityId, visibility },
-      ...{ reportedAt: at, createdAt: at, updatedAt: at },
+      title: "Slow",
+      description: "",
+      incidentTypeId,
+      incidentPriorityId,
+      visibility,
+      reportedAt: at,
+      createdAt: at,
+      updatedAt: at,
     })
     .returning({ id: incident.id });
   await db.insert(conversation).values({ incidentId: row!.id, pluginSlug: "channel", createdAt: at });

@@ -23,9 +23,18 @@ async function makeRole(world: World, more: object = {}) {
   }
   const slug = `quokka-${world.next()}`;
   const fields = {
-    ...{ slug, description: "", plugin: "postgresql-role", settings, groups: ["*"], approval: "none" },
-    ...{ default_duration: 3600, max_duration: 7200, incident_required: false, break_glass: false },
-    ...{ disabled: false, ...more },
+    slug,
+    description: "",
+    plugin: "postgresql-role",
+    settings,
+    groups: ["*"],
+    approval: "none",
+    default_duration: 3600,
+    max_duration: 7200,
+    incident_required: false,
+    break_glass: false,
+    disabled: false,
+    ...more,
   };
   const { http, body } = await world.admin.call("POST", "/access/roles/", fields);
   if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
@@ -40,8 +49,13 @@ async function insertRequest(world: World, userName: string, more: object = {}):
   const [row] = await world.server.db
     .insert(schema.accessRequest)
     .values({
-      ...{ roleId: role.id, userName, reason: "quokka", duration: 3600 },
-      ...{ createdAt: new Date(), expiresAt: new Date(Date.now() + 3_600_000), ...more },
+      roleId: role.id,
+      userName,
+      reason: "quokka",
+      duration: 3600,
+      createdAt: new Date(),
+      expiresAt: new Date(Date.now() + 3_600_000),
+      ...more,
     })
     .returning({ id: schema.accessRequest.id });
   return row!.id;
@@ -53,8 +67,15 @@ async function insertLease(world: World, userName: string): Promise<number> {
   const [row] = await world.server.db
     .insert(schema.accessLease)
     .values({
-      ...{ roleId: role.id, userName, tokenId: crypto.randomUUID(), name: `svc_quokka_${world.next()}` },
-      ...{ state: "Active", createdAt: now, issuedAt: now, expiresAt: later, dueAt: later },
+      roleId: role.id,
+      userName,
+      tokenId: crypto.randomUUID(),
+      name: `svc_quokka_${world.next()}`,
+      state: "Active",
+      createdAt: now,
+      issuedAt: now,
+      expiresAt: later,
+      dueAt: later,
       maxExpiresAt: new Date(Date.now() + 9_000_000),
     })
     .returning({ id: schema.accessLease.id });
@@ -79,15 +100,28 @@ export async function insertAccess(db: Database, slug: string): Promise<void> {
   const [role] = await db
     .insert(schema.accessRole)
     .values({
-      ...{ slug, description: "", pluginSlug: "none", settings: {}, groups: ["*"], approval: "admin" },
-      ...{ defaultDuration: 3600, maxDuration: 3600, incidentRequired: false, breakGlass: false },
-      ...{ createdAt: at, updatedAt: at },
+      slug,
+      description: "",
+      pluginSlug: "none",
+      settings: {},
+      groups: ["*"],
+      approval: "admin",
+      defaultDuration: 3600,
+      maxDuration: 3600,
+      incidentRequired: false,
+      breakGlass: false,
+      createdAt: at,
+      updatedAt: at,
     })
     .returning({ id: schema.accessRole.id });
   const common = { roleId: role!.id, userName: elsewhere, createdAt: at, expiresAt: later };
   await db.insert(schema.accessRequest).values({ ...common, reason: "quokka", duration: 3600 });
   await db.insert(schema.accessLease).values({
-    ...{ ...common, tokenId: crypto.randomUUID(), name: `svc_${slug}`, maxExpiresAt: later, dueAt: later },
+    ...common,
+    tokenId: crypto.randomUUID(),
+    name: `svc_${slug}`,
+    maxExpiresAt: later,
+    dueAt: later,
   });
 }
 
@@ -173,7 +207,9 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
     as: world.people[role][0]!,
   }),
   "POST /access/requests/{request_id}/review of somebody else": requestOfOther("/review", {
-    ...{ breakGlass: true, state: "Approved", decidedAt: new Date() },
+    breakGlass: true,
+    state: "Approved",
+    decidedAt: new Date(),
   }),
   "GET /access/authority_keys/": async () => ({ path: "/access/authority_keys/" }),
   "POST /access/authority_keys/": async (world) => ({
@@ -182,7 +218,8 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   }),
   "GET /access/authority_keys/{authority_key_id}": async (world) => {
     const { body } = await world.admin.call("POST", "/access/authority_keys/", {
-      ...{ kind: "ssh", name: `quokka-${world.next()}` },
+      kind: "ssh",
+      name: `quokka-${world.next()}`,
     });
     return { path: `/access/authority_keys/${body.id}` };
   },

@@ -14,23 +14,42 @@ const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: 
 /** All fields of a unique record, by the path of its list and the name of its id. */
 const resources: Readonly<Record<string, (n: number) => Record<string, unknown>>> = {
   "/documents/ document_id": (n) => ({
-    ...{ name: `quokka ${n}`, description: "", resource_type: "reference", weblink: null },
+    name: `quokka ${n}`,
+    description: "",
+    resource_type: "reference",
+    weblink: null,
   }),
   "/individuals/ individual_id": (n) => ({
-    ...{ name: `quokka ${n}`, email: `quokka-${n}@example.com`, ...noReasons },
+    name: `quokka ${n}`,
+    email: `quokka-${n}@example.com`,
+    ...noReasons,
   }),
   "/teams/ team_id": (n) => ({
-    ...{ name: `quokka ${n}`, description: "", email: `team-${n}@example.com`, ...noReasons },
+    name: `quokka ${n}`,
+    description: "",
+    email: `team-${n}@example.com`,
+    ...noReasons,
   }),
   "/services/ service_id": (n) => ({
-    ...{ name: `quokka ${n}`, description: "", plugin_slug: null, external_id: null, rotation: null },
+    name: `quokka ${n}`,
+    description: "",
+    plugin_slug: null,
+    external_id: null,
+    rotation: null,
   }),
   "/incident_types/ incident_type_id": (n) => ({
-    ...{ name: `quokka ${n}`, description: "", visibility: "Open" },
-    ...{ commander_service_id: null, templates: [] },
+    name: `quokka ${n}`,
+    description: "",
+    visibility: "Open",
+    commander_service_id: null,
+    templates: [],
   }),
   "/incident_priorities/ incident_priority_id": (n) => ({
-    ...{ name: `quokka ${n}`, description: "", rank: 0, reminder_hours: 2, reporter_commands: false },
+    name: `quokka ${n}`,
+    description: "",
+    rank: 0,
+    reminder_hours: 2,
+    reporter_commands: false,
   }),
   "/terms/ term_id": (n) => ({ text: `quokka ${n}`, discoverable: true }),
   "/definitions/ definition_id": (n) => ({ text: `quokka ${n}`, term_ids: [] }),
@@ -126,7 +145,8 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
   "GET /plugins/": async () => ({ path: "/plugins/" }),
   "GET /whoami": async () => ({ path: "/whoami" }),
   "DELETE /tokens/current": async (world, role) => ({
-    ...{ path: "/tokens/current", as: await world.signIn(role) },
+    path: "/tokens/current",
+    as: await world.signIn(role),
   }),
 };
 

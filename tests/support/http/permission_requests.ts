@@ -23,39 +23,59 @@ const listed = (place: Place, path: string, queries: string[] = [""]): Request[]
   queries.map((query) => ({ path: `${path}?limit=200${query}`, shows: place.word }));
 
 const kind = ({ typeId, priorityId }: World) => ({
-  ...{ incident_type_id: typeId, incident_priority_id: priorityId },
+  incident_type_id: typeId,
+  incident_priority_id: priorityId,
 });
 const wholeIncident = ({ visibility }: Place, world: World) => ({
-  ...{ title: "Changed", description: "", visibility, status: "Active", resolution: null, version: 1 },
+  title: "Changed",
+  description: "",
+  visibility,
+  status: "Active",
+  resolution: null,
+  version: 1,
   ...kind(world),
 });
 const wholeDocument = { name: "Changed", description: "", resource_type: "reference", weblink: null };
 const wholeIndividual = {
-  ...{ name: "Changed", incident_type_ids: [], incident_priority_ids: [], term_ids: [], version: 1 },
+  name: "Changed",
+  incident_type_ids: [],
+  incident_priority_ids: [],
+  term_ids: [],
+  version: 1,
 };
 const wholeTask = {
-  ...{ description: "Changed", status: "Open", owner: null, assignees: [], reminders: true, version: 1 },
+  description: "Changed",
+  status: "Open",
+  owner: null,
+  assignees: [],
+  reminders: true,
+  version: 1,
   resolve_by: "2026-12-01T12:00:00Z",
 };
 
 const incidentFilters = (place: Place, { typeId, priorityId }: World) => [
-  ...[
-    "&status=Active",
-    "&status=Active,Stable",
-    `&visibility=${place.visibility}`,
-    `&incident_type_id=${typeId}`,
-  ],
-  ...[`&incident_priority_id=${priorityId}`, "&commander=commander@example.com"],
-  ...["&participant=scribe@example.com", "&reported_after=2026-01-01T00:00:00Z"],
+  "&status=Active",
+  "&status=Active,Stable",
+  `&visibility=${place.visibility}`,
+  `&incident_type_id=${typeId}`,
+  `&incident_priority_id=${priorityId}`,
+  "&commander=commander@example.com",
+  "&participant=scribe@example.com",
+  "&reported_after=2026-01-01T00:00:00Z",
   "&reported_before=2027-01-01T00:00:00Z",
 ];
 const documentFilters = ({ incidentId, word }: Place) => [
-  ...[`&incident_id=${incidentId}`, "&resource_type=reference", `&name=${word}`],
+  `&incident_id=${incidentId}`,
+  "&resource_type=reference",
+  `&name=${word}`,
 ];
 const taskFilters = ({ incidentId }: Place) =>
   [
-    ...[`&incident_id=${incidentId}`, "&status=Open", "&owner=scribe@example.com"],
-    ...["&assignee=scribe@example.com", "&overdue=true"],
+    `&incident_id=${incidentId}`,
+    "&status=Open",
+    "&owner=scribe@example.com",
+    "&assignee=scribe@example.com",
+    "&overdue=true",
   ].map((filter) => `&sort=-id${filter}`);
 
 const participants = (place: Place) => `${of(place)}/participants`;
@@ -72,21 +92,26 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   })),
   "GET /incidents/{incident_id}": one((place) => ({ path: of(place) })),
   "PUT /incidents/{incident_id}": one((place, world) => ({
-    ...{ path: of(place), body: wholeIncident(place, world) },
+    path: of(place),
+    body: wholeIncident(place, world),
   })),
   "PUT /incidents/{incident_id} of an old version": one((place, world) => ({
-    ...{ path: of(place), body: { ...wholeIncident(place, world), version: 7 } },
+    path: of(place),
+    body: { ...wholeIncident(place, world), version: 7 },
   })),
   "PUT /incidents/{incident_id} that makes it Restricted": one((place, world) => ({
-    ...{ path: of(place), body: { ...wholeIncident(place, world), visibility: "Restricted" } },
+    path: of(place),
+    body: { ...wholeIncident(place, world), visibility: "Restricted" },
   })),
   "DELETE /incidents/{incident_id}": one((place) => ({ path: of(place) })),
   "POST /incidents/{incident_id}/retry": one((place) => ({ path: `${of(place)}/retry`, body: {} })),
   "GET /incidents/{incident_id}/participants/": one((place) => ({
-    ...{ path: `${participants(place)}/`, shows: "scribe@example.com" },
+    path: `${participants(place)}/`,
+    shows: "scribe@example.com",
   })),
   "POST /incidents/{incident_id}/participants/": one((place) => ({
-    ...{ path: `${participants(place)}/`, body: { individual_id: place.outsiderId } },
+    path: `${participants(place)}/`,
+    body: { individual_id: place.outsiderId },
   })),
   "GET /incidents/{incident_id}/participants/{participant_id}": one((place) => ({
     path: `${participants(place)}/${place.scribeId}`,
@@ -95,17 +120,21 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     path: `${participants(place)}/${place.leftId}`,
   })),
   "POST /incidents/{incident_id}/participants/{participant_id}/roles": one((place) => ({
-    ...{ path: `${participants(place)}/${place.scribeId}/roles`, body: { role: "liaison" } },
+    path: `${participants(place)}/${place.scribeId}/roles`,
+    body: { role: "liaison" },
   })),
   "POST /incidents/{incident_id}/participants/{participant_id}/renounce": one((place) => ({
-    ...{ path: `${participants(place)}/${place.scribeId}/renounce`, body: { role: "scribe" } },
+    path: `${participants(place)}/${place.scribeId}/renounce`,
+    body: { role: "scribe" },
   })),
   "POST /incidents/{incident_id}/participants/{participant_id}/leave of somebody else": one((place) => ({
-    ...{ path: `${participants(place)}/${place.scribeId}/leave`, body: {} },
+    path: `${participants(place)}/${place.scribeId}/leave`,
+    body: {},
   })),
   "GET /incidents/{incident_id}/reports/": (place) => listed(place, `${of(place)}/reports/`),
   "POST /incidents/{incident_id}/reports/": one((place) => ({
-    ...{ path: `${of(place)}/reports/`, body: { conditions: "Full", actions: "", needs: "" } },
+    path: `${of(place)}/reports/`,
+    body: { conditions: "Full", actions: "", needs: "" },
   })),
   "GET /incidents/{incident_id}/reports/{report_id}": one((place) => ({
     path: `${of(place)}/reports/${place.reportId}`,
@@ -113,15 +142,18 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "GET /incidents/{incident_id}/events/": (place) =>
     listed(place, `${of(place)}/events/`, ["", "&kind=note"]),
   "POST /incidents/{incident_id}/events/": one((place) => ({
-    ...{ path: `${of(place)}/events/`, body: { description: "Seen" } },
+    path: `${of(place)}/events/`,
+    body: { description: "Seen" },
   })),
   "GET /incidents/{incident_id}/links/": one((place) => ({
-    ...{ path: `${of(place)}/links/`, shows: place.linkedTitle },
+    path: `${of(place)}/links/`,
+    shows: place.linkedTitle,
   })),
   "GET /incidents/{incident_id}/links/ of an incident linked with it": (place) =>
     listed(place, `/incidents/${place.linkedId}/links/`),
   "POST /incidents/{incident_id}/links/": one((place, world) => ({
-    ...{ path: `${of(place)}/links/`, body: { incident: String(world.openId), kind: "related" } },
+    path: `${of(place)}/links/`,
+    body: { incident: String(world.openId), kind: "related" },
   })),
   "POST /incidents/{incident_id}/links/ with it": one((place, world) => ({
     path: `/incidents/${world.openId}/links/`,
@@ -135,12 +167,14 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   })),
   "GET /incidents/{incident_id}/affected/": one((place) => ({ path: `${of(place)}/affected/` })),
   "PUT /incidents/{incident_id}/affected/": one((place) => ({
-    ...{ path: `${of(place)}/affected/`, body: { service_ids: [], application_ids: [] } },
+    path: `${of(place)}/affected/`,
+    body: { service_ids: [], application_ids: [] },
   })),
   "GET /incidents/{incident_id}/stream": one((place) => ({ path: `${of(place)}/stream` })),
   "GET /incidents/{incident_id}/messages/": (place) => listed(place, `${of(place)}/messages/`),
   "POST /incidents/{incident_id}/messages/": one((place) => ({
-    ...{ path: `${of(place)}/messages/`, body: { text: "Hello" } },
+    path: `${of(place)}/messages/`,
+    body: { text: "Hello" },
   })),
   "GET /documents/": (place) => listed(place, "/documents/", ["", "&sort=-id"]),
   "GET /documents/ with words": (place) => listed(place, "/documents/", [`&q=${place.word}`]),
@@ -151,20 +185,23 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   })),
   "GET /documents/{document_id}": one(({ documentId }) => ({ path: `/documents/${documentId}` })),
   "PUT /documents/{document_id}": one(({ documentId }) => ({
-    ...{ path: `/documents/${documentId}`, body: { ...wholeDocument, version: 1 } },
+    path: `/documents/${documentId}`,
+    body: { ...wholeDocument, version: 1 },
   })),
   "DELETE /documents/{document_id}": one(({ documentId }) => ({ path: `/documents/${documentId}` })),
   "GET /documents/{document_id}/content": one(({ documentId }) => ({
     path: `/documents/${documentId}/content`,
   })),
   "PUT /documents/{document_id}/content": one(({ documentId }) => ({
-    ...{ path: `/documents/${documentId}/content`, body: { text: "Changed", version: "1" } },
+    path: `/documents/${documentId}/content`,
+    body: { text: "Changed", version: "1" },
   })),
   "GET /tasks/": (place) => listed(place, "/tasks/", ["&sort=-id"]),
   "GET /tasks/ with words": (place) => listed(place, "/tasks/", [`&q=${place.word}`]),
   "GET /tasks/ with a filter": (place) => listed(place, "/tasks/", taskFilters(place)),
   "POST /tasks/": one(({ incidentId }) => ({
-    ...{ path: "/tasks/", body: { incident_id: incidentId, description: "Free some" } },
+    path: "/tasks/",
+    body: { incident_id: incidentId, description: "Free some" },
   })),
   "GET /tasks/{task_id}": one(({ taskId }) => ({ path: `/tasks/${taskId}` })),
   "PUT /tasks/{task_id}": one(({ taskId }) => ({ path: `/tasks/${taskId}`, body: wholeTask })),
@@ -182,13 +219,14 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     path: `/individuals/${onlyHere.individualId}`,
   })),
   "PUT /individuals/{individual_id} of a participant": one(({ onlyHere: { individualId, email } }) => ({
-    ...{ path: `/individuals/${individualId}`, body: { ...wholeIndividual, email } },
+    path: `/individuals/${individualId}`,
+    body: { ...wholeIndividual, email },
   })),
   "DELETE /individuals/{individual_id} of a participant": one(({ onlyHere }) => ({
     path: `/individuals/${onlyHere.individualId}`,
   })),
   "POST /incidents/{incident_id}/participants/ of a participant elsewhere": one((place, world) => ({
-    ...{ path: `/incidents/${world.openId}/participants/` },
+    path: `/incidents/${world.openId}/participants/`,
     body: { individual_id: place.onlyHere.individualId },
   })),
   "GET /search of a participant": ({ word }) =>

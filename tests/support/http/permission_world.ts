@@ -74,10 +74,18 @@ export async function createWorld(server: TestServer): Promise<World> {
   let n = 0;
   const open = { title: "Elsewhere", description: "", reportedAt: server.clock.now() };
   const openId = await insertRow(db, schema.incident, {
-    ...{ ...open, incidentTypeId: typeId, incidentPriorityId: priorityId },
+    ...open,
+    incidentTypeId: typeId,
+    incidentPriorityId: priorityId,
   });
   return {
-    ...{ server, typeId, priorityId, openId, people, admin: people.admin[0]!, signIn },
+    server,
+    typeId,
+    priorityId,
+    openId,
+    people,
+    admin: people.admin[0]!,
+    signIn,
     next: () => ++n,
     newPlace: (visibility, linkedId) =>
       insertPlace(server, visibility, { typeId, priorityId, individuals, n: ++n, linkedId }),
@@ -100,7 +108,11 @@ async function insertPlace(
   const word = `zebra${String(of.n).padStart(5, "0")}`;
   const kind = { incidentTypeId: of.typeId, incidentPriorityId: of.priorityId };
   const incidentId = await insertRow(db, schema.incident, {
-    ...{ title: word, description: word, visibility, reportedAt: at, ...kind },
+    title: word,
+    description: word,
+    visibility,
+    reportedAt: at,
+    ...kind,
   });
   const takesPart = async (name: string, leftAt: Date | null = null) => {
     const individualId = individuals[name]!;
@@ -121,20 +133,30 @@ async function insertPlace(
   const onlyHereId = await insertRow(db, schema.individual, { name: word, email, listed: false });
   await db.insert(schema.participant).values({ incidentId, individualId: onlyHereId, joinedAt: at });
   const documentId = await insertRow(db, schema.document, {
-    ...{ name: word, description: word, incidentId, resourceType: "reference" },
-    ...{ pluginSlug: "markdown", resourceId: word },
+    name: word,
+    description: word,
+    incidentId,
+    resourceType: "reference",
+    pluginSlug: "markdown",
+    resourceId: word,
   });
   const hash = new Bun.CryptoHasher("sha256").update(word).digest();
   await db.insert(schema.documentContent).values({ documentId, content: word, hash, updatedAt: at });
   const taskId = await insertRow(db, schema.task, {
-    ...{ incidentId, description: word, ownerId: individuals.scribe },
+    incidentId,
+    description: word,
+    ownerId: individuals.scribe,
     resolveBy: new Date(at.getTime() - 1),
   });
   await db.insert(schema.taskAssignee).values({ taskId, individualId: individuals.scribe! });
   const linkedId =
     of.linkedId ??
     (await insertRow(db, schema.incident, {
-      ...{ title: `linked-${of.n}`, description: "", visibility: "Open", reportedAt: at, ...kind },
+      title: `linked-${of.n}`,
+      description: "",
+      visibility: "Open",
+      reportedAt: at,
+      ...kind,
     }));
   const [link] = await db
     .insert(schema.incidentLink)
@@ -143,12 +165,21 @@ async function insertPlace(
   const [report] = await db
     .insert(schema.statusReport)
     .values({
-      ...{ incidentId, authorId: individuals.commander!, createdAt: at },
-      ...{ conditions: word, actions: "", needs: "" },
+      incidentId,
+      authorId: individuals.commander!,
+      createdAt: at,
+      conditions: word,
+      actions: "",
+      needs: "",
     })
     .returning();
   await db.insert(schema.event).values({
-    ...{ incidentId, at, actor: "system", source: "core", kind: "note", description: word },
+    incidentId,
+    at,
+    actor: "system",
+    source: "core",
+    kind: "note",
+    description: word,
   });
   const [channel] = await db
     .insert(conversation)
@@ -158,8 +189,17 @@ async function insertPlace(
     .insert(conversationMessage)
     .values({ conversationId: channel!.id, at, text: word, authorId: individuals.scribe });
   return {
-    ...{ visibility, word, incidentId, documentId, taskId, reportId: report!.id, scribeId, leftId },
-    ...{ linkedId, linkedTitle: `linked-${of.n}`, linkId: link!.id },
+    visibility,
+    word,
+    incidentId,
+    documentId,
+    taskId,
+    reportId: report!.id,
+    scribeId,
+    leftId,
+    linkedId,
+    linkedTitle: `linked-${of.n}`,
+    linkId: link!.id,
     outsiderId: individuals.outsider!,
     onlyHere: { individualId: onlyHereId, email },
   };
@@ -169,8 +209,13 @@ async function insertPlace(
 export function nowhere(place: Place): Place {
   const free = 900_000_000;
   return {
-    ...{ ...place, incidentId: free + 1, documentId: free + 2, taskId: free + 3, reportId: free + 4 },
-    ...{ scribeId: free + 5, leftId: free + 6 },
+    ...place,
+    incidentId: free + 1,
+    documentId: free + 2,
+    taskId: free + 3,
+    reportId: free + 4,
+    scribeId: free + 5,
+    leftId: free + 6,
     onlyHere: { individualId: free + 7, email: "person@nowhere.example" },
   };
 }

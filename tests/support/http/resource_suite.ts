@@ -68,7 +68,12 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
     const { fields, parameter } = resource;
     const at = (id: number | string) => `${path}${id}`;
     const context = (): SuiteContext => ({
-      ...{ server, admin, member, nobody, at, writer: resource.writers === "members" ? member : admin },
+      server,
+      admin,
+      member,
+      nobody,
+      at,
+      writer: resource.writers === "members" ? member : admin,
       next: () => ++n,
       create: async (values = {}) => {
         const { http, body } = await admin.call("POST", path, { ...fields(++n), ...values });
@@ -81,13 +86,11 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
       const { create } = context();
       const { id } = await create();
       for (const [method, to] of [
-        ...[
-          ["GET", path],
-          ["POST", path],
-          ["GET", at(id)],
-          ["PUT", at(id)],
-          ["DELETE", at(id)],
-        ],
+        ["GET", path],
+        ["POST", path],
+        ["GET", at(id)],
+        ["PUT", at(id)],
+        ["DELETE", at(id)],
       ] as [string, string][])
         expect((await nobody.call(method, to, method === "GET" ? undefined : {})).http).toBe(401);
     });

@@ -12,8 +12,12 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect([http, body]).toEqual([
       201,
       {
-        ...{ id: expect.any(Number), ...whole, ...resource.shown },
-        ...{ version: 1, created_at: now, updated_at: now },
+        id: expect.any(Number),
+        ...whole,
+        ...resource.shown,
+        version: 1,
+        created_at: now,
+        updated_at: now,
       },
     ]);
     expect(headers.get("location")).toBe(at(body.id));

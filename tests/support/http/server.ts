@@ -91,7 +91,12 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const parts = await openServerParts({
-    ...{ environment: {}, config, log, telemetry, clock, plugins: shared.plugins },
+    environment: {},
+    config,
+    log,
+    telemetry,
+    clock,
+    plugins: shared.plugins,
   });
   const { watch, counts, keys, organisation } = parts;
   const db = parts.db as Database;
@@ -101,8 +106,18 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
   return {
-    ...{ url, clock, config, db, issuer, databaseUrl, watch, counts, keys, organisation },
-    ...{ logged, app },
+    url,
+    clock,
+    config,
+    db,
+    issuer,
+    databaseUrl,
+    watch,
+    counts,
+    keys,
+    organisation,
+    logged,
+    app,
     fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {

@@ -125,7 +125,13 @@ export async function startServing(
     return await finished;
   };
   return {
-    ...{ port: chosen, pid: child.pid, said, says, fetch: ask, finished, end },
+    port: chosen,
+    pid: child.pid,
+    said,
+    says,
+    fetch: ask,
+    finished,
+    end,
     ask: async (path = "/") => await (await ask(path, { headers: { connection: "close" } })).json(),
     [Symbol.asyncDispose]: async () => void (await end("SIGKILL")),
   };
@@ -142,13 +148,18 @@ export async function startOnDescriptor(
   const { fd, port } = listener as typeof listener & { fd: number };
   const line = [...testProgram, "server", "start", app, ...args].join(" ");
   const child = Bun.spawn(["sh", "-c", `${variables} exec ${line}`], {
-    ...{ cwd: folder, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe", fd] },
+    cwd: folder,
+    env: { PATH: process.env.PATH },
+    stdio: ["ignore", "ignore", "pipe", fd],
   });
   const { value } = await child.stderr.getReader().read();
   // Otherwise it would accept some of the connections.
   listener.stop();
   return {
-    ...{ port, pid: child.pid, said: new TextDecoder().decode(value), exited: child.exited },
+    port,
+    pid: child.pid,
+    said: new TextDecoder().decode(value),
+    exited: child.exited,
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
       await child.exited;

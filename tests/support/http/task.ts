@@ -20,8 +20,13 @@ export async function insertTwoIncidents(server: TestServer) {
   const [open] = await server.db
     .insert(incident)
     .values({
-      ...{ title: "Slow", description: "", incidentTypeId, incidentPriorityId },
-      ...{ reportedAt: at, createdAt: at, updatedAt: at },
+      title: "Slow",
+      description: "",
+      incidentTypeId,
+      incidentPriorityId,
+      reportedAt: at,
+      createdAt: at,
+      updatedAt: at,
     })
     .returning({ id: incident.id });
   const incidents: Record<Place, number> = { Open: open!.id, Restricted: incidentId };

@@ -39,9 +39,11 @@ export async function walk(
   let watched = "";
   const decoder = new TextDecoder();
   const second = Bun.spawn(["sh", "-eu", "-c", blocks[at]!], {
-    ...{ cwd: root, env: shellEnvironment(environment) },
+    cwd: root,
+    env: shellEnvironment(environment),
     terminal: {
-      ...{ cols: 120, rows: 40 },
+      cols: 120,
+      rows: 40,
       data: (_terminal, data) => {
         watched += decoder.decode(data, { stream: true });
       },
@@ -83,7 +85,9 @@ export async function typeLines(lines: string, environment: Readonly<Record<stri
 
 function shellEnvironment(environment: Readonly<Record<string, string>>) {
   return {
-    ...{ PATH: process.env.PATH, TERM: "xterm-256color", npm_config_update_notifier: "false" },
+    PATH: process.env.PATH,
+    TERM: "xterm-256color",
+    npm_config_update_notifier: "false",
     ...environment,
   };
 }

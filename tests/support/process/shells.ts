@@ -54,7 +54,8 @@ fi
       cwd: this.folder,
       env: { PATH: `${this.#bin}:${process.env.PATH}`, HOME: directory, TERM: "xterm", LANG: "C.UTF-8" },
       terminal: {
-        ...{ cols: 200, rows: 50 },
+        cols: 200,
+        rows: 50,
         data: (_terminal, data) => {
           this.#screen += Buffer.from(data).toString();
         },

@@ -19,7 +19,10 @@ export default defineCommand({
       return;
     }
     const rows = keys.map((key) => [
-      ...[key.kind, key.name, key.fingerprint, localTime(key.active_at)],
+      key.kind,
+      key.name,
+      key.fingerprint,
+      localTime(key.active_at),
       key.expires_at === null ? "" : localTime(key.expires_at),
       key.revoked_at === null ? "" : "revoked",
     ]);

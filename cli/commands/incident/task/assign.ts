@@ -5,7 +5,9 @@ export default defineCommand({
   summary: "Assign a task to people",
   args: {
     words: {
-      ...{ type: "positional", multiple: true, metavar: "TASK USER..." },
+      type: "positional",
+      multiple: true,
+      metavar: "TASK USER...",
       description: "The number of the task, then who does it",
     },
     remove: { type: "boolean", description: "They no longer do it" },
