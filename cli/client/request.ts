@@ -44,8 +44,8 @@ const largestBody = 65_536;
 
 /**
  * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a JSON object
- * of limited size, except for 401 and 429. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a
- * proxy for loopback, which is prevented here.
+ * of limited size, except for 401 and 429. Bun's fetch reads proxies and certificate authorities from the usual
+ * variables. It would also use a proxy for loopback, which is prevented here.
  *
  * @throws NetworkFault if a retry may succeed, Unavailable if not, Interrupted on Ctrl-C.
  */

@@ -4,8 +4,8 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 
-// Texts that people wrote and requests whose answer was lost: the server may not have them yet. A draft carries the Idempotency-Key of its request in
-// its name, so that sending it again cannot send it twice.
+// Texts that people wrote and requests whose answer was lost: the server may not have them yet. A draft carries the
+// Idempotency-Key of its request in its name, so that sending it again cannot send it twice.
 
 /** `$XDG_STATE_HOME/svc/drafts`; only its owner can read it. */
 export function draftDirectory(env: Environment): string {

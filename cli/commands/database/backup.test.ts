@@ -14,7 +14,7 @@ import { createTestDatabase } from "../../../tests/support/database/database.ts"
 import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
-import { spawnSvc, svc, svcOnTerminal, testProgram } from "../../testing/process.ts";
+import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";
 const [head] = headsOf(await readRevisions());
@@ -211,7 +211,8 @@ describe("one clear line, exit 1", () => {
     const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"';
     for (const command of ["dump", "restore"]) {
       const { exitCode, stdout, stderr } = Bun.spawnSync(
-        ["/bin/sh", "-c", script, "sh", ...testProgram, "database", command],
+        // Of a compiled program, Bun itself says so.
+        ["/bin/sh", "-c", script, "sh", ...sourceProgram, "database", command],
         { cwd: directory.path, env: { ...env(database.url), PATH: "/usr/bin:/bin" } },
       );
       expect({ code: exitCode, stdout: `${stdout}`, stderr: `${stderr}` }).toEqual(
