@@ -48,7 +48,8 @@ test("a temporary server stops and removes its directory when its starter is kil
   const { child, address } = await startIn(temporary);
   expect(existsSync(join(temporary, "data"))).toBe(true);
   const all = descendants(child.pid!);
-  expect(all.filter(({ command }) => command.includes("bin/postgres"))).toHaveLength(1);
+  // A process that is just being started has the command of its parent.
+  expect(all.filter(({ command }) => command.includes("bin/postgres"))).not.toHaveLength(0);
   child.kill("SIGKILL");
   await untilGone(all);
   await untilRemoved(temporary);
