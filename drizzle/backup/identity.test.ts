@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
   hostileRevisions,
-  insertHostileRows,
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { useDebianBackups } from "../../tests/support/database/debian_postgres_backup.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { readRevisions } from "../revision/history.ts";
 import { revisionTable } from "../revision/store.ts";
@@ -21,27 +19,11 @@ import { tablesOf } from "./identity.ts";
 import { restore } from "./restore.ts";
 import { appendSeal, type Seal } from "./seal.ts";
 
-let debian: DebianServer;
-beforeAll(async () => {
-  debian = await startDebianPostgres();
-});
-afterAll(() => debian.stop());
-
-function options(url: string, path: string) {
-  const common = { env: { PATH: debian.tools }, tools: () => [], release: "1", clock: new TestClock() };
-  return { ...common, url, path, revisions: hostileRevisions, confirm: async () => {} };
-}
+const backups = useDebianBackups();
+const { options, liveDatabase } = backups;
 
 const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.detail ?? String(error));
 const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
-
-/** A live database whose content no foreign backup may change. */
-async function liveDatabase() {
-  const database = await createDatabaseOn(debian.url);
-  await upgrade({ url: database.url, revisions: hostileRevisions });
-  await insertHostileRows(database.url);
-  return database;
-}
 
 describe("a table named revision does not identify a database of svc", () => {
   const tables = {
@@ -53,7 +35,7 @@ describe("a table named revision does not identify a database of svc", () => {
   };
   test.each(Object.entries(tables))("%s: neither dumped nor restored", async (_name, statements) => {
     await using directory = await temporaryDirectory();
-    await using foreign = await createDatabaseOn(debian.url);
+    await using foreign = await createDatabaseOn(backups.debian.url);
     await using live = await liveDatabase();
     const before = await contentOf(live.url);
     const path = join(directory.path, "backup");
@@ -204,7 +186,7 @@ describe("a database at the head of its revisions is dumped, whatever these do t
   };
   test.each(Object.entries(cases))("%s", async (_name, ups) => {
     await using directory = await temporaryDirectory();
-    await using database = await createDatabaseOn(debian.url);
+    await using database = await createDatabaseOn(backups.debian.url);
     const role = `gone_${crypto.randomUUID().slice(0, 8)}`;
     const revisions = ups.map((up, index) =>
       testRevision(`${index}`, index === 0 ? [] : [`${index - 1}`], up.replaceAll("ROLE", role)),
@@ -242,7 +224,7 @@ function sealOf(part: { revisions: Seal["revisions"]; tables?: Seal["tables"] })
 async function pgDump(url: string, path: string): Promise<void> {
   const { password, port, username, pathname } = new URL(url);
   const where = ["-h", "127.0.0.1", "-p", port, "-U", username, "-Fc", "-f", path, pathname.slice(1)];
-  const { exitCode } = Bun.spawnSync([join(debian.tools, "pg_dump"), ...where], {
+  const { exitCode } = Bun.spawnSync([join(backups.debian.tools, "pg_dump"), ...where], {
     env: { PGPASSWORD: password },
   });
   expect(exitCode).toBe(0);

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
-import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -10,36 +9,21 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { useDebianBackups } from "../../tests/support/database/debian_postgres_backup.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump } from "./dump.ts";
 import { type RestoreOptions, restore } from "./restore.ts";
 
-let debian: DebianServer;
-beforeAll(async () => {
-  debian = await startDebianPostgres();
-});
-afterAll(() => debian.stop());
-
-function options(url: string, path: string) {
-  const common = { env: { PATH: debian.tools }, tools: () => [], release: "1", clock: new TestClock() };
-  return { ...common, url, path, revisions: hostileRevisions, confirm: async () => {} };
-}
+const backups = useDebianBackups();
+const { options, liveDatabase } = backups;
 
 const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.detail ?? String(error));
 const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
 const scratches = async () =>
-  (await run(debian.url, "select datname from pg_database where datname ~ '^svc_restore_'")).map(
+  (await run(backups.debian.url, "select datname from pg_database where datname ~ '^svc_restore_'")).map(
     ({ datname }) => datname,
   );
-
-async function liveDatabase(settings = "") {
-  const database = await createDatabaseOn(debian.url, settings);
-  await upgrade({ url: database.url, revisions: hostileRevisions });
-  await insertHostileRows(database.url);
-  return database;
-}
 
 /** A pg_restore that fails while writing rows. */
 async function brokenTool(directory: string, ending: string): Promise<string> {
@@ -47,8 +31,8 @@ async function brokenTool(directory: string, ending: string): Promise<string> {
   await Bun.write(
     tool,
     `#!/bin/sh
-    case "$*" in *--section=data*) ${debian.tools}/pg_restore "$@" | head -c 2000; ${ending} ;; esac
-    exec ${debian.tools}/pg_restore "$@"`,
+    case "$*" in *--section=data*) ${backups.debian.tools}/pg_restore "$@" | head -c 2000; ${ending} ;; esac
+    exec ${backups.debian.tools}/pg_restore "$@"`,
   );
   await chmod(tool, 0o755);
   return `${directory}:/usr/bin:/bin`;
@@ -113,19 +97,19 @@ test("a killed restore's database is dropped by the next one, and no other datab
   const [name] = seen;
   expect(name).toMatch(/^svc_restore_[0-9a-f]{16}$/);
   expect(await scratches()).toEqual([]);
-  const theirs = Object.assign(new URL(debian.url), { pathname: `/${name}` }).href;
+  const theirs = Object.assign(new URL(backups.debian.url), { pathname: `/${name}` }).href;
   // Killed before it could mark the database as its own.
-  await run(debian.url, `create database ${name}`);
+  await run(backups.debian.url, `create database ${name}`);
   await restore(options(live.url, path));
   expect(await scratches()).toEqual([]);
-  await run(debian.url, `create database ${name}`);
+  await run(backups.debian.url, `create database ${name}`);
   await run(theirs, "create table theirs ()");
   expect(await detailOf(restore(options(live.url, path)))).toBe(
     `The database ${name} is in the way: svc database restore needs that name, so drop or rename it`,
   );
   expect(await scratches()).toEqual([name!]);
   await run(
-    debian.url,
+    backups.debian.url,
     `comment on database ${name} is 'svc database restore tries a backup of ${live.name} here'`,
   );
   await restore(options(live.url, path));
@@ -136,9 +120,9 @@ test("without the right to create databases, the backup is restored in one trans
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
-  await run(debian.url, `create role ${role} login password 'x'`);
+  await run(backups.debian.url, `create role ${role} login password 'x'`);
   try {
-    await using database = await createDatabaseOn(debian.url, `owner ${role}`);
+    await using database = await createDatabaseOn(backups.debian.url, `owner ${role}`);
     const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
     await upgrade({ url, revisions: hostileRevisions });
     await insertHostileRows(url);
@@ -151,7 +135,7 @@ test("without the right to create databases, the backup is restored in one trans
     ]);
     expect(await contentOf(url)).toEqual(before);
   } finally {
-    await run(debian.url, `drop role ${role}`);
+    await run(backups.debian.url, `drop role ${role}`);
   }
 });
 
@@ -190,7 +174,7 @@ test("a schema changed by hand is restored as it was, and the difference is repo
 test("objects of the database's administrator are not backed up, and do not block a restore", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
-  await using other = await createDatabaseOn(debian.url);
+  await using other = await createDatabaseOn(backups.debian.url);
   const path = join(directory.path, "backup");
   await run(
     live.url,

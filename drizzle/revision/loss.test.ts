@@ -292,7 +292,7 @@ describe("an upgrade without a transaction", () => {
     await sql.unsafe("begin; lock table old in access share mode");
     const change = upgrade({ url, revisions: [base, step] });
     let written = Promise.resolve("");
-    // On a slow machine, the upgrade's limit of 5 s may end before the row is queued behind it; it then tries again.
+    // On a slow machine, the upgrade may give up its lock after 5 s, before the row waits behind it, and then tries again.
     for (let isQueued = false; !isQueued;) {
       await until("the upgrade to wait for the table", () => waiting(1));
       let isWritten = false;

@@ -10,6 +10,7 @@ import {
   xml,
 } from "../../tests/support/domain/fake_sts.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -281,13 +282,7 @@ describe.each(each)("%s", (plugin) => {
       description: "x",
       plugin,
       settings: { roleArn, ...plugins[plugin], [key]: value },
-      groups: ["oncall"],
-      default_duration: 3600,
-      max_duration: 7200,
-      approval: "none",
-      incident_required: false,
-      break_glass: false,
-      disabled: false,
+      ...usualRole,
     });
     expect([http, body.field]).toEqual([400, `settings.${key}`]);
   });
@@ -417,13 +412,7 @@ describe("web identity", () => {
       description: "x",
       plugin: "aws-web-identity",
       settings: { roleArn, endpoint: sts.url },
-      groups: ["oncall"],
-      default_duration: 3600,
-      max_duration: 7200,
-      approval: "none",
-      incident_required: false,
-      break_glass: false,
-      disabled: false,
+      ...usualRole,
     });
     expect((await root.call("GET", "/access/roles/aws/check")).body.problems).toEqual([
       { problem: "AWS does not accept tokens signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },

@@ -7,6 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { spawnSvc, testProgram } from "../../cli/testing/process.ts";
 import { type KubernetesApi, startKubernetesApi } from "../../tests/support/domain/kubernetes_api.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -54,13 +55,7 @@ async function makeRole(settings: object = {}): Promise<string> {
     description: "The shop",
     plugin: "kubernetes-token",
     settings: target,
-    groups: ["oncall"],
-    default_duration: 3600,
-    max_duration: 7200,
-    approval: "none",
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
+    ...usualRole,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;

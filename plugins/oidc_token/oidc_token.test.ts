@@ -5,6 +5,7 @@ import { allowInsecureRequests, discovery } from "openid-client";
 import { signFederationToken } from "../../core/federation/token.ts";
 import { token as tokenTable } from "../../drizzle/schema/index.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -32,13 +33,7 @@ const roleOf = (settings: object, slug = `vault-${++made}`) => ({
   description: "Vault",
   plugin: "oidc-token",
   settings: { audience, ...settings },
-  groups: ["oncall"],
-  default_duration: 3600,
-  max_duration: 7200,
-  approval: "none",
-  incident_required: false,
-  break_glass: false,
-  disabled: false,
+  ...usualRole,
 });
 
 async function makeRole(settings: object = {}): Promise<string> {

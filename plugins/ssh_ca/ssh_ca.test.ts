@@ -9,6 +9,7 @@ import { signSshCertificate } from "../../platform/ssh/certificate.ts";
 import { parseSshPublicKey, sshEd25519Blob } from "../../platform/ssh/public_key.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -52,13 +53,7 @@ async function makeRole(settings: object = {}): Promise<string> {
     description: "Hosts",
     plugin: "ssh-ca",
     settings: { principals: "deploy", ...settings },
-    groups: ["oncall"],
-    default_duration: 3600,
-    max_duration: 7200,
-    approval: "none",
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
+    ...usualRole,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;

@@ -12,6 +12,7 @@ import {
 import { rotateAuthority } from "../../core/authority/authority.ts";
 import type { Actor } from "../../core/context.ts";
 import { auditLog, authorityKey, clientCertificate, token } from "../../drizzle/schema/index.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
 import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -219,6 +220,20 @@ describe("a certificate is refused", () => {
     if ("refused" in found) throw new Error(found.refused);
     await rotateAuthority(other, found.actor, { kind: "x509", name: "client", revoke: true });
     expect(await findClientCertificate(of, body.sha256)).toEqual({ refused: "revoked" });
+  });
+});
+
+test("no certificate is issued with a key that is revoked meanwhile", async () => {
+  await using other = await startTestServer({ mtlsUrl: "https://svc.example.com:8443" });
+  const root = await personOf(other, "root@example.com", ["admin"]);
+  expect((await root.call("POST", "/certificates/", { csr: csrOf() })).http).toBe(201);
+  const [answer] = await inTheWay(
+    other.db,
+    (tx) => tx.update(authorityKey).set({ revokedAt: other.clock.now(), expiresAt: other.clock.now() }),
+    () => root.call("POST", "/certificates/", { csr: csrOf() }),
+  );
+  expect(answer).toMatchObject({
+    value: { http: 409, body: { detail: "The authority has a new key: try again" } },
   });
 });
 

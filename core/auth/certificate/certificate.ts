@@ -140,7 +140,7 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
   return made!;
 }
 
-/** Whoever revokes the key from now on waits, and then ends this sign-in as well. @throws Conflict */
+/** Locks the key: a revocation waits until the certificate is stored, and then ends its sign-in as well. @throws Conflict */
 async function assertTrusted(tx: Transaction, { id }: SigningAuthority): Promise<void> {
   const { revokedAt } = authorityKey;
   const [key] = await tx.select({ revokedAt }).from(authorityKey).where(eq(authorityKey.id, id)).for("share");

@@ -15,6 +15,7 @@ import { type Person, personOf } from "../http/people.ts";
 import { startTestServer, type TestServer } from "../http/server.ts";
 import { type AccessTarget, startAccessTarget } from "./access_target.ts";
 import { type IncidentIds, insertIncident } from "./incident.ts";
+import { usualRole } from "./usual_role.ts";
 
 /** A server with people and an incident, and a PostgreSQL target for leases. */
 export interface AccessWorld extends AsyncDisposable {
@@ -81,13 +82,7 @@ export async function startAccessWorld(
         description: "The shop",
         plugin: "postgresql-role",
         settings: target.settings,
-        groups: ["oncall"],
-        default_duration: 3600,
-        max_duration: 7200,
-        approval: "none",
-        incident_required: false,
-        break_glass: false,
-        disabled: false,
+        ...usualRole,
         ...more,
       });
       if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
