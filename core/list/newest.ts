@@ -1,15 +1,15 @@
 // Pages read for the newest 100 matches among 300,000 small documents, a tenth of them hidden (same data, one run): a
-// plain `where` ... `order by id desc limit 100`; the newest 1,000 first and then a plain query; and this file.
+// plain `where` ... `order by id desc limit 100`; the newest 500 first and then a plain query; and this file.
 //
-//   the word is in          plain   1,000 first   here
-//   one of 2                4,503           325    329
-//   one of 50               4,485         4,810  1,222
-//   one of 5,000               64           316    560
-//   the oldest 5 % alone      233           656 12,656
-//   hidden ones alone       4,488         4,512 10,397
-//   none                        2            24     28
+//   the word is in          plain   500 first   here
+//   one of 2                4,528         416     421
+//   one of 50               4,509       5,325   1,314
+//   one of 5,000               64         560     820
+//   the oldest 5 % alone      271       1,129   3,474
+//   hidden ones alone       4,512     124,527  10,438
+//   none                        2          15      20
 //
-// Measured at one size only. For words that occur only in old or hidden records, this query reads up to 54 times as
+// Measured at one size only. For words that occur only in old or hidden records, this query reads up to 13 times as
 // many pages as the plain one.
 
 import { and, type SQL, sql } from "drizzle-orm";
@@ -17,10 +17,10 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import { blockBits, blockOf } from "../../drizzle/schema/columns.ts";
 
 /**
- * A search looks at this many of the newest records first, one by one: a word in one of five fills a list's window
- * there.
+ * A search looks at this many of the newest records first, one by one, for each match that is wanted: a word in one of
+ * five fills the window there.
  */
-const newestRecords = 1000;
+const newestPerMatch = 5;
 /**
  * If a word does not fill the window there, and at most this many windows of matches are expected, all of them are
  * looked up in the word index: up to 4 µs each, since most are on different pages. If more are expected, only the
@@ -68,6 +68,7 @@ export function newestMatches(
   { ranked, filtered = false, short = false }: Newest,
 ): SQL {
   const { table } = id;
+  const newestRecords = newestPerMatch * ranked;
   const some = and(matches, condition);
   const found = sql.identifier("found");
   const most = literal(ranked);
