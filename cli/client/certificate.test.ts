@@ -11,9 +11,15 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
-import { decide, startTestServer } from "../../tests/support/http/server.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
-import { type Certifying, serialIn, useCertificates, whoami } from "../testing/certificates.ts";
+import {
+  approvingBrowser,
+  type Certifying,
+  serialIn,
+  useCertificates,
+  whoami,
+} from "../testing/certificates.ts";
 import type { CliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
@@ -249,10 +255,7 @@ test("the key can be in the keychain", async () => {
       set: async (name, value) => void secrets.set(name, value),
       delete: async (name) => void secrets.delete(name),
     },
-    openBrowser: (challengeUrl) => {
-      void decide({ challengeUrl } as never, "approve");
-      return { failed: new Promise(() => {}) };
-    },
+    openBrowser: approvingBrowser,
     fetch: (url, init) => fetch(url, init.tls ? { ...init, tls: { ...init.tls, ca } } : init),
     sleep: () => Bun.sleep(20),
   });

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
-import { decide } from "../../tests/support/http/server.ts";
 import { Interrupted } from "../errors.ts";
 import type { Fetch, Io } from "../io.ts";
+import { approvingBrowser } from "../testing/certificates.ts";
 import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./credentials_file.ts";
 
@@ -39,10 +39,8 @@ function atMachine(user: CliUser, { fetchAs = send, approves = true } = {}) {
     controller.abort(new Interrupted());
   };
   const interruptible: Io["interruptible"] = (work) => Promise.race([work(controller.signal), promise]);
-  const openBrowser: Io["openBrowser"] = (challengeUrl) => {
-    if (approves) void decide({ challengeUrl } as never, "approve");
-    return { failed: new Promise(() => {}) };
-  };
+  const openBrowser: Io["openBrowser"] = (challengeUrl) =>
+    approves ? approvingBrowser(challengeUrl, {}) : { failed: new Promise(() => {}) };
   const parts = { fetch: fetchAs, interruptible, openBrowser, sleep: () => Bun.sleep(20) };
   return { press, user: user.with(parts) };
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
-import { decide } from "../../tests/support/http/server.ts";
+import { approvingBrowser } from "../testing/certificates.ts";
 import { cliUser } from "../testing/incident_cli.ts";
 import { spawnSvc } from "../testing/process.ts";
 
@@ -18,10 +18,7 @@ test("a process trusts NODE_EXTRA_CA_CERTS at the address for certificates, and 
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const user = (await cliUser(server, "alice@example.com")).with({
     fetch: (url, init) => fetch(url, init),
-    openBrowser: (challengeUrl) => {
-      void decide({ challengeUrl } as never, "approve");
-      return { failed: new Promise(() => {}) };
-    },
+    openBrowser: approvingBrowser,
     sleep: () => Bun.sleep(20),
   });
   delete user.env.SVC_TOKEN;

@@ -14,6 +14,14 @@ export interface Certifying {
   ca: string;
 }
 
+/**
+ * A browser in which the user approves. Its last page may still be loading when the sign-in, the test and the server have
+ * ended.
+ */
+export const approvingBrowser: Io["openBrowser"] = (challengeUrl) => ({
+  failed: decide({ challengeUrl } as never, "approve").then(() => new Promise(() => {}), String),
+});
+
 /** Starts one for a whole file. The people of the file sign in there with `svc login --certificate`. */
 export function useCertificates(take: (given: Certifying) => void) {
   let given: Certifying;
@@ -45,17 +53,13 @@ export function useCertificates(take: (given: Certifying) => void) {
       set: async (name, value) => void secrets.set(name, value),
       delete: async (name) => void secrets.delete(name),
     };
-    const openBrowser: Io["openBrowser"] = (challengeUrl) => {
-      void decide({ challengeUrl } as never, "approve");
-      return { failed: new Promise(() => {}) };
-    };
     const person = user.with({
       fetch: recorded,
       keychain,
-      openBrowser,
+      openBrowser: approvingBrowser,
       sleep: () => Bun.sleep(20),
     });
-    return { ...person, fetch: recorded, keychain, openBrowser };
+    return { ...person, fetch: recorded, keychain, openBrowser: approvingBrowser };
   }
 
   /** Signs in with a certificate. */

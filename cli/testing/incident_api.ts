@@ -17,11 +17,16 @@ export class IncidentApi extends SseServer {
     });
   }
 
-  /** Adds or changes an incident. */
+  /** Adds an incident that was reported 12 minutes ago, or changes one. */
   incident(id: number, values: Record<string, unknown> = {}): void {
     const known = this.incidents.get(id);
     const version = Number(known?.version ?? 0) + 1;
-    const incident = { ...(known ?? { ...ordinary, id, name: `INC-${id}` }), ...values, version };
+    const reported_at = new Date(Date.now() - 720_000).toISOString();
+    const incident = {
+      ...(known ?? { ...ordinary, id, name: `INC-${id}`, reported_at }),
+      ...values,
+      version,
+    };
     this.incidents.set(id, incident);
     const detail = () =>
       this.incidents.has(id)
@@ -77,7 +82,6 @@ const ordinary = {
   incident_priority_id: 1,
   incident_priority: { id: 1, name: "High" },
   resolution: null,
-  reported_at: new Date(Date.now() - 720_000).toISOString(),
   stable_at: null,
   closed_at: null,
   cost: 0,

@@ -11,7 +11,7 @@ import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";
 import { everySeconds, scheduleOf } from "../support/domain/schedule.ts";
-import { descendants, untilGone } from "../support/process/processes.ts";
+import { killPostgres } from "../support/process/processes.ts";
 
 setDefaultTimeout(120_000);
 
@@ -53,9 +53,7 @@ async function holdWriters(): Promise<void> {
 }
 
 async function crash(): Promise<void> {
-  const all = descendants(process.pid).filter(({ command }) => command.includes("postgres"));
-  for (const { pid } of all) process.kill(pid, "SIGKILL");
-  await Promise.all([server.exited, untilGone(all)]);
+  await Promise.all([server.exited, killPostgres()]);
   await client.close();
   await start();
 }

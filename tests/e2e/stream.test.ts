@@ -9,7 +9,7 @@ import { openSpoiltWay, type SpoiltWay } from "../support/http/half_open.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
-import { descendants, untilGone } from "../support/process/processes.ts";
+import { killPostgres } from "../support/process/processes.ts";
 import { Program } from "../support/process/program.ts";
 import { freePort, listening } from "../support/process/stack.ts";
 import { within } from "../support/process/until.ts";
@@ -234,9 +234,7 @@ test("no event is lost or repeated when PostgreSQL is killed and starts again", 
   await loseNothing(
     () => `http://127.0.0.1:${port}`,
     async () => {
-      const all = descendants(process.pid).filter(({ command }) => command.includes("postgres"));
-      for (const { pid } of all) process.kill(pid, "SIGKILL");
-      await Promise.all([postgres.exited, untilGone(all)]);
+      await Promise.all([postgres.exited, killPostgres()]);
       postgres = await startPostgres(postgres.port);
     },
   );

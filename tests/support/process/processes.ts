@@ -25,6 +25,19 @@ function isAlive({ pid, started }: Process): boolean {
   return now !== undefined && !now.zombie && now.started === started;
 }
 
+/** Kills all PostgreSQL processes that this one started, and waits until they have exited. */
+export async function killPostgres(): Promise<void> {
+  const all = descendants(process.pid).filter(({ command }) => command.includes("postgres"));
+  for (const { pid } of all) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended because of the ones before it.
+    }
+  }
+  await untilGone(all);
+}
+
 /** Waits until all of them have exited. @throws if one still lives after `seconds` */
 export async function untilGone(processes: Process[], seconds = 20): Promise<void> {
   const deadline = performance.now() + seconds * 1000;
