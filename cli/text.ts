@@ -1,3 +1,5 @@
+import type { Io } from "./io.ts";
+
 /**
  * Makes foreign text safe for a terminal: control characters (which start escape sequences), bidirectional overrides and
  * other invisible characters become U+FFFD, and the text is cut after `limit` characters.
@@ -16,6 +18,10 @@ export function jsonText(value: unknown, indent?: number): string {
     /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void {
+  stdout.write(`${jsonText(value)}\n`);
 }
 
 /** A foreign text of several lines, each safe for a terminal. */

@@ -1,6 +1,6 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
-import { jsonText } from "../text.ts";
+import { printJson } from "../text.ts";
 import { localTime } from "../when.ts";
 
 export default defineCommand({
@@ -43,7 +43,7 @@ export default defineCommand({
     const { server, user, expiresAt, storage, reused, certificate } = await login(options, io);
     if (json) {
       const data = { server, user, expires_at: expiresAt.toISOString(), storage, reused, certificate };
-      io.stdout.write(`${jsonText(data)}\n`);
+      printJson(io, data);
       return;
     }
     const until = `as ${user} until ${localTime(expiresAt)}`;

@@ -1,6 +1,6 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
-import { jsonText } from "../text.ts";
+import { printJson } from "../text.ts";
 
 export default defineCommand({
   summary: "Revoke and delete the stored token",
@@ -13,10 +13,7 @@ export default defineCommand({
     const { logout } = await import("../login/logout.ts");
     const done = await logout(options, io);
     if (io.env.SVC_TOKEN) io.stderr.write("svc: warning: SVC_TOKEN is still set and was not revoked\n");
-    if (json) {
-      io.stdout.write(`${jsonText(done)}\n`);
-      return;
-    }
+    if (json) return printJson(io, done);
     if (done.length === 0) io.stdout.write("Nothing to do: not signed in\n");
     for (const { server, user } of done) io.stdout.write(`Signed out of ${server} as ${user}\n`);
   },

@@ -1,7 +1,7 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
 import { UsageError } from "../errors.ts";
-import { jsonText } from "../text.ts";
+import { printJson } from "../text.ts";
 
 export default defineCommand({
   summary: "Print the access token, for scripts",
@@ -17,6 +17,6 @@ export default defineCommand({
       return;
     }
     const data = { server: server.base, user, token: token.token, expires_at: token.expiresAt.toISOString() };
-    io.stdout.write(`${jsonText(data)}\n`);
+    printJson(io, data);
   },
 });

@@ -1,6 +1,6 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
-import { jsonText } from "../text.ts";
+import { printJson } from "../text.ts";
 import { localTime } from "../when.ts";
 
 export default defineCommand({
@@ -18,10 +18,7 @@ export default defineCommand({
     const session = await currentSession(io, option);
     const { server } = session;
     const answer = await io.interruptible((signal) => whoami(io, session, signal));
-    if (json) {
-      io.stdout.write(`${jsonText({ server: server.base, ...answer })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { server: server.base, ...answer });
     const rows = [
       ["User", answer.user],
       ["Groups", answer.groups.join(", ") || "none"],

@@ -2,7 +2,7 @@ import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { jsonText, printable, printableLines } from "../text.ts";
+import { printable, printableLines, printJson } from "../text.ts";
 import { removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
@@ -59,10 +59,7 @@ export async function docListCommand({ id, server, json }: { id?: string } & Com
   const items = await IncidentClient.within(io, server, async (client) =>
     documentsOf(client, await client.resolve(id)),
   );
-  if (json) {
-    io.stdout.write(`${jsonText({ items })}\n`);
-    return;
-  }
+  if (json) return printJson(io, { items });
   if (items.length === 0) {
     io.stderr.write("No documents found.\n");
     return;
@@ -173,10 +170,7 @@ export async function docOpenCommand(options: { doc: string } & Common, io: Io):
     });
     return { found, content };
   });
-  if (json) {
-    io.stdout.write(`${jsonText({ ...found, content: content ?? null })}\n`);
-    return;
-  }
+  if (json) return printJson(io, { ...found, content: content ?? null });
   if (content === undefined) {
     io.stdout.write(`${linkText(printable(found.weblink!), found.weblink!, io)}\n`);
     return;
@@ -212,7 +206,7 @@ export async function docEditCommand(
       IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
     );
     if (incident) announce(io, incident);
-    if (json) io.stdout.write(`${jsonText({ ...found, content: after })}\n`);
+    if (json) printJson(io, { ...found, content: after });
   });
 }
 

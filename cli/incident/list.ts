@@ -1,7 +1,7 @@
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { jsonText, printable } from "../text.ts";
+import { printable, printJson } from "../text.ts";
 import { parseWhen } from "../when.ts";
 import { type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, nameOf } from "./people.ts";
@@ -42,10 +42,7 @@ export async function listCommand(options: ListOptions, io: Io): Promise<void> {
     return found;
   });
   const items = found.slice(0, limit);
-  if (json) {
-    io.stdout.write(`${jsonText({ items })}\n`);
-    return;
-  }
+  if (json) return printJson(io, { items });
   if (items.length === 0) io.stderr.write("No incidents found.\n");
   else io.stdout.write(incidentTable(items, io));
   if (found.length > limit) {

@@ -8,7 +8,7 @@ import {
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { jsonText, printable, printableLines } from "../text.ts";
+import { printable, printableLines, printJson } from "../text.ts";
 import { overridden, writeDefaultIncident } from "./default.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
@@ -198,7 +198,7 @@ async function chosenOf(
 
 function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void {
   if (!quiet) announce(io, incident);
-  if (json) io.stdout.write(`${jsonText(incident)}\n`);
+  if (json) printJson(io, incident);
   else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
 }

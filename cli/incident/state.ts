@@ -2,7 +2,7 @@ import { Conflict } from "../../platform/errors.ts";
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { jsonText, printable } from "../text.ts";
+import { printable, printJson } from "../text.ts";
 import { changeIncident, type IncidentFields } from "./change.ts";
 import { editDraft } from "./editor.ts";
 import {
@@ -80,7 +80,7 @@ export async function closeCommand(options: CloseOptions, io: Io): Promise<void>
 
 function finish(io: Io, incident: Incident, json: boolean | undefined): void {
   io.stderr.write(`${incident.name}: ${printable(incident.title)} (${incident.status})\n`);
-  if (json) io.stdout.write(`${jsonText(incident)}\n`);
+  if (json) printJson(io, incident);
 }
 
 export interface EditOptions extends StateOptions {

@@ -2,7 +2,7 @@ import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
-import { jsonText, printable, printableLines } from "../text.ts";
+import { printable, printableLines, printJson } from "../text.ts";
 import { parseDue } from "../when.ts";
 import { announce, IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
 import { emailOf, peopleOf } from "./people.ts";
@@ -42,7 +42,7 @@ export async function taskListCommand(
     const user = mine ? await client.user() : undefined;
     return tasks.filter((task) => user === undefined || concerns(task, user));
   });
-  if (json) io.stdout.write(`${jsonText({ items })}\n`);
+  if (json) printJson(io, { items });
   else if (items.length === 0) io.stderr.write("No tasks found.\n");
   else io.stdout.write(taskTable(items, io));
 }
@@ -165,7 +165,7 @@ async function changeTasks(
     const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
     for (const incident of incidents.values()) announce(io, incident);
   }
-  if (json) io.stdout.write(`${jsonText({ items: changed.map(({ task }) => task) })}\n`);
+  if (json) printJson(io, { items: changed.map(({ task }) => task) });
 }
 
 /** `12` or `#12`. @throws UsageError */

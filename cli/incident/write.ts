@@ -1,7 +1,7 @@
 import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { jsonText, printableLines, shellWord } from "../text.ts";
+import { printableLines, printJson, shellWord } from "../text.ts";
 import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft, keptAt } from "./editor.ts";
 import { isIncidentId } from "./id.ts";
@@ -249,5 +249,5 @@ export async function eachInTurn<T, R>(
 /** Prints the result of a change: the incident on stderr, and the answer for programs. */
 export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
   announce(io, incident);
-  if (json) io.stdout.write(`${jsonText(answer)}\n`);
+  if (json) printJson(io, answer);
 }

@@ -2,7 +2,7 @@ import { AccessClient } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Create or replace access roles from a file",
@@ -42,7 +42,7 @@ export default defineCommand({
         if (!json) io.stdout.write(`${slug} ${did}\n`);
       }
     });
-    if (json) io.stdout.write(`${jsonText({ items: done })}\n`);
+    if (json) printJson(io, { items: done });
   },
 });
 

@@ -2,7 +2,7 @@ import { AccessClient, type Role, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that access roles can issue credentials, and show what to fix",
@@ -33,7 +33,7 @@ export default defineCommand({
       }
       return answers;
     });
-    if (json) io.stdout.write(`${jsonText({ items: checked })}\n`);
+    if (json) printJson(io, { items: checked });
     else
       for (const { role: slug, problems } of checked) {
         io.stdout.write(

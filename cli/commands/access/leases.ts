@@ -2,7 +2,7 @@ import { AccessClient, type Lease } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
 export default defineCommand({
@@ -32,10 +32,7 @@ export default defineCommand({
         found.push(...(await client.list<Lease>("/access/leases/", { ...filters, state })));
       return found.sort((a, b) => b.id - a.id);
     });
-    if (json) {
-      io.stdout.write(`${jsonText({ items: leases })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { items: leases });
     const rows = leases.map((one) => {
       const next = one.next_attempt_at === null ? "" : localTime(one.next_attempt_at);
       return [

@@ -2,7 +2,7 @@ import { AccessClient, durationText, type Role } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the access roles that you may request",
@@ -10,10 +10,7 @@ export default defineCommand({
   examples: ["svc access list", "svc access list --json"],
   async run({ server, json }, io) {
     const roles = await AccessClient.within(io, server, (client) => client.list<Role>("/access/roles/"));
-    if (json) {
-      io.stdout.write(`${jsonText({ items: roles })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { items: roles });
     const rows = roles.map((role) => [
       role.slug,
       role.disabled ? "disabled" : role.approval,

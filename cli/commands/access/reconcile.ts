@@ -3,7 +3,7 @@ import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Compare the leases of an access role with its target, after restoring a backup",
@@ -31,7 +31,7 @@ export default defineCommand({
     });
     const { orphans, missing } = differences;
     const total = orphans.length + missing.length;
-    if (json) io.stdout.write(`${jsonText({ ...differences, revoking })}\n`);
+    if (json) printJson(io, { ...differences, revoking });
     else if (total === 0) io.stdout.write("No differences\n");
     else {
       const rows = [

@@ -2,7 +2,7 @@ import { AccessClient, wantedArgs } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
 export default defineCommand({
@@ -26,7 +26,7 @@ export default defineCommand({
       const asked = await client.ask(role, { ...wanted, reason });
       if (!json && asked.state === "Pending") io.stderr.write(`Request ${asked.id} is pending.\n`);
       const now = noWait ? asked : await client.decided(asked);
-      if (json) io.stdout.write(`${jsonText(now)}\n`);
+      if (json) printJson(io, now);
       else if (now.state === "Approved")
         io.stdout.write(
           `Approved until ${localTime(now.expires_at)}: svc access run ${now.role} -- COMMAND\n`,

@@ -2,7 +2,7 @@ import { AccessClient, type AccessRequest, durationText } from "../../access/acc
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List your access requests and those you can decide on",
@@ -30,10 +30,7 @@ export default defineCommand({
     const requests = await AccessClient.within(io, server, (client) =>
       client.list<AccessRequest>("/access/requests/", query),
     );
-    if (json) {
-      io.stdout.write(`${jsonText({ items: requests })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { items: requests });
     const rows = requests.map((one) => [
       String(one.id),
       one.role,

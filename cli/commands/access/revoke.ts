@@ -4,7 +4,7 @@ import { queryText } from "../../client/api_client.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
 export default defineCommand({
@@ -54,7 +54,7 @@ export default defineCommand({
       const what = id === undefined ? "some of the credentials" : "the credential";
       io.stderr.write(`svc: ${what} may still be accepted until ${localTime(acceptedUntil)}\n`);
     }
-    if (json) io.stdout.write(`${jsonText(answer)}\n`);
+    if (json) printJson(io, answer);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);
     else io.stdout.write(`Ended ${answer.role}\n`);
   },

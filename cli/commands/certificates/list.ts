@@ -3,7 +3,7 @@ import type { Certificate } from "../../client/certificates.ts";
 import { defineCommand } from "../../command.ts";
 import { widthOf } from "../../incident/text.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
 export default defineCommand({
@@ -24,10 +24,7 @@ export default defineCommand({
     const certificates = await ApiClient.within(io, server, (client) =>
       client.list<Certificate>("/certificates/", query),
     );
-    if (json) {
-      io.stdout.write(`${jsonText({ items: certificates })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { items: certificates });
     const stateOf = (one: Certificate) => {
       if (one.revoked_at !== null) return "Revoked";
       return new Date(one.expires_at) > io.clock.now() ? "Valid" : "Expired";

@@ -1,7 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Revoke client certificates",
@@ -26,7 +26,7 @@ export default defineCommand({
       throw new UsageError("specify serial numbers, or --user");
     const { revokeCertificates } = await import("../../client/certificates.ts");
     const revoked = await revokeCertificates(io, server, { serials, user });
-    if (json) io.stdout.write(`${jsonText({ revoked })}\n`);
+    if (json) printJson(io, { revoked });
     else if (user !== undefined) io.stdout.write(`Revoked ${revoked.length}\n`);
     else for (const serial of revoked) io.stdout.write(`Revoked ${serial}\n`);
   },

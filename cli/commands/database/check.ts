@@ -2,7 +2,7 @@ import { Conflict } from "../../../platform/errors.ts";
 import { isClone } from "../../../platform/own_command.ts";
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database/url.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that the schema, the revisions and the database match",
@@ -27,7 +27,7 @@ export default defineCommand({
       if (lines.length > 0)
         findings.push({ text: "The database differs from its revisions:", details: lines });
     }
-    if (json) io.stdout.write(`${jsonText(findings)}\n`);
+    if (json) printJson(io, findings);
     for (const { text, details } of json ? [] : findings) {
       io.stdout.write(`${text}\n${details.map((line) => `  ${line}\n`).join("")}`);
     }

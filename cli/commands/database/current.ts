@@ -1,7 +1,7 @@
 import { Conflict } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database/url.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show the revision of the database",
@@ -26,7 +26,7 @@ export default defineCommand({
       if (checkHeads && !isAtHeads) throw new Conflict("The database is not at the head of this release");
     };
     if (json) {
-      io.stdout.write(`${jsonText({ state, current, head, interrupted })}\n`);
+      printJson(io, { state, current, head, interrupted });
       return check();
     }
     if (verbose) {

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the newest revisions of this release",
@@ -16,7 +16,7 @@ export default defineCommand({
     const rows = revisions.filter(({ id }) => heads.has(id));
     if (json) {
       const list = rows.map(({ id, parents, manifest }) => ({ id, parents, message: manifest.message }));
-      io.stdout.write(`${jsonText(list)}\n`);
+      printJson(io, list);
       return;
     }
     if (verbose) {

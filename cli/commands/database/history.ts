@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrlIfSet } from "../../database/url.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the revisions, newest first",
@@ -37,10 +37,7 @@ export default defineCommand({
       ]);
     const all = await history(await databaseUrlIfSet(io));
     const entries = range === undefined ? all : entriesIn(all, range);
-    if (json) {
-      io.stdout.write(`${jsonText(entries)}\n`);
-      return;
-    }
+    if (json) return printJson(io, entries);
     const current = indicateCurrent ? currentOf(all) : [];
     const shown = entries.map((entry) => ({
       ...entry,

@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Resolve edited or interrupted revisions",
@@ -44,7 +44,7 @@ export default defineCommand({
       return;
     }
     const faults = await findFaults({ url, patience });
-    if (json) io.stdout.write(`${jsonText(faults)}\n`);
+    if (json) printJson(io, faults);
     for (const { id: name, text } of json ? [] : faults) io.stdout.write(`${name} ${text}\n`);
     if (faults.length > 0)
       throw new Conflict(

@@ -2,7 +2,7 @@ import { NotFound } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
 import { clientArgs } from "../../incident/args.ts";
-import { jsonText, printable } from "../../text.ts";
+import { jsonText, printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show the incident that is in use",
@@ -28,7 +28,7 @@ export default defineCommand({
         throw new NotFound(`no incident of ${client.session.server.base} is in use: svc incident use ID`);
       return client.resolve(undefined);
     });
-    if (json) io.stdout.write(`${jsonText(incident)}\n`);
+    if (json) printJson(io, incident);
     else io.stdout.write(`${incident.name}  ${incident.status}  ${printable(incident.title)}\n`);
   },
 });

@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { clientArgs } from "../../incident/args.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Choose the incident of the other commands",
@@ -35,6 +35,6 @@ export default defineCommand({
     announce(io, incident);
     const note = defaults.overridden(io.env);
     if (note !== undefined) io.stderr.write(`${note}\n`);
-    if (json) io.stdout.write(`${jsonText({ id: incident.id, name: incident.name })}\n`);
+    if (json) printJson(io, { id: incident.id, name: incident.name });
   },
 });

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the available plugins",
@@ -23,10 +23,7 @@ export default defineCommand({
       author,
       description,
     }));
-    if (json) {
-      io.stdout.write(`${jsonText(list)}\n`);
-      return;
-    }
+    if (json) return printJson(io, list);
     const header = ["Title", "Slug", "Version", "Type", "Author", "Description"];
     io.stdout.write(
       table(

@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import type { Io } from "../../io.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 /** Rows shown, newest first. */
 const shown = 200;
@@ -53,10 +53,7 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     deliveries: await listDeliveries(context, { states, limit: shown }),
     counts: await countDeliveries(context),
   }));
-  if (json) {
-    io.stdout.write(`${jsonText({ counts, deliveries: deliveries.map(asJson) })}\n`);
-    return;
-  }
+  if (json) return printJson(io, { counts, deliveries: deliveries.map(asJson) });
   const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [
     printable(key),
     state,

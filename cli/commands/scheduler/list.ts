@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the scheduled tasks",
@@ -14,10 +14,7 @@ export default defineCommand({
       period: periodText(task.timing),
       at_time: atTimeText(task) ?? null,
     }));
-    if (json) {
-      io.stdout.write(`${jsonText(list)}\n`);
-      return;
-    }
+    if (json) return printJson(io, list);
     const rows = list.map(({ name, period, at_time }) => [name, period, at_time ?? ""]);
     io.stdout.write(table(["Task Name", "Period", "At Time"], rows));
   },

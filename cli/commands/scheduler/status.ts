@@ -2,7 +2,7 @@ import { Unavailable } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show last runs, next slots and late tasks",
@@ -22,7 +22,7 @@ export default defineCommand({
     const { asJson, laggards, scheduleStatus } = await import("../../../core/schedule/status.ts");
     const status = await onSchedule(io, scheduleStatus);
     const late = laggards(status);
-    if (json) io.stdout.write(`${jsonText(asJson(status))}\n`);
+    if (json) printJson(io, asJson(status));
     else {
       const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures, failing }) => [
         name,

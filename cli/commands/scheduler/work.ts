@@ -2,7 +2,7 @@ import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 /** Rows shown, dead ones first. */
 const shown = 200;
@@ -42,7 +42,7 @@ export default defineCommand({
     const work = await onSchedule(io, (context) => listWork(context, { kind, dead, limit: shown }));
     if (json) {
       const all = work.map(({ dueAt, ...one }) => ({ ...one, due_at: dueAt }));
-      io.stdout.write(`${jsonText(all)}\n`);
+      printJson(io, all);
       return;
     }
     const rows = work.map((one) => [

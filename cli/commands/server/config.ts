@@ -1,7 +1,7 @@
 import { ConfigurationError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText, printable } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 import { serviceEnvironment } from "../../trial.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
 
@@ -33,7 +33,7 @@ export default defineCommand({
       settings,
     );
     for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
-    if (json) io.stdout.write(`${jsonText(rows)}\n`);
+    if (json) printJson(io, rows);
     else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
       // `.env` may be written by somebody else.

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
-import { jsonText } from "../../text.ts";
+import { printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "List the server's routes",
@@ -17,10 +17,7 @@ export default defineCommand({
       import("../../../server/inspection.ts"),
     ]);
     const rows = routeTable(await createInspectionApp(readEnvironment(io.env)));
-    if (json) {
-      io.stdout.write(`${jsonText(rows)}\n`);
-      return;
-    }
+    if (json) return printJson(io, rows);
     const cells = rows.map(({ path, authenticated, method }) => [
       path,
       authenticated ? "True" : "False",

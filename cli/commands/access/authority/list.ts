@@ -2,7 +2,7 @@ import { AccessClient } from "../../../access/access.ts";
 import { clientArgs } from "../../../client/args.ts";
 import { defineCommand } from "../../../command.ts";
 import { table } from "../../../table.ts";
-import { jsonText } from "../../../text.ts";
+import { printJson } from "../../../text.ts";
 import { localTime } from "../../../when.ts";
 
 export default defineCommand({
@@ -14,10 +14,7 @@ export default defineCommand({
     const keys = await AccessClient.within(io, server, (client) =>
       client.list<AuthorityKey>("/access/authority_keys/"),
     );
-    if (json) {
-      io.stdout.write(`${jsonText({ items: keys })}\n`);
-      return;
-    }
+    if (json) return printJson(io, { items: keys });
     const rows = keys.map((key) => [
       key.kind,
       key.name,
