@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, roleArg, usersArg } from "../../incident/args.ts";
+import { peopleCommand } from "../../incident/participants.ts";
 
 export default defineCommand({
   summary: "Add people to an incident",
@@ -8,8 +9,5 @@ export default defineCommand({
   notes: [
     "USER is an e-mail address, the part before the @, or a name. Somebody whom svc does not know yet is added by their address.",
   ],
-  async run(options, io) {
-    const { peopleCommand } = await import("../../incident/participants.ts");
-    await peopleCommand("add", options, io);
-  },
+  run: (options, io) => peopleCommand("add", options, io),
 });

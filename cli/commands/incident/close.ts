@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
+import { closeCommand } from "../../incident/state.ts";
 
 export default defineCommand({
   summary: "Close an incident",
@@ -13,8 +14,5 @@ export default defineCommand({
   notes: [
     "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved and both versions are shown.",
   ],
-  async run(options, io) {
-    const { closeCommand } = await import("../../incident/state.ts");
-    await closeCommand(options, io);
-  },
+  run: (options, io) => closeCommand(options, io),
 });

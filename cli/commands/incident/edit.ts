@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
+import { editCommand } from "../../incident/state.ts";
 
 export default defineCommand({
   summary: "Change an incident",
@@ -20,8 +21,5 @@ export default defineCommand({
     "Without an option, title and description open in your editor (VISUAL, or else EDITOR).",
     "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
   ],
-  async run(options, io) {
-    const { editCommand } = await import("../../incident/state.ts");
-    await editCommand(options, io);
-  },
+  run: (options, io) => editCommand(options, io),
 });

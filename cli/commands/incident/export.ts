@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
+import { exportCommand } from "../../incident/export.ts";
 
 export default defineCommand({
   summary: "Export an incident with all its parts",
@@ -23,8 +24,5 @@ export default defineCommand({
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
   notes: ["What you may not see is not in it."],
-  async run(options, io) {
-    const { exportCommand } = await import("../../incident/export.ts");
-    await exportCommand(options, io);
-  },
+  run: (options, io) => exportCommand(options, io),
 });

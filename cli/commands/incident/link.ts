@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, othersArg } from "../../incident/args.ts";
+import { linkCommand } from "../../incident/link.ts";
 
 export default defineCommand({
   summary: "Link an incident with related ones, or mark it as a duplicate",
@@ -13,8 +14,5 @@ export default defineCommand({
   notes: [
     "Both incidents show the link, to those who may see the other one. Of several incidents, the first one is linked with the others.",
   ],
-  async run(options, io) {
-    const { linkCommand } = await import("../../incident/link.ts");
-    await linkCommand(options, io);
-  },
+  run: (options, io) => linkCommand(options, io),
 });

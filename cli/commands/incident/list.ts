@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs } from "../../incident/args.ts";
+import { listCommand } from "../../incident/list.ts";
 
 export default defineCommand({
   summary: "List incidents",
@@ -34,8 +35,5 @@ export default defineCommand({
   notes: [
     "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and then COMMANDER and PRIORITY left out.",
   ],
-  async run(options, io) {
-    const { listCommand } = await import("../../incident/list.ts");
-    await listCommand(options, io);
-  },
+  run: (options, io) => listCommand(options, io),
 });

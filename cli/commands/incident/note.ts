@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
+import { noteCommand } from "../../incident/note.ts";
 
 export default defineCommand({
   summary: "Add a note to the timeline",
@@ -22,8 +23,5 @@ export default defineCommand({
   notes: [
     "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
   ],
-  async run(options, io) {
-    const { noteCommand } = await import("../../incident/note.ts");
-    await noteCommand(options, io);
-  },
+  run: (options, io) => noteCommand(options, io),
 });

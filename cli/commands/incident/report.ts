@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs } from "../../incident/args.ts";
+import { reportCommand } from "../../incident/report.ts";
 
 export default defineCommand({
   summary: "Report an incident",
@@ -31,8 +32,5 @@ export default defineCommand({
     "On a terminal, svc asks for what is missing. With TITLE and --priority nothing is, and it takes the first type. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
     "The editor is that of VISUAL, or else EDITOR.",
   ],
-  async run(options, io) {
-    const { reportCommand } = await import("../../incident/report.ts");
-    await reportCommand(options, io);
-  },
+  run: (options, io) => reportCommand(options, io),
 });

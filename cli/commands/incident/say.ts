@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
+import { sayCommand } from "../../incident/note.ts";
 
 export default defineCommand({
   summary: "Write to the participants, in the incident's channel",
@@ -17,8 +18,5 @@ export default defineCommand({
   notes: [
     "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
   ],
-  async run(options, io) {
-    const { sayCommand } = await import("../../incident/note.ts");
-    await sayCommand(options, io);
-  },
+  run: (options, io) => sayCommand(options, io),
 });

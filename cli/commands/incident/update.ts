@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
+import { updateCommand } from "../../incident/update.ts";
 
 export default defineCommand({
   summary: "Write a status report",
@@ -28,8 +29,5 @@ export default defineCommand({
   notes: [
     "The editor (VISUAL, or else EDITOR) opens with a heading for each part, and the last report in a comment. If the report cannot be sent, svc keeps it and prints how to send it again.",
   ],
-  async run(options, io) {
-    const { updateCommand } = await import("../../incident/update.ts");
-    await updateCommand(options, io);
-  },
+  run: (options, io) => updateCommand(options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
+import { viewCommand } from "../../incident/view.ts";
 
 export default defineCommand({
   summary: "Show an incident",
@@ -9,8 +10,5 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
-  async run(options, io) {
-    const { viewCommand } = await import("../../incident/view.ts");
-    await viewCommand(options, io);
-  },
+  run: (options, io) => viewCommand(options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { serverArgs } from "../../incident/args.ts";
+import { watchCommand } from "../../incident/watch.ts";
 
 export default defineCommand({
   summary: "Show an incident, or all open ones, as they change",
@@ -34,8 +35,5 @@ export default defineCommand({
   notes: [
     "It goes on until Ctrl-C, until STATUS is reached, or until you may no longer see the incident. If the connection is lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q leaves it. Without a terminal, it prints a line for each event.",
   ],
-  async run(options, io) {
-    const { watchCommand } = await import("../../incident/watch.ts");
-    await watchCommand(options, io);
-  },
+  run: (options, io) => watchCommand(options, io),
 });

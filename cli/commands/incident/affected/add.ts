@@ -1,4 +1,5 @@
 import { defineCommand } from "../../../command.ts";
+import { affectedCommand } from "../../../incident/affected.ts";
 import { affectedArg, clientArgs, incidentArg } from "../../../incident/args.ts";
 
 export default defineCommand({
@@ -6,8 +7,5 @@ export default defineCommand({
   args: { ...affectedArg, ...incidentArg, ...clientArgs },
   examples: ["svc incident affected add Checkout", "svc incident affected add INC-44 service:Checkout Shop"],
   notes: ["svc incident view shows what an incident affects."],
-  async run(options, io) {
-    const { affectedCommand } = await import("../../../incident/affected.ts");
-    await affectedCommand("add", options, io);
-  },
+  run: (options, io) => affectedCommand("add", options, io),
 });

@@ -1,4 +1,5 @@
 import { defineCommand } from "../../../command.ts";
+import { affectedCommand } from "../../../incident/affected.ts";
 import { affectedArg, clientArgs, incidentArg } from "../../../incident/args.ts";
 
 export default defineCommand({
@@ -6,8 +7,5 @@ export default defineCommand({
   args: { ...affectedArg, ...incidentArg, ...clientArgs },
   examples: ["svc incident affected remove Checkout"],
   notes: ["svc incident view shows what an incident affects."],
-  async run(options, io) {
-    const { affectedCommand } = await import("../../../incident/affected.ts");
-    await affectedCommand("remove", options, io);
-  },
+  run: (options, io) => affectedCommand("remove", options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, docArg, incidentArg } from "../../../incident/args.ts";
+import { docEditCommand } from "../../../incident/doc.ts";
 
 export default defineCommand({
   summary: "Edit the text of a document",
@@ -18,8 +19,5 @@ export default defineCommand({
   notes: [
     "It opens in your editor (VISUAL, or else EDITOR). If somebody else changed the text meanwhile, nothing is saved, both versions are shown, and yours is kept in a file.",
   ],
-  async run(options, io) {
-    const { docEditCommand } = await import("../../../incident/doc.ts");
-    await docEditCommand(options, io);
-  },
+  run: (options, io) => docEditCommand(options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, incidentArg, textArgs, wordsArg } from "../../../incident/args.ts";
+import { docNewCommand } from "../../../incident/doc.ts";
 
 export default defineCommand({
   summary: "Add a document to an incident",
@@ -21,8 +22,5 @@ export default defineCommand({
     "svc incident doc new Dashboard --link https://grafana.example.com/d/1",
   ],
   notes: ["It prints the number of the document."],
-  async run(options, io) {
-    const { docNewCommand } = await import("../../../incident/doc.ts");
-    await docNewCommand(options, io);
-  },
+  run: (options, io) => docNewCommand(options, io),
 });

@@ -1,13 +1,11 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, incidentArg, roleUserArg } from "../../../incident/args.ts";
+import { roleCommand } from "../../../incident/participants.ts";
 
 export default defineCommand({
   summary: "Give a role to somebody: commander, unless you say which",
   args: { ...roleUserArg, ...incidentArg, ...clientArgs },
   examples: ["svc incident role give dana", "svc incident role give dana scribe"],
   notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
-  async run(options, io) {
-    const { roleCommand } = await import("../../../incident/participants.ts");
-    await roleCommand("give", options, io);
-  },
+  run: (options, io) => roleCommand("give", options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, incidentArg, roleWordArg } from "../../../incident/args.ts";
+import { roleCommand } from "../../../incident/participants.ts";
 
 export default defineCommand({
   summary: "Take a role in an incident: commander, unless you say which",
@@ -10,8 +11,5 @@ export default defineCommand({
     "svc incident role take INC-44 commander",
   ],
   notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
-  async run(options, io) {
-    const { roleCommand } = await import("../../../incident/participants.ts");
-    await roleCommand("take", options, io);
-  },
+  run: (options, io) => roleCommand("take", options, io),
 });

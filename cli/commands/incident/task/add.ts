@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, incidentArg, wordsArg } from "../../../incident/args.ts";
+import { taskAddCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
   summary: "Add a task to an incident",
@@ -22,8 +23,5 @@ export default defineCommand({
   },
   examples: ['svc incident task add "Order new disks" --assign dana --due 2d'],
   notes: ["It prints the number of the task."],
-  async run(options, io) {
-    const { taskAddCommand } = await import("../../../incident/task.ts");
-    await taskAddCommand(options, io);
-  },
+  run: (options, io) => taskAddCommand(options, io),
 });

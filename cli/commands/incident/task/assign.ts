@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs } from "../../../incident/args.ts";
+import { taskAssignCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
   summary: "Assign a task to people",
@@ -14,8 +15,5 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident task assign 12 dana", "svc incident task assign 12 dana --remove"],
-  async run(options, io) {
-    const { taskAssignCommand } = await import("../../../incident/task.ts");
-    await taskAssignCommand(options, io);
-  },
+  run: (options, io) => taskAssignCommand(options, io),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../../command.ts";
 import { clientArgs, idArg } from "../../../incident/args.ts";
+import { taskListCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
   summary: "List the open tasks of an incident",
@@ -10,8 +11,5 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident task list", "svc incident task list INC-44 --all"],
-  async run(options, io) {
-    const { taskListCommand } = await import("../../../incident/task.ts");
-    await taskListCommand(options, io);
-  },
+  run: (options, io) => taskListCommand(options, io),
 });
