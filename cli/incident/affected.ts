@@ -45,6 +45,9 @@ export async function affectedCommand(
   done(io, incident, json, after);
 }
 
+/** For a server that knows no catalog of them. */
+export const nothingAffected: Affected = { services: [], applications: [] };
+
 export async function affectedBy(client: IncidentClient, { id }: { id: number }): Promise<Affected> {
   return client.call<Affected>("GET", `/incidents/${id}/affected/`);
 }

@@ -198,6 +198,14 @@ function isIncident({ id, name, title, status }: Partial<IncidentDetail>): boole
   return Number.isSafeInteger(id) && [name, title, status].every((text) => typeof text === "string");
 }
 
+/** For what an older server does not know. */
+export function ifUnknown<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof NotFound) return instead;
+    throw error;
+  };
+}
+
 /** On stderr, which incident a change was about. */
 export function announce(io: Io, { name, title, status }: Pick<Incident, "name" | "title" | "status">): void {
   const closed = status === "Closed" ? " (Closed)" : "";

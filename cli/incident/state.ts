@@ -1,43 +1,13 @@
 import { Conflict } from "../../platform/errors.ts";
-import { nameLength } from "../../platform/text.ts";
-import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printJson } from "../text.ts";
-import { changeIncident, type IncidentFields } from "./change.ts";
-import { editDraft } from "./editor.ts";
-import {
-  type Incident,
-  IncidentClient,
-  type IncidentDetail,
-  type Named,
-  pickNamed,
-  type Status,
-} from "./incident.ts";
-import { sectionsOf, templateOf } from "./template.ts";
-import {
-  againLine,
-  done,
-  fromFile,
-  incidentOf,
-  option,
-  sending,
-  sourceOf,
-  type Written,
-  withStdin,
-  writtenText,
-} from "./write.ts";
-import { checkText } from "./written_text.ts";
-
-export interface StateOptions {
-  id?: string;
-  server?: string;
-  json?: boolean;
-}
+import { changeIncident } from "./change.ts";
+import { type Incident, IncidentClient, type Status } from "./incident.ts";
 
 /** `svc incident stable` and `reopen` */
 export async function stateCommand(
   status: Status,
-  { id, server, json }: StateOptions,
+  { id, server, json }: { id?: string; server?: string; json?: boolean },
   io: Io,
 ): Promise<void> {
   const incident = await IncidentClient.within(io, server, async (client) => {
@@ -49,160 +19,8 @@ export async function stateCommand(
   finish(io, incident, json);
 }
 
-export interface CloseOptions extends StateOptions {
-  resolution?: string;
-  file?: string;
-  editor?: boolean;
-}
-
-/** `svc incident close` */
-export async function closeCommand(options: CloseOptions, io: Io): Promise<void> {
-  const { id, server, json, resolution, file, editor } = options;
-  const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor, "--resolution");
-  const again = (incident = id) => againLine(io, server, ["close", incident]);
-  const incident = await withStdin(io, "resolution", source, again(), async (io) => {
-    const seen = await incidentOf(io, server, id);
-    if (resolution === undefined && file === undefined && !editor) {
-      if (seen.status === "Closed") return seen;
-      return IncidentClient.within(io, server, (client) =>
-        changeIncident(client, seen, { status: "Closed" }),
-      );
-    }
-    const written = await writtenText(io, "resolution", source, seen);
-    return sending(io, "resolution", written, again(seen.name), () =>
-      IncidentClient.within(io, server, (client) =>
-        changeIncident(client, seen, { status: "Closed", resolution: written.text }),
-      ),
-    );
-  });
-  finish(io, incident, json);
-}
-
-function finish(io: Io, incident: Incident, json: boolean | undefined): void {
+/** Prints the new state. */
+export function finish(io: Io, incident: Incident, json: boolean | undefined): void {
   io.stderr.write(`${incident.name}: ${printable(incident.title)} (${incident.status})\n`);
   if (json) printJson(io, incident);
-}
-
-export interface EditOptions extends StateOptions {
-  title?: string;
-  description?: string;
-  file?: string;
-  editor?: boolean;
-  type?: string;
-  priority?: string;
-  resolution?: string;
-  restricted?: boolean;
-  open?: boolean;
-}
-
-/** `svc incident edit` */
-export async function editCommand(options: EditOptions, io: Io): Promise<void> {
-  const { id, title, description, file, editor, type, priority, resolution, restricted, open } = options;
-  const { server, json } = options;
-  if (restricted && open) throw new UsageError("give either --restricted or --open");
-  const texts = [description !== undefined, file !== undefined, editor === true];
-  if (texts.filter(Boolean).length > 1)
-    throw new UsageError("give only one of --description, --file and --editor");
-  if (title !== undefined) checkTitle(title);
-  const given = [title, description, file, type, priority, resolution, restricted, open];
-  const isNothing = given.every((value) => value === undefined || value === false);
-  if (isNothing && !editor && !io.canAsk())
-    throw new UsageError("nothing to change: give an option, or --editor");
-
-  const again = (incident = id) =>
-    againLine(io, server, [
-      "edit",
-      incident,
-      ...option("--title", title),
-      ...option("--type", type),
-      ...option("--priority", priority),
-      ...option("--resolution", resolution),
-      ...(restricted ? ["--restricted"] : []),
-      ...(open ? ["--open"] : []),
-    ]);
-  await withStdin(io, "edit", { file }, again(), async (io) => {
-    const { seen, kind } = await IncidentClient.within(io, server, async (client) => ({
-      seen: await client.resolve(id),
-      kind: await kindOf(client, type, priority),
-    }));
-    const { names, ...ids } = kind;
-    const change: Partial<IncidentFields> = ids;
-    if (title !== undefined) change.title = title.trim();
-    if (resolution !== undefined) change.resolution = resolution;
-    if (restricted) change.visibility = "Restricted";
-    if (open) change.visibility = "Open";
-    if (description !== undefined) change.description = description;
-    if (!isNothing && !editor && file === undefined) {
-      const incident = await IncidentClient.within(io, server, (client) => save(client, seen, change, names));
-      return done(io, incident, json, incident);
-    }
-    const written = await writtenIncident(io, options, seen);
-    const incident = await sending(io, "edit", written, again(seen.name), () =>
-      IncidentClient.within(io, server, (client) =>
-        save(client, seen, { ...change, ...parseEdited(written.text, seen) }, names),
-      ),
-    );
-    done(io, incident, json, incident);
-  });
-}
-
-/** Only what differs from what the user saw, so that nobody else's change is lost. */
-async function save(
-  client: IncidentClient,
-  seen: IncidentDetail,
-  change: Partial<IncidentFields>,
-  names: Partial<Record<keyof IncidentFields, string>>,
-) {
-  const differing = Object.entries(change).filter(
-    ([field, value]) => seen[field as keyof IncidentFields] !== value,
-  );
-  return differing.length === 0 ? seen : changeIncident(client, seen, Object.fromEntries(differing), names);
-}
-
-/** The ids of a type and a priority, with their names. */
-async function kindOf(client: IncidentClient, type: string | undefined, priority: string | undefined) {
-  const find = async (path: string, text: string | undefined, what: string) =>
-    text === undefined ? undefined : pickNamed(await client.list<Named>(path), text, what);
-  const found = {
-    incident_type_id: await find("/incident_types/", type, "type"),
-    incident_priority_id: await find("/incident_priorities/", priority, "priority"),
-  };
-  const given = Object.entries(found).filter((one): one is [string, Named] => one[1] !== undefined);
-  const ids: Partial<IncidentFields> = Object.fromEntries(given.map(([field, { id }]) => [field, id]));
-  return { ...ids, names: Object.fromEntries(given.map(([field, { name }]) => [field, name])) };
-}
-
-const headings = ["Title", "Description"];
-
-/** The text of the editor, or of a file: a draft of it, or a description. */
-async function writtenIncident(io: Io, { file, title }: EditOptions, seen: IncidentDetail): Promise<Written> {
-  const comment = [`${seen.name}. This comment is not saved.`];
-  const asTemplate = (description: string) =>
-    templateOf(comment, [
-      ["Title", title?.trim() ?? seen.title],
-      ["Description", description],
-    ]);
-  if (file !== undefined) {
-    const written = await fromFile(io, file, "description");
-    // A draft that was kept before the incident could be read has no headings.
-    const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
-    return isTemplate ? written : { ...written, text: asTemplate(written.text) };
-  }
-  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description));
-  return { ...draft, text };
-}
-
-/** What the user changed in the text. It takes precedence over an option, which the text began with. */
-function parseEdited(text: string, seen: IncidentDetail): Partial<IncidentFields> {
-  const [title = "", description = ""] = sectionsOf(text, headings);
-  checkTitle(title);
-  if (description !== "") checkText(description, "description");
-  const isSame = description === seen.description.replace(/\r\n?/g, "\n").trimEnd();
-  return { ...(title === seen.title ? {} : { title }), ...(isSame ? {} : { description }) };
-}
-
-function checkTitle(title: string): void {
-  checkText(title, "title", nameLength);
-  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(title.trim()))
-    throw new UsageError("the title must be a single line of text");
 }

@@ -6,7 +6,7 @@ import type { Io } from "../io.ts";
 import { canDraw, type Display, fullScreen, writeSlowly } from "../screen.ts";
 import { cut } from "../table.ts";
 import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
-import { incidentTable } from "./list.ts";
+import { incidentTable } from "./incident_table.ts";
 import { stylesOf } from "./text.ts";
 import { endingNotice, firstEvents, parseObject, readEvents, type WatchOptions } from "./watch.ts";
 import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";

@@ -1,6 +1,9 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
-import { closeCommand } from "../../incident/state.ts";
+import { changeIncident } from "../../incident/change.ts";
+import { IncidentClient } from "../../incident/incident.ts";
+import { finish } from "../../incident/state.ts";
+import { againLine, incidentOf, sending, sourceOf, withStdin, writtenText } from "../../incident/write.ts";
 
 export default defineCommand({
   summary: "Close an incident",
@@ -14,5 +17,24 @@ export default defineCommand({
   notes: [
     "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved and both versions are shown.",
   ],
-  run: (options, io) => closeCommand(options, io),
+  async run({ id, server, json, resolution, file, editor }, io) {
+    const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor, "--resolution");
+    const again = (incident = id) => againLine(io, server, ["close", incident]);
+    const incident = await withStdin(io, "resolution", source, again(), async (io) => {
+      const seen = await incidentOf(io, server, id);
+      if (resolution === undefined && file === undefined && !editor) {
+        if (seen.status === "Closed") return seen;
+        return IncidentClient.within(io, server, (client) =>
+          changeIncident(client, seen, { status: "Closed" }),
+        );
+      }
+      const written = await writtenText(io, "resolution", source, seen);
+      return sending(io, "resolution", written, again(seen.name), () =>
+        IncidentClient.within(io, server, (client) =>
+          changeIncident(client, seen, { status: "Closed", resolution: written.text }),
+        ),
+      );
+    });
+    finish(io, incident, json);
+  },
 });

@@ -1,6 +1,22 @@
+import * as fs from "node:fs";
+import { storing, writePrivately } from "../../client/private_file.ts";
 import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+import { type Affected, affectedBy, nothingAffected } from "../../incident/affected.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
-import { exportCommand } from "../../incident/export.ts";
+import type { Document } from "../../incident/doc.ts";
+import {
+  announce,
+  IncidentClient,
+  type IncidentDetail,
+  ifUnknown,
+  type Participant,
+  type StatusReport,
+  type Task,
+  type TimelineEvent,
+} from "../../incident/incident.ts";
+import type { Link } from "../../incident/link.ts";
+import { jsonText } from "../../text.ts";
 
 export default defineCommand({
   summary: "Export an incident with all its parts",
@@ -24,5 +40,180 @@ export default defineCommand({
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
   notes: ["What you may not see is not in it."],
-  run: (options, io) => exportCommand(options, io),
+  async run({ id, format, output, force, server, json }, io) {
+    const toFile = output !== undefined && output !== "-";
+    if (toFile && !force && fs.existsSync(output))
+      throw new UsageError(`${output} exists: use --force to replace it`);
+    const exported = await IncidentClient.within(io, server, async (client) =>
+      readAll(client, await client.resolve(id)),
+    );
+    const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);
+    if (!toFile) {
+      io.stdout.write(text);
+      return;
+    }
+    storing(output, () => {
+      // For the owner only, because incidents may be Restricted.
+      if (force && fs.lstatSync(output, { throwIfNoEntry: false })?.isFile()) writePrivately(output, text);
+      else fs.writeFileSync(output, text, { mode: 0o600, flag: force ? "w" : "wx" });
+    });
+    announce(io, exported);
+  },
 });
+
+/** An incident with all its parts that the user may see. Lists are in the order of their creation. */
+interface ExportedIncident extends IncidentDetail {
+  /** Also those who have left. */
+  participants: Participant[];
+  affected: Affected;
+  links: Link[];
+  reports: StatusReport[];
+  tasks: Task[];
+  documents: Document[];
+  events: TimelineEvent[];
+}
+
+const all = Number.POSITIVE_INFINITY;
+
+async function readAll(client: IncidentClient, incident: IncidentDetail): Promise<ExportedIncident> {
+  const path = `/incidents/${incident.id}`;
+  const incident_id = String(incident.id);
+  const [participants, affected, links, reports, tasks, documents, events] = await Promise.all([
+    client.participants(incident, false),
+    affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
+    client.list<Link>(`${path}/links/`, {}, all).catch(ifUnknown<Link[]>([])),
+    client.list<StatusReport>(`${path}/reports/`, {}, all),
+    client.list<Task>("/tasks/", { incident_id, sort: "id" }, all),
+    client.list<Document>("/documents/", { incident_id, sort: "id" }, all),
+    client.list<TimelineEvent>(`${path}/events/`, {}, all),
+  ]);
+  // The API lists these with the newest first.
+  reports.reverse();
+  events.reverse();
+  return { ...incident, participants, affected, links, reports, tasks, documents, events };
+}
+
+/** What a person reads, for both formats. Texts are plain, because they are what people typed. */
+type Block =
+  | { kind: "heading"; level: 1 | 2 | 3; text: string }
+  | { kind: "text"; text: string }
+  | { kind: "table"; header: string[]; rows: string[][] };
+
+function blocksOf(one: ExportedIncident): Block[] {
+  const heading = (text: string, level: 1 | 2 | 3 = 2): Block => ({ kind: "heading", level, text });
+  const section = (title: string, text: string | null): Block[] =>
+    text?.trim() ? [heading(title), { kind: "text", text }] : [];
+  const list = (title: string, header: string[], rows: string[][]): Block[] =>
+    rows.length === 0 ? [] : [heading(title), { kind: "table", header, rows }];
+  const facts = [
+    ["Status", one.status],
+    ["Priority", one.incident_priority.name],
+    ["Type", one.incident_type.name],
+    ["Visibility", one.visibility],
+    ["Commander", one.commander?.email ?? ""],
+    ["Reporter", one.reporter?.email ?? ""],
+    ["Reported", one.reported_at],
+    ["Stable", one.stable_at ?? ""],
+    ["Closed", one.closed_at ?? ""],
+    ["Services", one.affected.services.map(({ name }) => name).join(", ")],
+    ["Applications", one.affected.applications.map(({ name }) => name).join(", ")],
+  ].filter(([, value]) => value !== "");
+  return [
+    heading(`${one.name}: ${one.title}`, 1),
+    { kind: "table", header: ["", ""], rows: facts },
+    ...section("Description", one.description),
+    ...section("Resolution", one.resolution),
+    ...list(
+      "People",
+      ["Person", "Roles", "Joined", "Left"],
+      one.participants.map(({ individual, roles, joined_at, left_at }) => [
+        individual.email,
+        [...new Set(roles.map(({ role }) => role))].join(", "),
+        joined_at,
+        left_at ?? "",
+      ]),
+    ),
+    ...(one.reports.length === 0 ? [] : [heading("Status reports")]),
+    ...one.reports.flatMap(({ author, created_at, conditions, actions, needs }): Block[] => [
+      heading(`${created_at}, ${author.email}`, 3),
+      ...(["Conditions", "Actions", "Needs"] as const).flatMap((name, at): Block[] => {
+        const text = [conditions, actions, needs][at]!;
+        return text.trim() === "" ? [] : [{ kind: "text", text: `${name}: ${text}` }];
+      }),
+    ]),
+    ...list(
+      "Tasks",
+      ["Task", "Status", "Assignees", "Due"],
+      one.tasks.map(({ description, status, assignees, owner, resolve_by }) => [
+        description,
+        status,
+        (assignees.length > 0 ? assignees : owner ? [owner] : []).map(({ email }) => email).join(", "),
+        resolve_by,
+      ]),
+    ),
+    ...list(
+      "Documents",
+      ["Document", "Type", "Link"],
+      one.documents.map(({ name, resource_type, weblink }) => [name, resource_type, weblink ?? ""]),
+    ),
+    ...list(
+      "Linked incidents",
+      ["Incident", "Title", "Kind"],
+      one.links.map(({ kind, incident }) => [incident.name, incident.title, kind.replaceAll("_", " ")]),
+    ),
+    ...list(
+      "Timeline",
+      ["Time", "Who", "Event"],
+      one.events.map(({ at, actor, description }) => [at, actor, description]),
+    ),
+  ];
+}
+
+function render(exported: ExportedIncident, format: "md" | "html"): string {
+  const blocks = blocksOf(exported);
+  if (format === "md") return `${blocks.map(markdownOf).join("\n\n")}\n`;
+  const title = htmlText(`${exported.name}: ${exported.title}`);
+  const style =
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}" +
+    "table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:.3rem .6rem;text-align:start;vertical-align:top}" +
+    "p,td{white-space:pre-wrap;overflow-wrap:anywhere}";
+  const head = `<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n<title>${title}</title>`;
+  const body = blocks.map(htmlOf).join("\n");
+  return `<!doctype html>\n<html lang="en">\n${head}\n<style>${style}</style>\n<body dir="auto">\n${body}\n</body>\n</html>\n`;
+}
+
+/** What Markdown would take for markup, or a terminal for a command, is shown as it was typed. */
+function markdownText(text: string): string {
+  return withoutControls(text)
+    .replaceAll(/[\\`*_{}[\]<>|#~!&]/g, "\\$&")
+    .replaceAll(/^(\s*)([-+]|\d+[.)])(?=\s)/gm, (_, space: string, mark: string) =>
+      mark.length === 1 ? `${space}\\${mark}` : `${space}${mark.slice(0, -1)}\\${mark.slice(-1)}`,
+    );
+}
+
+function withoutControls(text: string): string {
+  return text.replaceAll("\r\n", "\n").replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, "\ufffd");
+}
+
+function markdownOf(block: Block): string {
+  if (block.kind === "heading")
+    return `${"#".repeat(block.level)} ${markdownText(block.text).replaceAll("\n", " ")}`;
+  // Two spaces at the end of a line break it.
+  if (block.kind === "text") return markdownText(block.text.trim()).replaceAll(/(?<=\S)\n(?=\S)/g, "  \n");
+  const line = (cells: string[]) =>
+    `| ${cells.map((cell) => markdownText(cell.trim()).replaceAll("\n", "<br>")).join(" | ")} |`;
+  return [line(block.header), `|${" --- |".repeat(block.header.length)}`, ...block.rows.map(line)].join("\n");
+}
+
+function htmlText(text: string): string {
+  return Bun.escapeHTML(withoutControls(text));
+}
+
+function htmlOf(block: Block): string {
+  if (block.kind === "heading") return `<h${block.level}>${htmlText(block.text)}</h${block.level}>`;
+  if (block.kind === "text") return `<p>${htmlText(block.text.trim())}</p>`;
+  const row = (cells: string[], tag: "td" | "th") =>
+    `<tr>${cells.map((cell) => `<${tag}>${htmlText(cell.trim())}</${tag}>`).join("")}</tr>`;
+  const header = block.header.some((cell) => cell !== "") ? [row(block.header, "th")] : [];
+  return `<table>\n${[...header, ...block.rows.map((cells) => row(cells, "td"))].join("\n")}\n</table>`;
+}

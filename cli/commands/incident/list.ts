@@ -1,6 +1,11 @@
 import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
 import { clientArgs } from "../../incident/args.ts";
-import { listCommand } from "../../incident/list.ts";
+import { type Incident, IncidentClient, type Named, pickNamed } from "../../incident/incident.ts";
+import { incidentTable } from "../../incident/incident_table.ts";
+import { emailOf } from "../../incident/people.ts";
+import { printJson } from "../../text.ts";
+import { parseWhen } from "../../when.ts";
 
 export default defineCommand({
   summary: "List incidents",
@@ -35,5 +40,50 @@ export default defineCommand({
   notes: [
     "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and then COMMANDER and PRIORITY left out.",
   ],
-  run: (options, io) => listCommand(options, io),
+  async run({ status, mine, commander, type, priority, search, since, limit, server, json }, io) {
+    if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)
+      throw new UsageError(`--limit must be 1 to ${mostShown}`);
+    const after = since === undefined ? undefined : parseWhen("--since", since, io.clock.now());
+    const found = await IncidentClient.within(io, server, async (client) => {
+      const idOf = async (path: string, text: string | undefined, what: string) =>
+        text === undefined ? undefined : String(pickNamed(await client.list<Named>(path), text, what).id);
+      const [incident_type_id, incident_priority_id, by] = await Promise.all([
+        idOf("/incident_types/", type, "type"),
+        idOf("/incident_priorities/", priority, "priority"),
+        commander === undefined ? undefined : emailOf(io, client, commander),
+      ]);
+      const query = {
+        status: statuses[status],
+        incident_type_id,
+        incident_priority_id,
+        commander: by,
+        q: search,
+        participant: mine ? await client.user() : undefined,
+        reported_after: after?.toISOString(),
+      };
+      // One more than the limit, if there are more.
+      const found = await client.list<Incident>("/incidents/", query, limit + 1);
+      if (since !== undefined) client.checkClock("--since", since);
+      return found;
+    });
+    const items = found.slice(0, limit);
+    if (json) return printJson(io, { items });
+    if (items.length === 0) io.stderr.write("No incidents found.\n");
+    else io.stdout.write(incidentTable(items, io));
+    if (found.length > limit) {
+      const hint =
+        limit < mostShown ? `--limit ${Math.min(limit * 2, mostShown)}` : "add a filter, such as --since";
+      io.stderr.write(`There are more: ${hint}\n`);
+    }
+  },
 });
+
+const mostShown = 1000;
+
+/** As the API filters by them; `all` filters by none. */
+const statuses: Record<string, string | undefined> = {
+  active: "Active",
+  stable: "Stable",
+  closed: "Closed",
+  open: "Active,Stable",
+};

@@ -1,6 +1,17 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
-import { noteCommand } from "../../incident/note.ts";
+import { IncidentClient } from "../../incident/incident.ts";
+import {
+  againLine,
+  done,
+  option,
+  sending,
+  sourceOf,
+  splitWords,
+  withStdin,
+  writtenText,
+} from "../../incident/write.ts";
+import { parseWhen } from "../../when.ts";
 
 export default defineCommand({
   summary: "Add a note to the timeline",
@@ -23,5 +34,29 @@ export default defineCommand({
   notes: [
     "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
   ],
-  run: (options, io) => noteCommand(options, io),
+  async run({ words: given, incident: named, file, editor, at, server, json }, io) {
+    const instant = at === undefined ? undefined : parseWhen("--at", at, io.clock.now());
+    const { incident: typed, words } = splitWords(given, named);
+    const source = sourceOf(words, file, editor);
+    const again = (incident = typed) =>
+      againLine(io, server, ["note", ...option("-i", incident), ...option("--at", instant?.toISOString())]);
+    await withStdin(io, "note", source, again(), async (io) => {
+      const incident = await IncidentClient.within(io, server, async (client) => {
+        const found = await client.resolve(typed);
+        if (at !== undefined) client.checkClock("--at", at);
+        return found;
+      });
+      const note = await writtenText(io, "note", source, incident);
+      const event = await sending(io, "note", note, again(incident.name), () =>
+        IncidentClient.within(io, server, (client) =>
+          client.post(
+            `/incidents/${incident.id}/events`,
+            { description: note.text, at: instant?.toISOString() },
+            { key: note.key },
+          ),
+        ),
+      );
+      done(io, incident, json, event);
+    });
+  },
 });

@@ -1,6 +1,19 @@
 import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
 import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
-import { sayCommand } from "../../incident/note.ts";
+import { IncidentClient } from "../../incident/incident.ts";
+import { emailOf } from "../../incident/people.ts";
+import {
+  againLine,
+  done,
+  option,
+  sending,
+  sourceOf,
+  splitWords,
+  withStdin,
+  writtenText,
+} from "../../incident/write.ts";
+import type { Io } from "../../io.ts";
 
 export default defineCommand({
   summary: "Write to the participants, in the incident's channel",
@@ -18,5 +31,41 @@ export default defineCommand({
   notes: [
     "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
   ],
-  run: (options, io) => sayCommand(options, io),
+  async run({ words: given, incident: named, file, editor, to, server, json }, io) {
+    const { incident: typed, words } = splitWords(given, named);
+    const source = sourceOf(words, file, editor);
+    const again = (incident = typed) =>
+      againLine(io, server, ["say", ...option("-i", incident), ...option("--to", to)]);
+    await withStdin(io, "message", source, again(), async (io) => {
+      const { incident, recipient_id } = await IncidentClient.within(io, server, async (client) => {
+        const incident = await client.resolve(typed);
+        const recipient_id = to === undefined ? undefined : await participantId(io, client, incident, to);
+        return { incident, recipient_id };
+      });
+      const message = await writtenText(io, "message", source, incident);
+      const said = await sending(io, "message", message, again(incident.name), () =>
+        IncidentClient.within(io, server, (client) =>
+          client.post(
+            `/incidents/${incident.id}/messages`,
+            { text: message.text, recipient_id },
+            { key: message.key },
+          ),
+        ),
+      );
+      done(io, incident, json, said);
+    });
+  },
 });
+
+async function participantId(
+  io: Io,
+  client: IncidentClient,
+  incident: { id: number; name: string },
+  user: string,
+) {
+  const email = (await emailOf(io, client, user)).toLowerCase();
+  const participants = await client.participants(incident);
+  const found = participants.find(({ individual }) => individual.email.toLowerCase() === email);
+  if (found === undefined) throw new UsageError(`--to: ${email} does not take part in ${incident.name}`);
+  return found.individual.id;
+}

@@ -1,10 +1,123 @@
+import type { AccessRequest, Lease } from "../../access/access.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs } from "../../incident/args.ts";
-import { statusCommand } from "../../incident/status.ts";
+import {
+  type Incident,
+  IncidentClient,
+  type Named,
+  type StatusReport,
+  type Task,
+} from "../../incident/incident.ts";
+import { taskTable } from "../../incident/task.ts";
+import { ageText, stylesOf, whenText, widthOf } from "../../incident/text.ts";
+import type { Io } from "../../io.ts";
+import { table } from "../../table.ts";
+import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show what you command, your tasks, overdue reports and access",
   args: clientArgs,
   examples: ["svc incident status", "svc incident status --json"],
-  run: (options, io) => statusCommand(options, io),
+  async run({ server, json }, io) {
+    const status = await IncidentClient.within(io, server, (client) => readStatus(client, io.clock.now()));
+    io.stdout.write(json ? `${jsonText(status)}\n` : statusText(status, io));
+  },
 });
+
+/** An incident whose commander owes a status report. */
+type OverdueReport = Incident & { report_due_at: string };
+
+interface Status {
+  /** Open incidents that the user commands. */
+  commanding: Incident[];
+  /** Open, owned by the user or assigned to them; the first due first. */
+  tasks: Task[];
+  overdue_reports: OverdueReport[];
+  /** Pending. */
+  requests: AccessRequest[];
+  leases: Lease[];
+}
+
+async function readStatus(client: IncidentClient, now: Date): Promise<Status> {
+  const user = await client.user();
+  const open = { status: "Open" };
+  const [commanding, owned, assigned, requests, leases] = await Promise.all([
+    client.list<Incident>("/incidents/", { commander: user, status: "Active,Stable" }),
+    client.list<Task>("/tasks/", { ...open, owner: user }),
+    client.list<Task>("/tasks/", { ...open, assignee: user }),
+    client.list<AccessRequest>("/access/requests/", { state: "Pending" }),
+    client.list<Lease>("/access/leases/", { user, state: "Active" }),
+  ]);
+  const tasks = [...new Map([...owned, ...assigned].map((task) => [task.id, task])).values()];
+  return {
+    commanding,
+    tasks: tasks.sort((a, b) => a.resolve_by.localeCompare(b.resolve_by)),
+    overdue_reports: await overdueOf(client, commanding, now),
+    // Admins see those of everybody.
+    requests: requests.filter((request) => request.user === user),
+    leases,
+  };
+}
+
+/** A report is due as often as the priority says, while the incident is Active. */
+async function overdueOf(
+  client: IncidentClient,
+  commanding: readonly Incident[],
+  now: Date,
+): Promise<OverdueReport[]> {
+  const active = commanding.filter(({ status }) => status === "Active");
+  if (active.length === 0) return [];
+  const priorities = await client.list<Named & { reminder_hours: number }>("/incident_priorities/");
+  const hours = new Map(priorities.map(({ id, reminder_hours }) => [id, reminder_hours]));
+  const due: OverdueReport[] = [];
+  for (const incident of active) {
+    const [last] = await client.list<StatusReport>(`/incidents/${incident.id}/reports/`, {}, 1);
+    const since = Date.parse(last?.created_at ?? incident.reported_at);
+    const at = new Date(since + (hours.get(incident.incident_priority_id) ?? 24) * 3_600_000);
+    if (at <= now) due.push({ ...incident, report_due_at: at.toISOString() });
+  }
+  return due;
+}
+
+const indent = "  ";
+
+function statusText(status: Status, io: Io): string {
+  const [styled, now] = [stylesOf(io), io.clock.now()];
+  const columns = widthOf(io.stdout);
+  const width = columns === undefined ? undefined : columns - indent.length;
+  const incidents = status.commanding.map((one) => [
+    one.name,
+    one.status,
+    printable(one.incident_priority.name, 40),
+    printable(one.title),
+  ]);
+  const overdue = status.overdue_reports.map((one) => {
+    const at = new Date(one.report_due_at);
+    const late = io.stdout.isTTY ? `${ageText(at, now)} late` : one.report_due_at;
+    return [one.name, printable(one.title), late];
+  });
+  const accessRow = ({ id, role, incident, expires_at }: AccessRequest | Lease) => [
+    String(id),
+    role,
+    incident ?? "",
+    whenText(expires_at, io),
+  ];
+  const requests = status.requests.map(accessRow);
+  const leases = status.leases.map(accessRow);
+  const title = { header: "TITLE", flexible: true };
+  const priority = { header: "PRIORITY", leaveOut: 1 };
+  const access = ["ID", { header: "ROLE", flexible: true }, "INCIDENT", "UNTIL"];
+  const parts: [string, string][] = [
+    ["You command", incidents.length ? table(["NAME", "STATUS", priority, title], incidents, width) : ""],
+    ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io, width) : ""],
+    ["Overdue reports", overdue.length ? table(["NAME", title, "DUE"], overdue, width) : ""],
+    ["Your requests", requests.length ? table(access, requests, width) : ""],
+    ["Your access", leases.length ? table(access, leases, width) : ""],
+  ];
+  return parts
+    .map(([heading, text]) => {
+      const indented = text.replace(/^(?=.)/gm, indent);
+      return `${styled(heading, "bold")}\n${indented === "" ? `${indent}None\n` : indented}`;
+    })
+    .join("\n");
+}

@@ -1,6 +1,17 @@
+import { InvalidInput } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
-import { updateCommand } from "../../incident/update.ts";
+import { removeDraft } from "../../incident/drafts.ts";
+import { editDraft } from "../../incident/editor.ts";
+import { IncidentClient, type IncidentDetail, type StatusReport } from "../../incident/incident.ts";
+import { nameOf } from "../../incident/people.ts";
+import { sectionsOf, templateOf } from "../../incident/template.ts";
+import { againLine, done, fromFile, sending, type Written, withStdin } from "../../incident/write.ts";
+import { checkText } from "../../incident/written_text.ts";
+import type { Io } from "../../io.ts";
+import { printable, printableLines } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 export default defineCommand({
   summary: "Write a status report",
@@ -29,5 +40,98 @@ export default defineCommand({
   notes: [
     "The editor (VISUAL, or else EDITOR) opens with a heading for each part, and the last report in a comment. If the report cannot be sent, svc keeps it and prints how to send it again.",
   ],
-  run: (options, io) => updateCommand(options, io),
+  async run(options, io) {
+    const { id, conditions, actions, needs, file, editor, server, json } = options;
+    const isTyped = [conditions, actions, needs].some((field) => field !== undefined);
+    if ([isTyped, file !== undefined, editor === true].filter(Boolean).length > 1)
+      throw new UsageError("give either --conditions, --actions and --needs, or --file, or --editor");
+    if (isTyped && conditions === undefined) throw new UsageError("missing option: --conditions");
+    if (!isTyped && file === undefined && !editor && !io.canAsk())
+      throw new UsageError("missing option: --conditions (or --file, or --editor)");
+
+    const again = (incident = id) => againLine(io, server, ["update", incident]);
+    await withStdin(io, "update", { file }, again(), async (io) => {
+      const { incident, last } = await IncidentClient.within(io, server, async (client) => {
+        const incident = await client.resolve(id);
+        const path = `/incidents/${incident.id}/reports/`;
+        return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
+      });
+      const written = await writtenReport(io, options, incident, last);
+      const report = await sending(io, "update", written, again(incident.name), async () => {
+        const body = parseReport(written.text);
+        return IncidentClient.within(io, server, (client) =>
+          client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),
+        );
+      });
+      done(io, incident, json, report);
+    });
+  },
 });
+
+const headings = ["Conditions", "Actions", "Needs"];
+
+/** The report in the form of the template, in which it is also kept. */
+async function writtenReport(
+  io: Io,
+  {
+    conditions,
+    actions = "",
+    needs = "",
+    file,
+  }: { conditions?: string; actions?: string; needs?: string; file?: string },
+  incident: IncidentDetail,
+  last: StatusReport | undefined,
+): Promise<Written> {
+  if (file !== undefined) {
+    const written = await fromFile(io, file, "report");
+    parseReport(written.text);
+    return written;
+  }
+  if (conditions !== undefined) {
+    const values = [conditions, actions, needs];
+    const text = templateOf(
+      [],
+      headings.map((heading, at) => [heading, values[at]!]),
+    );
+    return { text, key: crypto.randomUUID() };
+  }
+  const template = templateOf(
+    commentOf(incident, last),
+    headings.map((heading) => [heading, ""]),
+  );
+  const { text, draft } = await editDraft(io, "update", template);
+  if (text === template) {
+    removeDraft(io.env, draft.path);
+    throw new InvalidInput("report", "the report is empty: nothing was sent");
+  }
+  return { ...draft, text };
+}
+
+function commentOf({ name, title }: IncidentDetail, last: StatusReport | undefined): string[] {
+  const about = [
+    `A status report on ${name}: ${printable(title)}`,
+    "Write under each heading: how it stands, what is being done, what is missing.",
+    "This comment is not sent.",
+  ];
+  if (last === undefined) return about;
+  const section = (heading: string, text: string) =>
+    text.trim() === "" ? [] : [`${heading}:`, ...printableLines(text).map((line) => `  ${line}`)];
+  return [
+    ...about,
+    "",
+    `The last report, by ${nameOf(last.author)} at ${localTime(new Date(last.created_at))}:`,
+    ...section("Conditions", last.conditions),
+    ...section("Actions", last.actions),
+    ...section("Needs", last.needs),
+  ];
+}
+
+/** @throws InvalidInput */
+function parseReport(text: string): Pick<StatusReport, "conditions" | "actions" | "needs"> {
+  const [conditions = "", actions = "", needs = ""] = sectionsOf(text, headings);
+  if (conditions === "" && actions === "" && needs === "")
+    throw new InvalidInput("report", "the report is empty: nothing was sent");
+  checkText(conditions, "conditions");
+  for (const [what, value] of Object.entries({ actions, needs })) if (value) checkText(value, what);
+  return { conditions, actions, needs };
+}

@@ -1,6 +1,21 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs, idArg } from "../../incident/args.ts";
-import { viewCommand } from "../../incident/view.ts";
+import { type Affected, affectedBy, affectedLine, nothingAffected } from "../../incident/affected.ts";
+import { roles as allRoles, clientArgs, idArg } from "../../incident/args.ts";
+import {
+  IncidentClient,
+  type IncidentDetail,
+  ifUnknown,
+  type Participant,
+  type StatusReport,
+  type Task,
+  type TimelineEvent,
+} from "../../incident/incident.ts";
+import { type Link, linkLines, linksOf } from "../../incident/link.ts";
+import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
+import { linkText, statusStyle, stylesOf, whenText, widthOf } from "../../incident/text.ts";
+import type { Io } from "../../io.ts";
+import { wrapped } from "../../table.ts";
+import { jsonText, printable, printableLines } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show an incident",
@@ -10,5 +25,165 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
-  run: (options, io) => viewCommand(options, io),
+  async run({ id, timeline, server, json }, io) {
+    const view = await IncidentClient.within(io, server, async (client) =>
+      readView(client, await client.resolve(id), timeline ? Number.POSITIVE_INFINITY : shownEvents),
+    );
+    io.stdout.write(json ? `${jsonText(view)}\n` : viewText(view, io));
+  },
 });
+
+/** An incident with what `svc incident view` shows of it. */
+interface IncidentView extends IncidentDetail {
+  /** Those who take part now. */
+  participants: Participant[];
+  /** What it affects, from the catalog. */
+  affected: Affected;
+  /** Other incidents. */
+  links: Link[];
+  last_report: StatusReport | null;
+  open_tasks: Task[];
+  /** Oldest first. */
+  events: TimelineEvent[];
+}
+
+const shownEvents = 10;
+
+async function readView(
+  client: IncidentClient,
+  incident: IncidentDetail,
+  mostEvents: number,
+): Promise<IncidentView> {
+  const path = `/incidents/${incident.id}`;
+  const tasks = { incident_id: String(incident.id), status: "Open" };
+  const [participants, affected, links, reports, open_tasks, newest] = await Promise.all([
+    client.participants(incident),
+    affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
+    linksOf(client, incident).catch(ifUnknown<Link[]>([])),
+    client.list<StatusReport>(`${path}/reports/`, {}, 1),
+    client.list<Task>("/tasks/", tasks),
+    client.list<TimelineEvent>(`${path}/events/`, {}, mostEvents),
+  ]);
+  const last_report = reports[0] ?? null;
+  const events = newest.reverse();
+  return { ...incident, participants, affected, links, last_report, open_tasks, events };
+}
+
+function viewText(view: IncidentView, io: Io): string {
+  const parts = [
+    header(view, io),
+    roles(view, io),
+    report(view, io),
+    tasks(view, io),
+    timelineText(view, io),
+  ];
+  return `${parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n")}\n`;
+}
+
+function header(view: IncidentView, io: Io): string[] {
+  const styled = stylesOf(io);
+  const kind = [view.incident_priority.name, view.incident_type.name, view.visibility];
+  const status = styled(view.status, statusStyle[view.status]);
+  const reporter = view.reporter ? ` by ${nameOf(view.reporter)}` : "";
+  const times = [`Reported ${whenText(view.reported_at, io)}${reporter}`];
+  if (view.stable_at) times.push(`stable ${whenText(view.stable_at, io)}`);
+  if (view.closed_at) times.push(`closed ${whenText(view.closed_at, io)}`);
+  const lines = [
+    styled(`${view.name}  ${printable(view.title)}`, "bold"),
+    [status, ...kind.map((word) => printable(word, 80))].join(" · "),
+    times.join(", "),
+  ];
+  const links = (view.conversations ?? []).filter(({ weblink }) => weblink !== null);
+  for (const { plugin_slug, weblink } of links)
+    lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);
+  const affects = affectedLine(view.affected);
+  if (affects !== undefined) lines.push(affects);
+  lines.push(...linkLines(view.links));
+  if (view.description.trim() !== "")
+    lines.push("", ...printableLines(view.description).flatMap((line) => wrapped(line, widthOf(io.stdout))));
+  if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution, io));
+  return lines;
+}
+
+/** Who decides comes first. */
+const inOrder: readonly string[] = allRoles;
+
+function roles({ participants }: IncidentView, io: Io): string[] {
+  const holders = new Map<string, string[]>();
+  for (const { individual, roles } of participants) {
+    for (const { role } of roles.filter(({ renounced_at }) => renounced_at === null))
+      holders.set(role, [...(holders.get(role) ?? []), fullNameOf(individual)]);
+  }
+  if (holders.size === 0) return [];
+  const width = Math.max(...[...holders.keys()].map((role) => role.length));
+  const rank = (role: string) => (inOrder.includes(role) ? inOrder.indexOf(role) : inOrder.length);
+  const sorted = [...holders].sort(([a], [b]) => rank(a) - rank(b));
+  return [
+    "Roles",
+    ...sorted.flatMap(([role, people]) => hanging(`  ${role.padEnd(width)}  `, people.join(", "), io)),
+  ];
+}
+
+function report({ last_report }: IncidentView, io: Io): string[] {
+  if (last_report === null) return [];
+  const { author, created_at, conditions, actions, needs } = last_report;
+  return [
+    `Last report (${nameOf(author)}, ${whenText(created_at, io)})`,
+    ...section("Conditions", conditions, io),
+    ...section("Actions", actions, io),
+    ...section("Needs", needs, io),
+  ];
+}
+
+function section(title: string, text: string, io: Io): string[] {
+  if (text.trim() === "") return [];
+  const [first = "", ...more] = printableLines(text);
+  const label = `  ${title}:`.padEnd(14);
+  return [...hanging(label, first, io), ...more.flatMap((line) => hanging(" ".repeat(14), line, io))];
+}
+
+function tasks({ open_tasks }: IncidentView, io: Io): string[] {
+  if (open_tasks.length === 0) return [];
+  const now = io.clock.now();
+  const lines = open_tasks.flatMap((task) => {
+    const people = peopleOf(task);
+    const late = new Date(task.resolve_by) < now ? "overdue, " : "";
+    const [first = ""] = printableLines(task.description);
+    const about = `(${people ? `${people}, ` : ""}${late}due ${whenText(task.resolve_by, io)})`;
+    return hanging(`  ${task.id}  `, `${first}  ${about}`, io);
+  });
+  return [`Open tasks (${open_tasks.length})`, ...lines];
+}
+
+/** A line for each event, and more for texts of several lines. */
+function timelineText({ events }: IncidentView, io: Io): string[] {
+  if (events.length === 0) return [];
+  return ["Timeline", ...events.flatMap((event) => eventLines(event, io))];
+}
+
+function eventLines({ at, actor, description }: TimelineEvent, io: Io): string[] {
+  const [first = "", ...more] = printableLines(description);
+  const text = `  ${whenText(at, io)}  ${shortName(actor)}  ${first}`;
+  const [begin = "", ...rest] = wrapped(text, narrower(io, 4));
+  const below = [...rest.map((line) => line.trimStart()), ...more];
+  return [begin, ...below.flatMap((line) => hanging("      ", line, io))];
+}
+
+function indented(text: string, io: Io): string[] {
+  return printableLines(text).flatMap((line) => hanging("  ", line, io));
+}
+
+/** A text after its label; on a terminal, what does not fit continues below its beginning. */
+function hanging(label: string, text: string, io: Io): string[] {
+  const [first = "", ...more] = wrapped(text, narrower(io, Bun.stringWidth(label)));
+  const space = " ".repeat(Bun.stringWidth(label));
+  return [`${label}${first}`.trimEnd(), ...more.map((line) => `${space}${line}`)];
+}
+
+function narrower({ stdout }: Io, columns: number): number | undefined {
+  const width = widthOf(stdout);
+  return width === undefined ? undefined : Math.max(10, width - columns);
+}

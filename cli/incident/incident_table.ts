@@ -1,0 +1,31 @@
+import type { Io } from "../io.ts";
+import { type Column, table } from "../table.ts";
+import { printable } from "../text.ts";
+import type { Incident } from "./incident.ts";
+import { nameOf } from "./people.ts";
+import { ageColumn, stylesOf, widthOf } from "./text.ts";
+
+const columns: Column[] = [
+  { header: "NAME" },
+  { header: "STATUS", leaveOut: 3 },
+  { header: "PRIORITY", leaveOut: 2 },
+  { header: "TITLE", flexible: true },
+  { header: "COMMANDER", flexible: true, leaveOut: 1 },
+  { header: "AGE" },
+];
+
+/** A line for each incident, as wide as the terminal at most. */
+export function incidentTable(incidents: readonly Incident[], io: Io): string {
+  const rows = incidents.map((one) => [
+    one.name,
+    one.status,
+    printable(one.incident_priority.name, 80),
+    printable(one.title),
+    nameOf(one.commander),
+    ageColumn(one.reported_at, io),
+  ]);
+  const text = table(columns, rows, widthOf(io.stdout));
+  const styled = stylesOf(io);
+  const [header = "", ...lines] = text.split("\n");
+  return [styled(header, "bold"), ...lines].join("\n");
+}
