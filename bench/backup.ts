@@ -2,8 +2,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { openSql } from "../drizzle/client.ts";
 import { upgrade } from "../drizzle/revision/upgrade.ts";
-import { ensureDebianPostgres } from "../scripts/debian_postgres.ts";
 import { startDebianPostgres } from "../tests/support/database/debian_postgres.ts";
+import { ensure, programs } from "../tests/support/programs.ts";
 import { freshExecutable } from "./executable.ts";
 import * as support from "./support.ts";
 
@@ -19,7 +19,7 @@ interface Step {
 
 /** Compares `svc database dump` and `restore` with plain pg_dump and pg_restore. */
 export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
-  ensureDebianPostgres();
+  ensure(programs.debianPostgres);
   const directory = await support.temporaryDirectory(parts);
   const svc = await freshExecutable();
   const server = await support.keep(parts, startDebianPostgres, (started) => started.stop());

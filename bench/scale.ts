@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { ensureEngine } from "../scripts/engine.ts";
 import { Compose, docker, makeClone } from "../tests/support/containers/containers.ts";
+import { ensureEngine } from "../tests/support/containers/engine.ts";
 import { fill } from "./api/data.ts";
 import { issueTokens } from "./api/tokens.ts";
 import { people, requestsOf, size } from "./server.ts";

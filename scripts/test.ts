@@ -1,20 +1,15 @@
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
+import { ensureEngine, NoEngineError } from "../tests/support/containers/engine.ts";
+import { leftoversOf, nameOfRun } from "../tests/support/containers/engine_leftovers.ts";
+import { ensure, programs } from "../tests/support/programs.ts";
 import { buildForTests } from "./build_for_tests.ts";
 import { runChecks } from "./check.ts";
-import { ensureChromium } from "./chromium.ts";
-import { ensureDebianPostgres } from "./debian_postgres.ts";
-import { ensureEngine, NoEngineError } from "./engine.ts";
-import { leftoversOf, nameOfRun } from "./engine_leftovers.ts";
-import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
-import { ensureFaketime } from "./faketime.ts";
 import { type Counts, readReport } from "./junit.ts";
-import { ensurePgbouncer } from "./pgbouncer.ts";
 import { createRunDirectory } from "./run_directory.ts";
-import { ensureSshServer } from "./ssh_server.ts";
 import { type Lane, lanesOf } from "./test_lanes.ts";
 
 const root = join(import.meta.dir, "..");
@@ -81,32 +76,27 @@ async function runRound(files: string[], changed?: string): Promise<Counts> {
   return await runTests(files, undefined, { ...process.env, TMPDIR: tmpdir() });
 }
 
-/** Installs the programs that the tests declare. @throws Error with what is missing */
+/** The programs that tests need whose text matches. */
+const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs]])[] = [
+  [/WebView|support\/browser\/chromium/, programs.chromium],
+  [/support\/database\/(debian_postgres|replicas)/, programs.debianPostgres],
+  [/support\/database\/pgbouncer/, programs.pgbouncer],
+  [/wrongBy/, programs.faketime],
+  [/support\/http\/wrk/, programs.wrk],
+  [/support\/http\/sockets/, programs.sockets],
+  [/support\/domain\/sshd|"ssh-keygen"/, programs.ssh],
+  [/"kubectl"/, programs.kubectl],
+  [/client_certificate_server|credentials-ssh\.md/, programs.curl],
+  [/"openssl"|client_certificate_server|kubernetes_api/, programs.openssl],
+  [/support\/process\/shells/, programs.shells],
+  [/"qemu-aarch64"/, programs.qemu],
+  [/"mandoc"/, programs.mandoc],
+];
+
+/** Installs the programs that the tests need. @throws Error with what is missing */
 function ensureWhatIsNeeded(files: string[]): void {
   const texts = textsOf(files);
-  const need = (what: RegExp) => texts.some((text) => what.test(text));
-  if (need(/WebView|support\/browser\/chromium/)) ensureChromium();
-  if (need(/support\/database\/(debian_postgres|replicas)/)) ensureDebianPostgres();
-  if (need(/support\/database\/pgbouncer/)) ensurePgbouncer();
-  if (need(/wrongBy/)) ensureFaketime();
-  if (need(/support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
-  if (need(/support\/http\/sockets/)) ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
-  if (need(/support\/domain\/sshd|"ssh-keygen"/)) ensureSshServer();
-  if (need(/"kubectl"/))
-    ensurePrograms("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl");
-  if (need(/client_certificate_server|credentials-ssh\.md/))
-    ensurePrograms("The tests of certificates need curl", "curl", "curl");
-  if (need(/"openssl"|client_certificate_server|kubernetes_api/))
-    ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
-  if (need(/support\/process\/shells/))
-    ensurePrograms("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish");
-  if (need(/"qemu-aarch64"/))
-    ensure({
-      why: "The test of the executable for another processor needs an emulator",
-      install: aptInstall("qemu-user libc6-arm64-cross"),
-      found: () => Bun.which("qemu-aarch64") !== null && existsSync("/usr/aarch64-linux-gnu"),
-    });
-  if (need(/"mandoc"/)) ensurePrograms("The test of the manual needs mandoc", "mandoc", "mandoc");
+  for (const [pattern, program] of needs) if (texts.some((text) => pattern.test(text))) ensure(program);
 }
 
 /** The contents of the chosen test files. */

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import axe from "axe-core";
-import { ensureChromium, findChromium } from "../../../scripts/chromium.ts";
 import { descendants, type Process, untilGone } from "../process/processes.ts";
 import { until } from "../process/until.ts";
+import { ensure, findChromium, programs } from "../programs.ts";
 
 const flags = [
   "--no-sandbox",
@@ -37,7 +37,7 @@ const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-prac
 
 /** @throws Error with the command that installs one */
 function chromium(): string {
-  ensureChromium();
+  ensure(programs.chromium);
   return findChromium()!;
 }
 

@@ -2,9 +2,9 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { withLock } from "../../../scripts/bootstrap/lock.mjs";
-import { composeProgram } from "../../../scripts/engine.ts";
-import { nameOfRun } from "../../../scripts/engine_leftovers.ts";
 import { until } from "../process/until.ts";
+import { composeProgram } from "./engine.ts";
+import { nameOfRun } from "./engine_leftovers.ts";
 import { publishedPort } from "./network.ts";
 
 const root = join(import.meta.dir, "../../..");

@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
-import { findDebianPostgres, missingDebianPostgres } from "../../../scripts/debian_postgres.ts";
-import { findFaketime } from "../../../scripts/faketime.ts";
+import { findDebianPostgres, findFaketime, missingDebianPostgres } from "../programs.ts";
 
 export interface DebianServer extends EmbeddedPostgres {
   major: number;

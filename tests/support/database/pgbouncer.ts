@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
-import { pgbouncer } from "../../../scripts/pgbouncer.ts";
 import { freePort } from "../process/stack.ts";
 import { until } from "../process/until.ts";
+import { pgbouncer } from "../programs.ts";
 
 /** PgBouncer in front of PostgreSQL, in transaction pooling mode. */
 export interface Pooler extends AsyncDisposable {

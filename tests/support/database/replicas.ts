@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { chooseFreePort } from "../../../cli/up/ports.ts";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
-import { findDebianPostgres, missingDebianPostgres } from "../../../scripts/debian_postgres.ts";
 import { until } from "../process/until.ts";
+import { findDebianPostgres, missingDebianPostgres } from "../programs.ts";
 
 /** One server of the pair. */
 export interface Member {

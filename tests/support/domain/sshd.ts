@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sshServer } from "../../../scripts/ssh_server.ts";
 import { until } from "../process/until.ts";
+import { sshServer } from "../programs.ts";
 
 /** Debian's sshd, which accepts only certificates. */
 export interface SshServer extends AsyncDisposable {

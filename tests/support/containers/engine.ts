@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const root = join(import.meta.dir, "..");
+const root = join(import.meta.dir, "../../..");
 /** Next to the clone on machines that cannot pull images: starts an engine, and builds stand-ins for the public images. */
 const starter = join(root, "../shared/containers/engine.sh");
 

@@ -1,0 +1,147 @@
+import { existsSync, globSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+
+/** A program that some tests need and npm does not install. */
+interface Need {
+  /** One sentence that names what needs the program, and that it is missing. */
+  why: string;
+  /** A shell command, for root on Debian. */
+  install: string;
+  /** The instructions for other systems. */
+  elsewhere?: string;
+  found: () => boolean;
+}
+
+/** Waits for another installation: of a concurrent run, or of a machine that has just started. */
+export const aptInstall = (packages: string) =>
+  `apt-get update -o DPkg::Lock::Timeout=300 && apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends ${packages}`;
+
+/**
+ * Ensures that the program is installed. For root on Debian (a container, a CI machine), it installs it; otherwise, the
+ * error has the command.
+ *
+ * @throws Error, with the command
+ */
+export function ensure({ why, install, elsewhere, found }: Need): void {
+  if (found()) return;
+  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) {
+    const other = elsewhere ? ` Elsewhere: ${elsewhere}` : "";
+    throw new Error(`${why}. On Debian: sudo sh -c '${install.replaceAll("'", `'\\''`)}'.${other}`);
+  }
+  console.log(`${why}: ${install}`);
+  const { exitCode, stdout, stderr } = Bun.spawnSync(["sh", "-c", install], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    stdin: "ignore",
+  });
+  if (exitCode === 0 && found()) return;
+  throw new Error(`${why}, and this failed: ${install}\n${stdout}${stderr}`.trim());
+}
+
+/** The path of a browser. */
+export function findChromium(): string | undefined {
+  if (process.env.SVC_TEST_CHROMIUM) return process.env.SVC_TEST_CHROMIUM;
+  const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+  return names.map((name) => Bun.which(name)).find((path) => path !== null) ?? undefined;
+}
+
+const postgresRoot = "/usr/lib/postgresql";
+/** The embedded version: one test needs an older server. */
+const newestPostgres = 18;
+
+/** The version of Debian's PostgreSQL, and the folder of its server and client tools, if it is older than the embedded one. */
+export function findDebianPostgres(): { directory: string; major: number } | undefined {
+  const majors = existsSync(postgresRoot) ? readdirSync(postgresRoot).map(Number) : [];
+  const complete = majors
+    .map((major) => ({ major, directory: join(postgresRoot, String(major), "bin") }))
+    .filter(({ major, directory }) => {
+      const programs = ["initdb", "postgres", "pg_ctl", "pg_dump", "pg_restore"];
+      return major < newestPostgres && programs.every((program) => existsSync(join(directory, program)));
+    });
+  return complete.sort((a, b) => b.major - a.major)[0];
+}
+
+/** A library that moves the clock of a program that loads it (LD_PRELOAD). */
+export const findFaketime = (): string | undefined => globSync("/usr/lib/*/faketime/libfaketime.so.1")[0];
+
+// These are not on every user's PATH.
+export const pgbouncer = "/usr/sbin/pgbouncer";
+export const sshServer = "/usr/sbin/sshd";
+export const proxyPrograms = {
+  haproxy: "/usr/sbin/haproxy",
+  caddy: "/usr/bin/caddy",
+  nginx: "/usr/sbin/nginx",
+} as const;
+
+/** Masks the units while installing, because the packages would start servers on well-known ports. */
+function installMasked(packages: string, units: readonly string[]): string {
+  const masks = units.map((unit) => `/etc/systemd/system/${unit}.service`);
+  const disable = `systemctl disable ${units.map((unit) => `${unit}.service`).join(" ")}`;
+  return [
+    "mkdir -p /etc/systemd/system",
+    `for unit in ${masks.join(" ")}; do ln -sf /dev/null $unit; done`,
+    `{ ${aptInstall(packages)}; code=$?; rm -f ${masks.join(" ")}; ! command -v systemctl || ${disable}; [ $code = 0 ]; }`,
+  ].join(" && ");
+}
+
+/** Programs that are found by name on the PATH. */
+function onPath(why: string, packages: string, ...names: string[]): Need {
+  const found = () => names.every((name) => Bun.which(name) !== null);
+  return { why, install: aptInstall(packages), found };
+}
+
+export const programs = {
+  chromium: {
+    why: "The browser tests need Chromium, and there is none on the PATH",
+    install: aptInstall("chromium"),
+    elsewhere: "name one in SVC_TEST_CHROMIUM",
+    found: () => findChromium() !== undefined,
+  },
+  debianPostgres: {
+    why: `The tests of dump and restore need a PostgreSQL with its client tools in ${postgresRoot}`,
+    // Installing the packages must not create a cluster that starts with the machine.
+    install: [
+      "mkdir -p /etc/postgresql-common",
+      "[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf",
+      aptInstall("-o Dpkg::Options::=--force-confold postgresql"),
+    ].join(" && "),
+    found: () => findDebianPostgres() !== undefined,
+  },
+  pgbouncer: onPath("The test of poolers needs PgBouncer", "pgbouncer", pgbouncer),
+  faketime: {
+    why: "The tests of targets whose clock is wrong need libfaketime",
+    install: aptInstall("libfaketime"),
+    found: () => findFaketime() !== undefined,
+  },
+  wrk: onPath("The tests of reloading need wrk", "wrk", "wrk"),
+  sockets: onPath("The tests of sockets need ss", "iproute2", "ss"),
+  ssh: {
+    ...onPath(
+      "The tests of SSH certificates need OpenSSH's server and client",
+      "",
+      sshServer,
+      "ssh",
+      "ssh-agent",
+    ),
+    install: installMasked("openssh-server openssh-client", ["ssh"]),
+  },
+  proxies: {
+    ...onPath(
+      "The tests of forwarded client certificates need HAProxy, Caddy and nginx",
+      "",
+      ...Object.values(proxyPrograms),
+    ),
+    install: installMasked("haproxy caddy nginx-light", Object.keys(proxyPrograms)),
+  },
+  kubectl: onPath("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl"),
+  curl: onPath("The tests of certificates need curl", "curl", "curl"),
+  openssl: onPath("The tests of TLS need openssl", "openssl", "openssl"),
+  shells: onPath("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish"),
+  qemu: {
+    why: "The test of the executable for another processor needs an emulator",
+    install: aptInstall("qemu-user libc6-arm64-cross"),
+    found: () => Bun.which("qemu-aarch64") !== null && existsSync("/usr/aarch64-linux-gnu"),
+  },
+  mandoc: onPath("The test of the manual needs mandoc", "mandoc", "mandoc"),
+} satisfies Record<string, Need>;
+
+export const missingDebianPostgres = `${programs.debianPostgres.why}. On Debian, as root: ${programs.debianPostgres.install}`;
