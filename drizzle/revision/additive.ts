@@ -1,4 +1,4 @@
-import { afterNoise, nameAt, splitStatements, wordsOf } from "./statements.ts";
+import { actionsIn, afterNoise, nameAt, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * Whether the previous release still works after this SQL: everything it reads and writes still exists, and nothing new
@@ -45,15 +45,7 @@ function refusesDeletions(words: readonly string[], created: ReadonlySet<string>
 
 /** `ADD COLUMN a ..., ADD COLUMN b ...`, each nullable or with a default, and nothing else. */
 function addsOptionalColumns(words: readonly string[]): boolean {
-  const actions: string[][] = [[]];
-  let depth = 0;
-  for (const word of words) {
-    if (word === "(") depth += 1;
-    if (word === ")") depth -= 1;
-    if (word === "," && depth === 0) actions.push([]);
-    else actions.at(-1)!.push(word);
-  }
-  return actions.every((action) => {
+  return actionsIn(words).every((action) => {
     if (action[0] !== "ADD" || action[1] !== "COLUMN") return false;
     const required = action.includes("NOT") && action.includes("NULL");
     const filled = ["DEFAULT", "GENERATED", "SERIAL", "BIGSERIAL"].some((word) => action.includes(word));

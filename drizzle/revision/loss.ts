@@ -4,7 +4,7 @@ import { errorCode } from "../database_error.ts";
 import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
 import { triggers } from "../triggers/index.ts";
 import { type Loss, marksIn, readMarks } from "./marks.ts";
-import { afterNoise, nameAt, type Statement, splitStatements, wordsOf } from "./statements.ts";
+import { actionsIn, afterNoise, nameAt, type Statement, splitStatements, wordsOf } from "./statements.ts";
 
 /** A statement, and what it might lose. */
 interface Losing {
@@ -69,23 +69,12 @@ function namesFrom(words: readonly string[], from: number): string[] {
 /** `ALTER TABLE t ADD ..., DROP COLUMN IF EXISTS c CASCADE, DROP d` */
 function droppedColumns(words: readonly string[]): Loss[] {
   const { name: table, end } = nameAt(words, afterNoise(words, 2));
-  const losses: Loss[] = [];
-  let depth = 0;
-  let begins = true;
-  for (let at = end; at < words.length; at += 1) {
-    const word = words[at]!;
-    if (word === "*" && at === end) continue;
-    if (begins && word === "DROP" && words[at + 1] !== "CONSTRAINT") {
-      let name = at + 1;
-      if (words[name] === "COLUMN") name += 1;
-      const { name: column } = nameAt(words, afterNoise(words, name));
-      if (!isDerived(table, column)) losses.push({ kind: "column", table, column });
-    }
-    if (word === "(") depth += 1;
-    if (word === ")") depth -= 1;
-    begins = word === "," && depth === 0;
-  }
-  return losses;
+  const actions = actionsIn(words.slice(words[end] === "*" ? end + 1 : end));
+  return actions
+    .filter(([verb, what]) => verb === "DROP" && what !== "CONSTRAINT")
+    .map((action) => nameAt(action, afterNoise(action, action[1] === "COLUMN" ? 2 : 1)).name)
+    .filter((column) => !isDerived(table, column))
+    .map((column) => ({ kind: "column", table, column }));
 }
 
 /** Whether one of our triggers derives the column from others, and so can restore it. */

@@ -1,6 +1,6 @@
 import { SvcError } from "../../platform/errors.ts";
 import { nameParts, shownName } from "../sql_text.ts";
-import { afterNoise, commentsOf, nameAt, splitStatements, wordsOf } from "./statements.ts";
+import { actionsIn, afterNoise, commentsOf, nameAt, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * What a revision's SQL declares about itself, in comments on their own lines:
@@ -151,14 +151,7 @@ export function isResumable(sql: string): boolean {
  * TABLE IF EXISTS t ALTER c TYPE bigint USING c * 100` would multiply twice.
  */
 function isRepeatable(words: readonly string[]): boolean {
-  const actions: string[][] = [[]];
-  let depth = 0;
-  for (const word of words.slice(nameAt(words, afterNoise(words, 2)).end)) {
-    if (word === "(" || word === "[") depth += 1;
-    if (word === ")" || word === "]") depth -= 1;
-    if (word === "," && depth === 0) actions.push([]);
-    else actions.at(-1)!.push(word);
-  }
+  const actions = actionsIn(words.slice(nameAt(words, afterNoise(words, 2)).end));
   const repeatable = /^(ADD (COLUMN |VALUE )?IF NOT|DROP (COLUMN |CONSTRAINT |ATTRIBUTE )?IF) EXISTS /;
   return actions.every((action) => repeatable.test(action.join(" ")));
 }

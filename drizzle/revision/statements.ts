@@ -104,6 +104,19 @@ export function afterNoise(words: readonly string[], from: number): number {
   return words[at] === "ONLY" ? at + 1 : at;
 }
 
+/** The actions of ALTER TABLE or TYPE, given the words after the name: those between commas outside of brackets. */
+export function actionsIn(words: readonly string[]): string[][] {
+  const actions: string[][] = [[]];
+  let depth = 0;
+  for (const word of words) {
+    if (word === "(" || word === "[") depth += 1;
+    if (word === ")" || word === "]") depth -= 1;
+    if (word === "," && depth === 0) actions.push([]);
+    else actions.at(-1)!.push(word);
+  }
+  return actions;
+}
+
 function definesRoutine(words: readonly string[]): boolean {
   return (
     words[0] === "CREATE" && words.slice(1, 4).some((word) => word === "FUNCTION" || word === "PROCEDURE")
