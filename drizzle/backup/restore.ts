@@ -4,10 +4,10 @@ import { Conflict, InvalidInput, SvcError, Unavailable } from "../../platform/er
 import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
-import { whenFree } from "../revision/apply.ts";
 import { type DatabaseDescription, dropEverything } from "../revision/drop.ts";
 import { type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
+import { whenFree } from "../revision/step.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import type { Backup, Format } from "./dump.ts";
 import { provideExtensions } from "./extensions.ts";

@@ -1,13 +1,13 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { isPostgresError } from "../database_error.ts";
-import { guide, rollback, type Step, type StepOptions, whenFree } from "./apply.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
 import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal, refuseLosses } from "./loss.ts";
 import { type ConcurrentIndex, checkStatements, concurrentIndex, isResumable, readMarks } from "./marks.ts";
 import { splitStatements, textFrom, wordsOf } from "./statements.ts";
+import { guide, rollback, type Step, type StepOptions, whenFree } from "./step.ts";
 import { type Applied, accept, forget, setState } from "./store.ts";
 
 // Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.

@@ -7,27 +7,8 @@ import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { type Statement, splitStatements } from "./statements.ts";
+import { guide, rollback, type Step, type StepOptions, whenFree } from "./step.ts";
 import { type Applied, forget, forgetScript, record, recordScript, setState } from "./store.ts";
-
-/** Other work in the transaction of a step, such as repairing triggers that the step would break. */
-export type After = (transaction: Pick<Sql, "unsafe">) => Promise<void>;
-
-export interface StepOptions {
-  /** Drop rows and values without checking for data. */
-  allowDataLoss?: boolean;
-  after?: After;
-  /** Called when the step has to be retried because a table is in use. */
-  onRetry?: (message: string) => void;
-  /**
-   * More revisions follow, so this commit need not be flushed to disk: theirs will be. PostgreSQL writes commits in
-   * order, so a crash loses only the last ones, each as a whole, and the next upgrade applies them again.
-   */
-  othersFollow?: boolean;
-}
-
-const attempts = 8;
-/** Where operators find instructions. */
-export const guide = 'docs/release.md, "If the upgrade fails"';
 
 /**
  * Applies and records one revision. A revision whose statements allow no transaction is recorded by a row that says
@@ -81,19 +62,6 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
   await runAlone(sql, step, id, () => setState(sql, id, "applied"), options);
   await forget(sql, id);
   await options.after?.(sql);
-}
-
-/** One direction of a revision. */
-export interface Step {
-  /** `up.sql of revision ID` */
-  what: string;
-  /** The command that runs it. */
-  command: string;
-  /** The state after a failure, and the command to run next. */
-  undone: string;
-  text: string;
-  /** The SQL that records it. */
-  book: string;
 }
 
 /** Whether a text may leave settings in the session: SET, set_config, RESET, SET ROLE, or anything it calls. */
@@ -154,13 +122,6 @@ async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<vo
   }
 }
 
-/** If the connection is gone, so is the transaction. */
-export async function rollback(sql: Sql): Promise<void> {
-  try {
-    await sql.unsafe("rollback");
-  } catch {}
-}
-
 /** PostgreSQL counts characters; JavaScript counts those outside the Basic Multilingual Plane twice. */
 function offsetOf(
   error: { position?: string },
@@ -195,32 +156,6 @@ async function statementsBeforeDeferred(
   await rollback(sql);
   const isSame = errorCode(again) === failed.code;
   return isSame ? done : message.statements.length;
-}
-
-/**
- * Runs a transaction that needs locks on tables in use. If a table is not free within 5 s (see withLock), it gives up,
- * so that no other session queues up behind us, and retries the whole transaction.
- */
-export async function whenFree<T>(
-  what: string,
-  onRetry: StepOptions["onRetry"],
-  transaction: () => Promise<T>,
-): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await transaction();
-    } catch (error) {
-      const busy = isBusy(error);
-      if (!busy || attempt === attempts) throw error;
-      onRetry?.(`${what}: a table is in use, trying again`);
-      await Bun.sleep(Math.min(2000, 100 * 2 ** attempt) * (0.5 + Math.random()));
-    }
-  }
-}
-
-/** lock_not_available, deadlock_detected */
-function isBusy(error: unknown): boolean {
-  return ["55P03", "40P01"].includes(errorCode(error) ?? "");
 }
 
 /** A revision's SQL as sent, with enough information to locate a failure in its file. */

@@ -2,9 +2,9 @@ import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { literal } from "../sql_text.ts";
-import { whenFree } from "./apply.ts";
 import { withLock } from "./lock.ts";
 import { ask } from "./session.ts";
+import { whenFree } from "./step.ts";
 
 /** Describes a database to a person who has to confirm that it is the right one. */
 export interface DatabaseDescription {

@@ -1,7 +1,7 @@
 import type { Sql } from "../connection/sql.ts";
 import { literal, quoted } from "../sql_text.ts";
 import { triggers as ourTriggers, type Trigger } from "../triggers/index.ts";
-import { type StepOptions, whenFree } from "./apply.ts";
+import { type StepOptions, whenFree } from "./step.ts";
 
 export interface SyncResult {
   created: string[];

@@ -2,11 +2,12 @@ import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
 import { finishInterrupted } from "./alone.ts";
-import { type After, applyUp } from "./apply.ts";
+import { applyUp } from "./apply.ts";
 import { headsOf, inOrder, type Revision, readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
 import { isHead, oneHead, planUpgrade, withParents } from "./plan.ts";
+import type { After } from "./step.ts";
 import { type Applied, createRevisionTable, readApplied } from "./store.ts";
 import { inspectTriggers, installTriggers, isInSync, type SyncResult, syncTriggers } from "./triggers.ts";
 
