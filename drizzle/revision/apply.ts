@@ -70,7 +70,7 @@ export function changesSettings(text: string): boolean {
 }
 
 /** Returns to the session's role from one that a step has set: it may not write `revision`, or the next step's tables. */
-const ownRole = "reset session authorization; reset role;";
+export const ownRole = "reset session authorization; reset role;";
 
 /** Sends everything in one message where possible, so that 200 revisions take 200 round trips, not 800. */
 async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<void> {

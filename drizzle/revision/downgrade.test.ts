@@ -4,8 +4,9 @@ import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import { lockKey } from "./lock.ts";
-import { downgradeScript } from "./script.ts";
+import { downgradeScript, upgradeScript } from "./script.ts";
 import { findFaults, repair } from "./stamp.ts";
+import { splitStatements } from "./statements.ts";
 import { createRevisionTable, readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
@@ -253,6 +254,16 @@ test.each(["role", "session authorization"])("a %s set by one revision does not 
   const next = testRevision("2", ["1"], "create table here (id int)");
   await using db = await at(sets, next);
   expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
+});
+
+test.each(["role", "session authorization"])("a %s set in a script does not carry over", async (what) => {
+  const base = testRevision("0", [], "");
+  await using db = await at(base);
+  const sets = testRevision("1", ["0"], `set ${what} pg_monitor`);
+  const revisions = [base, sets, testRevision("2", ["1"], "create table here (id int)")];
+  const script = await upgradeScript({ url: db.url, revisions });
+  for (const { text } of splitStatements(script)) await db.sql.unsafe(text);
+  expect(await appliedIds(db.sql)).toEqual(["0", "1", "2"]);
 });
 
 test("a role set by the database's address or for its user stays in effect", async () => {
