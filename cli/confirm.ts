@@ -1,5 +1,6 @@
 import { Conflict } from "../platform/errors.ts";
 import type { Io } from "./io.ts";
+import { counted } from "./text.ts";
 
 /**
  * Asks the user to type a name before data is lost; `yes` skips the question.
@@ -16,4 +17,9 @@ export async function confirmByName(
   if (answer === undefined)
     throw new Conflict(`${what} There is no terminal for the confirmation: add --yes`);
   if (answer.trim() !== name) throw new Conflict("The name does not match: nothing was changed");
+}
+
+/** What a database holds, in words: its tables or, without any, its other objects. */
+export function contentOf({ tables, objects }: { tables: number; objects: number }): string {
+  return tables > 0 ? `all ${counted(tables, "table")}` : counted(objects, "object");
 }

@@ -24,6 +24,11 @@ export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void 
   stdout.write(`${jsonText(value)}\n`);
 }
 
+/** `1 run`, `2 runs` */
+export function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}
+
 /** A foreign text of several lines, each safe for a terminal. */
 export function printableLines(text: string): string[] {
   return text

@@ -2,6 +2,7 @@ import type { HistoryEntry } from "../../drizzle/revision/inspect.ts";
 import type { SyncResult } from "../../drizzle/revision/triggers.ts";
 import type { Io } from "../io.ts";
 import { canDraw } from "../screen.ts";
+import { counted } from "../text.ts";
 
 /** Reports of a running schema change. */
 export interface Progress {
@@ -48,7 +49,7 @@ export function triggerLines({ created, repaired, removed, filled }: SyncResult)
     ...removed.map((name) => `Removed trigger ${name}`),
   ];
   for (const [table, rows] of Object.entries(filled)) {
-    lines.push(`Filled ${rows} ${rows === 1 ? "row" : "rows"} of ${table}`);
+    lines.push(`Filled ${counted(rows, "row")} of ${table}`);
   }
   return lines;
 }

@@ -2,7 +2,7 @@ import { AccessClient, type Role, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { printable, printJson } from "../../text.ts";
+import { counted, printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Check that access roles can issue credentials, and show what to fix",
@@ -36,9 +36,7 @@ export default defineCommand({
     if (json) printJson(io, { items: checked });
     else
       for (const { role: slug, problems } of checked) {
-        io.stdout.write(
-          `${slug}: ${problems.length === 0 ? "ok" : `${problems.length} problem${problems.length === 1 ? "" : "s"}`}\n`,
-        );
+        io.stdout.write(`${slug}: ${problems.length === 0 ? "ok" : counted(problems.length, "problem")}\n`);
         for (const { problem, fix } of problems) {
           io.stdout.write(`  ${printable(problem)}\n`);
           if (fix !== undefined) io.stdout.write(`    ${printable(fix)}\n`);

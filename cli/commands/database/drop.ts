@@ -1,7 +1,8 @@
 import { defineCommand } from "../../command.ts";
-import { confirmByName } from "../../confirm.ts";
+import { confirmByName, contentOf } from "../../confirm.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
+import { counted } from "../../text.ts";
 
 export default defineCommand({
   summary: "Drop all data",
@@ -13,18 +14,14 @@ export default defineCommand({
   async run({ yes, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { describeDatabase, dropAll } = await import("../../../drizzle/revision/drop.ts");
-    const { name, where, tables, objects } = await describeDatabase(url);
+    const database = await describeDatabase(url);
+    const { name, where, objects } = database;
     if (objects > 0) {
-      await confirmByName(
-        io,
-        `This drops all ${tables} tables of the database ${name} on ${where}.`,
-        name,
-        yes,
-      );
+      const what = `This drops ${contentOf(database)} of the database ${name} on ${where}.`;
+      await confirmByName(io, what, name, yes);
     }
-    const dropped = await dropAll(url, patience);
-    io.stdout.write(
-      objects === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} tables of ${name}\n`,
-    );
+    const tables = await dropAll(url, patience);
+    const dropped = tables > 0 ? counted(tables, "table") : counted(objects, "object");
+    io.stdout.write(objects === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} of ${name}\n`);
   },
 });

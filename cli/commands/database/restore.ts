@@ -1,6 +1,6 @@
 import type { DatabaseDescription } from "../../../drizzle/revision/drop.ts";
 import { defineCommand } from "../../command.ts";
-import { confirmByName } from "../../confirm.ts";
+import { confirmByName, contentOf } from "../../confirm.ts";
 import { backupFile, backupPath, backupText, progressLine, stoppable } from "../../database/backup.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
@@ -22,13 +22,12 @@ export default defineCommand({
   async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { progress, notice, clear } = progressLine(io);
-    const confirm = async ({ name, where, tables, objects, sessions }: DatabaseDescription) => {
+    const confirm = async (database: DatabaseDescription) => {
       clear();
+      const { name, where, sessions } = database;
       const use =
         sessions === 0 ? "" : `, which ${sessions} other session${sessions === 1 ? " uses" : "s use"} now`;
-      const content =
-        tables > 0 ? `all ${tables} tables` : `${objects} ${objects === 1 ? "object" : "objects"}`;
-      const what = `This replaces ${content} of the database ${name} on ${where}${use}.`;
+      const what = `This replaces ${contentOf(database)} of the database ${name} on ${where}${use}.`;
       await confirmByName(io, what, name, yes);
     };
     if (example) {

@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
+import { counted } from "../../text.ts";
 
 export default defineCommand({
   summary: "Recover after the database clock ran ahead",
@@ -20,11 +21,11 @@ export default defineCommand({
     const upTo = lastSlot ? `, up to ${instantText(lastSlot)}` : "";
     await confirmByName(
       io,
-      `The database's time is ${instantText(now)}. This deletes ${runs} ${runs === 1 ? "run" : "runs"} of future slots${upTo}, which will run again.`,
+      `The database's time is ${instantText(now)}. This deletes ${counted(runs, "run")} of future slots${upTo}, which will run again.`,
       "rewind",
       yes,
     );
     const deleted = await onSchedule(io, rewind);
-    io.stdout.write(`Deleted ${deleted} ${deleted === 1 ? "run" : "runs"} of future slots\n`);
+    io.stdout.write(`Deleted ${counted(deleted, "run")} of future slots\n`);
   },
 });
