@@ -110,13 +110,7 @@ function writeTemporary(file: string, text: string): string {
   }
   const temporary = join(directory, `${prefix}${crypto.randomUUID()}.tmp`);
   try {
-    const descriptor = fs.openSync(temporary, "wx", 0o600);
-    try {
-      fs.writeFileSync(descriptor, text);
-      fs.fsyncSync(descriptor);
-    } finally {
-      fs.closeSync(descriptor);
-    }
+    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx", flush: true });
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;

@@ -26,11 +26,11 @@ export function makePrivateDirectory(env: Environment, directory: string): void 
   for (let at = directory; at.length > top.length; at = dirname(at)) fs.chmodSync(at, 0o700);
 }
 
-/** Replaces a file that only its owner can read. */
+/** Replaces a file that only its owner can read. Afterwards it is the old one or the new one, also on a full disk. */
 export function writePrivately(path: string, text: string): void {
   const temporary = `${path}.${crypto.randomUUID()}.tmp`;
   try {
-    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
+    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx", flush: true });
     fs.renameSync(temporary, path);
   } catch (error) {
     fs.rmSync(temporary, { force: true });

@@ -3,6 +3,7 @@ import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
+import { writePrivately } from "../client/private_file.ts";
 
 // Texts that people wrote and requests whose answer was lost: the server may not have them yet. A draft carries the
 // Idempotency-Key of its request in its name, so that sending it again cannot send it twice.
@@ -36,7 +37,9 @@ export function writeDraft(
   const name = `${kind}-${key}.${extension}`;
   try {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
-    return { path: writeWhole(join(directory, name), text), key };
+    const path = join(directory, name);
+    writePrivately(path, text);
+    return { path, key };
   } catch (error) {
     const path = writeTemporary(env, name, text);
     if (path !== undefined) return { path, key };
@@ -51,7 +54,9 @@ function writeTemporary(env: Environment, name: string, text: string): string | 
   let directory: string | undefined;
   try {
     directory = fs.mkdtempSync(join(temporaryRoot(env), temporaryName));
-    return writeWhole(join(directory, name), text);
+    const path = join(directory, name);
+    writePrivately(path, text);
+    return path;
   } catch {
     if (directory !== undefined) fs.rmSync(directory, { recursive: true, force: true });
     return undefined;
@@ -60,27 +65,6 @@ function writeTemporary(env: Environment, name: string, text: string): string | 
 
 function temporaryRoot(env: Environment): string {
   return resolve(env.TMPDIR || tmpdir());
-}
-
-/** A draft that is written again is the old one or the new one, also on a full disk. */
-function writeWhole(path: string, text: string): string {
-  const temporary = `${path}.${process.pid}.tmp`;
-  try {
-    const descriptor = fs.openSync(temporary, "w", 0o600);
-    try {
-      fs.writeFileSync(descriptor, text);
-      fs.fsyncSync(descriptor);
-    } finally {
-      fs.closeSync(descriptor);
-    }
-    fs.renameSync(temporary, path);
-    return path;
-  } catch (error) {
-    try {
-      fs.rmSync(temporary, { force: true });
-    } catch {}
-    throw error;
-  }
 }
 
 /** The key in the name of a draft; undefined for other files. */
