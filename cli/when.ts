@@ -9,7 +9,14 @@ export function localTime(instant: Date | string): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-const units: Record<string, number> = { w: 604_800, d: 86_400, h: 3600, m: 60, s: 1 };
+/** The units in which times are typed and shown, in seconds. */
+export const units = [
+  ["d", 86_400],
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+] as const;
+const typedUnits: Record<string, number> = { w: 604_800, ...Object.fromEntries(units) };
 
 /**
  * A time in the past as people type it: how long ago (`10m`, `1h30m`, `2d`, also with `ago`), a time of day (today's, or
@@ -33,7 +40,8 @@ export function parseWhen(option: string, text: string, now: Date): Date {
 export function parseSpan(text: string): number | undefined {
   if (!/^(?:\d{1,6}[wdhms])+$/.test(text)) return undefined;
   let seconds = 0;
-  for (const [, count, unit] of text.matchAll(/(\d+)([wdhms])/g)) seconds += Number(count) * units[unit!]!;
+  for (const [, count, unit] of text.matchAll(/(\d+)([wdhms])/g))
+    seconds += Number(count) * typedUnits[unit!]!;
   return seconds;
 }
 

@@ -3,7 +3,7 @@ import { ApiClient } from "../client/api_client.ts";
 import { NetworkFault } from "../client/request.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../progress.ts";
-import { parseSpan } from "../when.ts";
+import { parseSpan, units } from "../when.ts";
 
 // The API as `svc access` uses it. The names are those of the API (server/access/model.ts).
 
@@ -179,12 +179,6 @@ function parseDuration(text: string): number {
 
 /** Formats a duration such as `1h30m`, which `parseDuration` accepts. */
 export function durationText(seconds: number): string {
-  const units = [
-    ["d", 86_400],
-    ["h", 3600],
-    ["m", 60],
-    ["s", 1],
-  ] as const;
   let left = seconds;
   let text = "";
   for (const [unit, size] of units) {

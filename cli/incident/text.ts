@@ -1,15 +1,9 @@
 import type { Environment } from "../../platform/variable.ts";
 import type { Io, Output } from "../io.ts";
 import { hasColours } from "../screen.ts";
+import { units } from "../when.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
-
-const units = [
-  ["d", 86_400],
-  ["h", 3600],
-  ["m", 60],
-  ["s", 1],
-] as const;
 
 /** The largest unit of a time that has passed: `45s`, `5m`, `3h`, `12d`. */
 export function ageText(from: Date, now: Date): string {
