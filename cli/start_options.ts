@@ -3,6 +3,14 @@ import { ConfigurationError } from "../platform/errors.ts";
 import { UsageError } from "./errors.ts";
 import { kebab } from "./help.ts";
 
+/** The option of every command that logs. */
+export const logLevel = {
+  type: "enum",
+  metavar: "LEVEL",
+  choices: ["trace", "debug", "info", "warn", "error", "fatal"],
+  description: "Minimum log level (default: SVC_LOG_LEVEL)",
+} as const;
+
 const longestSocketPath = process.platform === "linux" ? 107 : 103;
 
 interface Given {

@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { taskArgument, taskNamed } from "../../scheduler.ts";
+import { logLevel } from "../../start_options.ts";
 import { serviceEnvironment } from "../../trial.ts";
 import { parsePort } from "../../up/ports.ts";
 
@@ -10,12 +11,7 @@ export default defineCommand({
     task: { ...taskArgument, required: false, description: "Run only this task (default: all)" },
     eager: { type: "boolean", description: "Run the task now, then exit" },
     keep: { type: "boolean", description: "With --eager, continue with the schedule afterwards" },
-    logLevel: {
-      type: "enum",
-      metavar: "LEVEL",
-      choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "Minimum log level (default: SVC_LOG_LEVEL)",
-    },
+    logLevel,
     healthHost: {
       type: "string",
       metavar: "TEXT",

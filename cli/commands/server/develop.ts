@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { hasColours } from "../../screen.ts";
-import { whole } from "../../start_options.ts";
+import { logLevel, whole } from "../../start_options.ts";
 import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
 import { assertSourceTree } from "../../up/source_tree.ts";
 
@@ -15,12 +15,7 @@ export default defineCommand({
       description: "Port to listen on; 0 for any free port",
       parse: parsePort,
     },
-    logLevel: {
-      type: "enum",
-      metavar: "LEVEL",
-      choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "Minimum log level (default: SVC_LOG_LEVEL)",
-    },
+    logLevel,
     timeoutStart: {
       type: "custom",
       metavar: "SECONDS",
@@ -34,7 +29,7 @@ export default defineCommand({
     "Restarts when a file in server, core, platform, plugins or drizzle, or .env, changes. The port stays open: the old process answers until the new one does. If that fails to start, a page shows the error.",
     "Needs the same variables as `svc server start`, such as SVC_DATABASE_URL.",
   ],
-  async run({ host, port, logLevel, timeoutStart }, io) {
+  async run({ host, port, logLevel: chosenLevel, timeoutStart }, io) {
     assertSourceTree("svc server develop");
     const [{ develop }, { readEnvironment }, { providersOf }] = await Promise.all([
       import("../../../server/process/develop.ts"),
@@ -45,7 +40,7 @@ export default defineCommand({
       io.stderr.write("svc: svc server develop does not serve /metrics; use svc server start or svc up\n");
     await assertFree(host, port, "--port");
     const chosen = port || (await chooseFreePort(host));
-    const level = logLevel === undefined ? [] : ["--log-level", logLevel];
+    const level = chosenLevel === undefined ? [] : ["--log-level", chosenLevel];
     const place = ["--host", host, "--port", String(chosen), ...level];
     const rest = ["--timeout-graceful-shutdown", "1", "--supervised"];
     const args = ["server", "start", "server/main:app", ...place, ...rest];

@@ -4,6 +4,7 @@ import {
   application,
   commandLine,
   header,
+  logLevel,
   mode,
   path,
   refuseContradictions,
@@ -79,12 +80,7 @@ export default defineCommand({
       description: "Path prefix of the application behind a proxy, stripped from requests",
       parse: path,
     },
-    logLevel: {
-      type: "enum",
-      metavar: "LEVEL",
-      choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "Minimum log level (default: SVC_LOG_LEVEL)",
-    },
+    logLevel,
     accessLog: {
       type: "boolean",
       negatable: true,
