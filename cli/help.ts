@@ -2,6 +2,7 @@ import type { ArgSchema, Args } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
 import { type Group, summaries } from "./tree.ts";
 
+const noteWidth = 100;
 const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];
 
 /** `svc login [USER] [options]`. */
@@ -26,7 +27,7 @@ export function commandHelp(path: readonly string[], command: CommandDefinition)
     table("Arguments", positionals),
     table("Options", [...options, HELP_OPTION]),
     list("Examples", command.examples ?? []),
-    ...(command.notes ?? []).map(wrap),
+    ...(command.notes ?? []).map((note) => Bun.wrapAnsi(note, noteWidth)),
   );
 }
 
@@ -112,16 +113,4 @@ function list(title: string, lines: readonly string[]): string {
 
 function sections(...parts: readonly string[]): string {
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
-}
-
-const WIDTH = 100;
-
-function wrap(paragraph: string): string {
-  const lines = [""];
-  for (const word of paragraph.split(/\s+/)) {
-    const line = `${lines.at(-1)} ${word}`.trimStart();
-    if (line.length <= WIDTH) lines[lines.length - 1] = line;
-    else lines.push(word);
-  }
-  return lines.join("\n");
 }

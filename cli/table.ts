@@ -80,15 +80,8 @@ export function cut(text: string, width: number): string {
 export function wrapped(line: string, width: number | undefined): string[] {
   if (width === undefined || Bun.stringWidth(line) <= width) return [line];
   const [, indent = "", text = ""] = /^(\s*)(.*)$/s.exec(line) ?? [];
-  const lines: string[] = [];
-  let row = indent;
-  for (const word of text.split(/(?<=\S)(?=\s)/)) {
-    if (row.trim() !== "" && Bun.stringWidth(row + word) > width) {
-      lines.push(row);
-      row = indent + word.trimStart();
-    } else row += word;
-  }
-  return [...lines, row];
+  const lines = Bun.wrapAnsi(text, Math.max(1, width - indent.length)).split("\n");
+  return lines.map((one) => indent + one);
 }
 
 function padded(text: string, width: number): string {

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { variables } from "../core/config.ts";
 
-const width = 118;
+/** Of a comment without its mark. */
+const width = 116;
 
 /** Generates `.env.example`, with each variable's description and default, from the list of variables. */
 export function envExample(): string {
@@ -10,23 +11,17 @@ export function envExample(): string {
     const { default: value } = schema as TSchema;
     const text = OptionalKind in schema || value === undefined ? "" : String(value);
     const file = secret ? [`# Secret: ${name}_FILE may name a file that holds it instead.`] : [];
-    return [...comment(about), ...file, `#${name}=${/[\s#]/.test(text) ? `"${text}"` : text}`].join("\n");
+    return [
+      Bun.wrapAnsi(about, width).replace(/^/gm, "# "),
+      ...file,
+      `#${name}=${/[\s#]/.test(text) ? `"${text}"` : text}`,
+    ].join("\n");
   });
   const head = [
     "# Copy this file to .env, and uncomment what you change. The environment overrides .env.",
     "# Variables of plugins: docs/plugins.md. Written by `bun scripts/env_example.ts --write`.",
   ].join("\n");
   return `${[head, ...blocks].join("\n\n")}\n`;
-}
-
-function comment(text: string): string[] {
-  const lines = ["#"];
-  for (const word of text.split(" ")) {
-    const line = `${lines.at(-1)} ${word}`;
-    if (line.length <= width) lines[lines.length - 1] = line;
-    else lines.push(`# ${word}`);
-  }
-  return lines;
 }
 
 export const envExampleFile = join(import.meta.dir, "../.env.example");
