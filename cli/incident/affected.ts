@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { IncidentClient, type Named, nearestNamed } from "./incident.ts";
-import { done, splitWords } from "./write.ts";
+import { done, splitWords, type WordOptions } from "./write.ts";
 
 /** What an incident affects, from the catalog. */
 export interface Affected {
@@ -13,19 +13,8 @@ export interface Affected {
 
 type Kind = keyof Affected;
 
-export interface AffectedOptions {
-  words?: string[];
-  incident?: string;
-  server?: string;
-  json?: boolean;
-}
-
 /** `svc incident affected add` and `remove` */
-export async function affectedCommand(
-  verb: "add" | "remove",
-  options: AffectedOptions,
-  io: Io,
-): Promise<void> {
+export async function affectedCommand(verb: "add" | "remove", options: WordOptions, io: Io): Promise<void> {
   const { server, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: NAME");

@@ -17,6 +17,7 @@ import {
   option,
   sending,
   splitWords,
+  type WordOptions,
   type Written,
   withStdin,
 } from "./write.ts";
@@ -38,11 +39,7 @@ interface Content {
   version: string | null;
 }
 
-interface Common {
-  incident?: string;
-  server?: string;
-  json?: boolean;
-}
+type Common = Omit<WordOptions, "words">;
 
 /** Characters; the limit of the server. */
 const longestContent = 1_000_000;
@@ -73,8 +70,7 @@ export async function docListCommand({ id, server, json }: { id?: string } & Com
   io.stdout.write(table(columns, rows, widthOf(io.stdout)));
 }
 
-export interface DocNewOptions extends Common {
-  words?: string[];
+interface DocNewOptions extends WordOptions {
   type: string;
   link?: string;
   file?: string;

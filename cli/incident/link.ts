@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
-import { done, eachInTurn, splitWords } from "./write.ts";
+import { done, eachInTurn, splitWords, type WordOptions } from "./write.ts";
 
 /** Another incident, as one side of a link shows it. */
 export interface Link {
@@ -14,16 +14,8 @@ export interface Link {
   created_at: string;
 }
 
-export interface LinkOptions {
-  words?: string[];
-  incident?: string;
-  duplicate?: boolean;
-  server?: string;
-  json?: boolean;
-}
-
 /** `svc incident link` */
-export async function linkCommand(options: LinkOptions, io: Io): Promise<void> {
+export async function linkCommand(options: WordOptions & { duplicate?: boolean }, io: Io): Promise<void> {
   const { duplicate, server, json } = options;
   const { incident: typed, words } = wordsOf(options);
   if (duplicate && words.length > 1) throw new UsageError("an incident is a duplicate of only one: name one");
@@ -39,7 +31,7 @@ export async function linkCommand(options: LinkOptions, io: Io): Promise<void> {
 }
 
 /** `svc incident unlink` */
-export async function unlinkCommand(options: Omit<LinkOptions, "duplicate">, io: Io): Promise<void> {
+export async function unlinkCommand(options: WordOptions, io: Io): Promise<void> {
   const { server, json } = options;
   const { incident: typed, words } = wordsOf(options);
   const { incident, items } = await IncidentClient.within(io, server, async (client) => {
@@ -77,7 +69,7 @@ export function linkLines(links: readonly Link[]): string[] {
   );
 }
 
-function wordsOf({ words, incident }: LinkOptions) {
+function wordsOf({ words, incident }: WordOptions) {
   const split = splitWords(words, incident, 1);
   if (split.words.length === 0) throw new UsageError("missing argument: OTHER");
   return split;

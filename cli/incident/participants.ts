@@ -5,15 +5,7 @@ import { printable } from "../text.ts";
 import { roles } from "./args.ts";
 import { IncidentClient, type IncidentDetail, type Participant } from "./incident.ts";
 import { emailOf } from "./people.ts";
-import { done, eachInTurn, splitWords } from "./write.ts";
-
-export interface PeopleOptions {
-  words?: string[];
-  incident?: string;
-  role?: string;
-  server?: string;
-  json?: boolean;
-}
+import { done, eachInTurn, splitWords, type WordOptions } from "./write.ts";
 
 /** `svc incident join` */
 export async function joinCommand(
@@ -41,7 +33,11 @@ export async function leaveCommand(options: { id?: string; server?: string; json
 }
 
 /** `svc incident add` and `remove` */
-export async function peopleCommand(verb: "add" | "remove", options: PeopleOptions, io: Io): Promise<void> {
+export async function peopleCommand(
+  verb: "add" | "remove",
+  options: WordOptions & { role?: string },
+  io: Io,
+): Promise<void> {
   const { role, server, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: USER");
@@ -64,12 +60,10 @@ export async function peopleCommand(verb: "add" | "remove", options: PeopleOptio
   done(io, incident, json, { items });
 }
 
-export type RoleVerb = "take" | "give" | "drop";
-
 /** `svc incident role take`, `give` and `drop` */
 export async function roleCommand(
-  verb: RoleVerb,
-  options: Omit<PeopleOptions, "role">,
+  verb: "take" | "give" | "drop",
+  options: WordOptions,
   io: Io,
 ): Promise<void> {
   const { server, json } = options;
@@ -117,7 +111,7 @@ async function assume(
 }
 
 async function renounce(client: IncidentClient, incident: IncidentDetail, email: string, role: string) {
-  const { id, roles } = await participantOf(client, incident, email, "you");
+  const { id, roles } = foundIn(await client.participants(incident), incident, email, "you");
   if (!has({ roles }, role)) throw new Conflict(`you are not ${role} of ${incident.name}`);
   return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/renounce`, { role });
 }
@@ -148,7 +142,7 @@ async function invite(client: IncidentClient, { id }: { id: number }, email: str
 }
 
 async function end(client: IncidentClient, incident: IncidentDetail, email: string, who?: "you") {
-  const found = await participantOf(client, incident, email, who);
+  const found = foundIn(await client.participants(incident), incident, email, who);
   if (has(found, "commander")) {
     const shown = who ? "you command" : `${printable(email, 200)} commands`;
     throw new Conflict(
@@ -156,16 +150,6 @@ async function end(client: IncidentClient, incident: IncidentDetail, email: stri
     );
   }
   return client.post<Participant>(`/incidents/${incident.id}/participants/${found.id}/leave`, undefined);
-}
-
-/** @throws Conflict if they do not take part */
-async function participantOf(
-  client: IncidentClient,
-  incident: IncidentDetail,
-  email: string,
-  who?: "you",
-): Promise<Participant> {
-  return foundIn(await client.participants(incident), incident, email, who);
 }
 
 /** @throws Conflict if they do not take part */

@@ -9,12 +9,9 @@ import { emailOf, peopleOf } from "./people.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
 import { ageText, inText, widthOf } from "./text.ts";
-import { done, splitWords } from "./write.ts";
+import { done, splitWords, type WordOptions } from "./write.ts";
 
-interface Common {
-  server?: string;
-  json?: boolean;
-}
+type Common = Pick<WordOptions, "server" | "json">;
 
 const columns: Column[] = [
   { header: "ID" },
@@ -24,15 +21,9 @@ const columns: Column[] = [
   { header: "DUE" },
 ];
 
-export interface TaskListOptions extends Common {
-  id?: string;
-  all?: boolean;
-  mine?: boolean;
-}
-
 /** `svc incident task list` */
 export async function taskListCommand(
-  { id, all, mine, server, json }: TaskListOptions,
+  { id, all, mine, server, json }: Common & { id?: string; all?: boolean; mine?: boolean },
   io: Io,
 ): Promise<void> {
   const items = await IncidentClient.within(io, server, async (client) => {
@@ -70,9 +61,7 @@ function dueText({ status, resolve_by, resolved_at }: Task, io: Io): string {
   return due < now ? `${ageText(due, now)} late` : inText(due, now);
 }
 
-export interface TaskAddOptions extends Common {
-  words?: string[];
-  incident?: string;
+interface TaskAddOptions extends WordOptions {
   owner?: string;
   assign?: string[];
   due?: string;
@@ -104,14 +93,10 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
   if (!json) io.stdout.write(`${task.id}\n`);
 }
 
-export interface TaskChangeOptions extends Common {
-  tasks?: string[];
-}
-
 /** `svc incident task done` and `reopen` */
 export async function taskStatusCommand(
   status: "Resolved" | "Open",
-  { tasks = [], server, json }: TaskChangeOptions,
+  { tasks = [], server, json }: Common & { tasks?: string[] },
   io: Io,
 ): Promise<void> {
   if (tasks.length === 0) throw new UsageError("missing argument: TASK");

@@ -9,6 +9,14 @@ import { announce, type Incident, IncidentClient, type IncidentDetail } from "./
 import { commentText, withoutComment } from "./template.ts";
 import { checkText, decodeText, largestText, readText } from "./written_text.ts";
 
+/** The options of a command that takes words, of which the first may name the incident. */
+export interface WordOptions {
+  words?: string[];
+  incident?: string;
+  server?: string;
+  json?: boolean;
+}
+
 /** Where the text of a command comes from. */
 export interface TextSource {
   /** The text on the command line, or `-` for stdin. */
@@ -31,8 +39,7 @@ export interface Written {
  * The words of a command line: the incident, if the first one names it, and the others, of which there are at least so
  * many.
  */
-export function splitWords(words: readonly string[] | undefined, incident: string | undefined, least = 0) {
-  const given = words ?? [];
+export function splitWords(given: readonly string[] = [], incident?: string, least = 0) {
   const [first] = given;
   const isNamed =
     incident === undefined && first !== undefined && given.length > least && isIncidentId(first);
