@@ -1,6 +1,5 @@
 import { lookup } from "node:dns/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { inOrder, updateLeaving } from "./leaving.ts";
 
 /**
  * `bun forward.ts <address:port> <name:port> [/path]`: forwards each connection to one of the addresses that the name
@@ -19,6 +18,7 @@ const pauseMilliseconds = 100;
 const keepAliveMilliseconds = 30_000;
 /** At least twice within the time for which a server reports that it is stopping. */
 const checkMilliseconds = 2000;
+const checkPatienceMilliseconds = 2000;
 
 /** Enough for a burst on healthy servers. Beyond it, the servers are down, and clients are refused immediately. */
 const mostWaiting = 4096;
@@ -95,6 +95,43 @@ async function attempt(host: string, port: number): Promise<Socket | undefined> 
   clearTimeout(timer);
   if (!opened) socket.destroy();
   return opened;
+}
+
+/**
+ * Checks at `path` whether each address is stopping, as `/healthcheck` reports (docs/release.md), and keeps those that are
+ * in `leaving`. A server that does not answer is not included: connecting to it shows whether it is up.
+ */
+export async function updateLeaving(
+  addresses: readonly string[],
+  { port, path }: { port: number; path: string },
+  leaving: Set<string>,
+): Promise<void> {
+  const check = async (address: string) => {
+    const host = address.includes(":") ? `[${address}]` : address;
+    const status = await statusOf(`http://${host}:${port}${path}`);
+    if (status === "leaving") leaving.add(address);
+    else if (status !== undefined) leaving.delete(address);
+  };
+  for (const address of leaving) if (!addresses.includes(address)) leaving.delete(address);
+  await Promise.all(addresses.map(check));
+}
+
+/** Servers that stay come first, in turn; stopping ones are used only if there are no others. */
+export function inOrder(addresses: readonly string[], leaving: ReadonlySet<string>, turn: number): string[] {
+  const rotated = (all: string[]) => all.map((_, n) => all[(turn + n) % all.length]!);
+  const stay = addresses.filter((one) => !leaving.has(one));
+  return [...rotated(stay), ...rotated(addresses.filter((one) => leaving.has(one)))];
+}
+
+async function statusOf(url: string): Promise<unknown> {
+  try {
+    const signal = AbortSignal.timeout(checkPatienceMilliseconds);
+    // A new connection, because a reused one would be cut when the server exits.
+    const response = await fetch(url, { signal, redirect: "manual", keepalive: false, proxy: "" });
+    return ((await response.json()) as { status?: unknown }).status;
+  } catch {
+    return undefined;
+  }
 }
 
 function parse(text: string): Address | undefined {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { inOrder, updateLeaving } from "./leaving.ts";
+import { inOrder, updateLeaving } from "./forward.ts";
 
 test("a stopping server is known until it reports otherwise, is replaced or is gone", async () => {
   let status = "ok";
