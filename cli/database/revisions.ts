@@ -3,6 +3,7 @@ import type { SyncResult } from "../../drizzle/revision/triggers.ts";
 import type { Io } from "../io.ts";
 import { canDraw } from "../screen.ts";
 import { counted } from "../text.ts";
+import { progressLine } from "./backup.ts";
 
 /** Reports of a running schema change. */
 export interface Progress {
@@ -16,29 +17,21 @@ export interface Progress {
  * what it is waiting for.
  */
 export async function follow<T>(
-  { stdout, stderr, env }: Pick<Io, "stdout" | "stderr" | "env">,
+  io: Pick<Io, "stdout" | "stderr" | "env">,
   doing: string,
   done: string,
   change: (progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const draws = canDraw(stderr, env);
-  const clear = () => draws && stderr.write("\r\x1b[K");
+  const { notice, clear } = progressLine(io);
   const progress: Progress = {
-    begin: (revision) => draws && stderr.write(`\r\x1b[K${doing} ${revision}`),
+    begin: (revision) => canDraw(io.stderr, io.env) && io.stderr.write(`\r\x1b[K${doing} ${revision}`),
     log: (revision) => {
       clear();
-      stdout.write(`${done} ${revision}\n`);
+      io.stdout.write(`${done} ${revision}\n`);
     },
-    notice: (message) => {
-      clear();
-      stderr.write(`svc: ${message}\n`);
-    },
+    notice,
   };
-  try {
-    return await change(progress);
-  } finally {
-    clear();
-  }
+  return await change(progress).finally(clear);
 }
 
 /** The changes of triggers as text; empty if there were none. */
