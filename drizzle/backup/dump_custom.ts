@@ -7,7 +7,7 @@ import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
 import { checkArchive } from "./restore_custom.ts";
 import { appendSeal, readSeal } from "./seal.ts";
 import { connectionVariables, serverOf, startTool, withPasswordFile } from "./tool_process.ts";
-import { findTool, missingTool, type Tool, type ToolName } from "./tools.ts";
+import { requireTool, type Tool } from "./tools.ts";
 
 const pollMilliseconds = 200;
 
@@ -16,9 +16,11 @@ const pollMilliseconds = 200;
  * archive as `restore` does, checks that it holds exactly those rows, and seals it.
  */
 export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
-  const { sql, snapshot, inventory, unfinished, progress, env, signal } = work;
+  const { sql, snapshot, inventory, unfinished, progress, env, signal, major, tools } = work;
   const { tables, schemas, extensions, applied } = inventory;
-  const [pgDump, pgRestore] = [await toolOf("pg_dump", work), await toolOf("pg_restore", work)];
+  const search = { server: serverOf(sql), env, directoriesOf: tools };
+  const pgDump = await requireTool("pg_dump", major, search);
+  const pgRestore = await requireTool("pg_restore", major, search);
   const rows = await withPasswordFile(sql, (passwordFile, forget) =>
     pgDumpBeside(work, pgDump, { variables: connectionVariables(sql, pgDump, passwordFile), forget }, () =>
       countRows(snapshot, tables),
@@ -105,10 +107,4 @@ async function pgDumpBeside<T>(
 async function exportSnapshot(transaction: Runner): Promise<string> {
   const [row] = await transaction.unsafe("select pg_catalog.pg_export_snapshot() as snapshot");
   return row!.snapshot;
-}
-
-async function toolOf(name: ToolName, { sql, major, env, tools }: DumpWork): Promise<Tool> {
-  const found = await findTool(name, major, { server: serverOf(sql), env, directoriesOf: tools });
-  if ("tool" in found) return found.tool;
-  throw missingTool(name, major, found.others);
 }

@@ -29,7 +29,7 @@ import { openPortable } from "./restore_portable.ts";
 import { createScratch, linesOf, schemaOf } from "./scratch.ts";
 import { cutOnAbort, withSession } from "./session.ts";
 import { creating, describeTarget, holdsAnything, type Target } from "./target.ts";
-import { findTool, missingTool, type ToolSearch } from "./tools.ts";
+import { requireTool, type ToolSearch } from "./tools.ts";
 
 export interface RestoreOptions {
   url: string;
@@ -123,9 +123,8 @@ async function openBackup(options: RestoreOptions, { major, server }: Target): P
   const { path, env, signal, progress } = options;
   const format = await formatOf(path);
   if (format === "portable") return openPortable(path, options);
-  const found = await findTool("pg_restore", major, { server, env, directoriesOf: options.tools });
-  if (!("tool" in found)) throw missingTool("pg_restore", major, found.others);
-  return openCustom({ path, pgRestore: found.tool, env, signal, progress });
+  const pgRestore = await requireTool("pg_restore", major, { server, env, directoriesOf: options.tools });
+  return openCustom({ path, pgRestore, env, signal, progress });
 }
 
 /** Detects the format from the first bytes. @throws InvalidInput for any other file */

@@ -53,6 +53,13 @@ export async function findTool(name: ToolName, major: number, search: ToolSearch
   return { others: [...others] };
 }
 
+/** The same. @throws Unavailable if there is none of that version */
+export async function requireTool(name: ToolName, major: number, search: ToolSearch): Promise<Tool> {
+  const found = await findTool(name, major, search);
+  if ("tool" in found) return found.tool;
+  throw missingTool(name, major, found.others);
+}
+
 /** The version that a PostgreSQL program reports; undefined if it does not exist or is another program. */
 async function versionOf(tool: string, env: Environment): Promise<string | undefined> {
   if (!(await Bun.file(tool).exists())) return undefined;
