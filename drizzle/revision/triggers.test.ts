@@ -77,7 +77,7 @@ describe("repairs", () => {
     expect(await sync()).toEqual(nothing);
   });
 
-  const retired = { ...triggers[0]!, name: "svc_old", table: "term", needs: ["id"], function: "svc_old" };
+  const retired = { ...triggers[0]!, name: "svc_old", table: "term", needs: ["id"] };
 
   test("removes triggers that svc created and no longer defines, and nothing else", async () => {
     await syncTriggers(sql, { triggers: [...triggers, retired] });

@@ -93,13 +93,13 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
   }
   for (const { name, lent } of found.functions) {
     // Someone else's trigger may have come to use it.
-    if (lent || possible.some((trigger) => trigger.function === name)) continue;
+    if (lent || possible.some((trigger) => trigger.name === name)) continue;
     script.push(`drop function public.${quoted(name)}()`);
     if (!changes.removed.includes(name)) changes.removed.push(name);
   }
   for (const trigger of possible) {
     const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
-    const routine = found.functions.find(({ name }) => name === trigger.function);
+    const routine = found.functions.find(({ name }) => name === trigger.name);
     const same = there?.fingerprint === fingerprintOf(trigger);
     const isIntact = routine?.body === sourceOf(trigger) && routine.plain;
     if (same && isIntact) continue;
@@ -118,14 +118,14 @@ function sourceOf({ body }: Trigger): string {
 
 /** Replaces the language and all options, too. */
 function createFunction(trigger: Trigger): string {
-  return `create or replace function public.${trigger.function}() returns trigger language plpgsql as $svc$${sourceOf(trigger)}$svc$`;
+  return `create or replace function public.${trigger.name}() returns trigger language plpgsql as $svc$${sourceOf(trigger)}$svc$`;
 }
 
 function createTrigger(trigger: Trigger): string[] {
   const { name, table, timing, events } = trigger;
   return [
     `drop trigger if exists ${name} on public.${table}`,
-    `create trigger ${name} ${timing} ${events.join(" or ")} on public.${table} for each row execute function public.${trigger.function}()`,
+    `create trigger ${name} ${timing} ${events.join(" or ")} on public.${table} for each row execute function public.${name}()`,
     ...(trigger.fill ? [commentOn(trigger)] : []),
   ];
 }
@@ -141,7 +141,7 @@ function commentOn({ name, table }: Trigger): string {
 const ownFunctions = (triggers: readonly Trigger[]) => `
   select p.oid, p.proname from pg_proc p
   where p.pronamespace = 'public'::regnamespace and p.pronargs = 0 and p.prorettype = 'trigger'::regtype
-    and (p.proname in (${listOf(triggers.map((trigger) => trigger.function))}) or starts_with(p.prosrc, ${literal(`\n${signature}\n`)}))`;
+    and (p.proname in (${listOf(triggers.map((trigger) => trigger.name))}) or starts_with(p.prosrc, ${literal(`\n${signature}\n`)}))`;
 const ownTriggers = (triggers: readonly Trigger[]) => `
   select t.oid, t.tgname, t.tgrelid, t.tgfoid from pg_trigger t join pg_class c on c.oid = t.tgrelid
   where c.relnamespace = 'public'::regnamespace and not t.tgisinternal and t.tgparentid = 0
@@ -185,7 +185,7 @@ end $svc_make$;`;
 const quote = (text: string) => `$svc_text$${text}$svc_text$`;
 
 /** A trigger's definition in the terms of pg_trigger: type bits, function, columns, condition, arguments. */
-function fingerprintOf({ timing, events, function: name }: Trigger): string {
+function fingerprintOf({ name, timing, events }: Trigger): string {
   const bits = { insert: 4, delete: 8, update: 16 };
   const type = 1 + (timing === "before" ? 2 : 0) + events.reduce((sum, event) => sum + bits[event], 0);
   return [type, name, "O", "", "", 0].join(" ");

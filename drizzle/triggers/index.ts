@@ -1,15 +1,15 @@
 /**
  * A row-level trigger and its function. Never limited to columns (UPDATE OF): PostgreSQL then refuses to change their
- * type or to drop them, and revisions do both. The names of the trigger and of its function are the same.
+ * type or to drop them, and revisions do both.
  */
 export interface Trigger {
+  /** Also of its function. */
   name: string;
   table: string;
   /** The columns that the function uses; if one is missing, there is no trigger. */
   needs: readonly string[];
   timing: "before" | "after";
   events: readonly ("insert" | "update" | "delete")[];
-  function: string;
   /** The function's body, in PL/pgSQL. It qualifies all names, because the search path is the caller's. */
   body: string;
   /** The derived column, and an expression over the row's other columns. */
@@ -26,7 +26,6 @@ const challengeDecided: Trigger = {
   needs: ["token_hash", "approved_at", "denied_at", "collected_at", "expires_at"],
   timing: "after",
   events: ["update", "delete"],
-  function: "svc_challenge_decided",
   body: `
 begin
   if tg_op = 'DELETE' or (new.approved_at, new.denied_at, new.collected_at, new.expires_at)
@@ -85,7 +84,6 @@ function searchTrigger(table: string, columns: readonly string[], value: (row: s
     needs: [...columns, "search"],
     timing: "before",
     events: ["insert", "update"],
-    function: `svc_${table}_search`,
     body: `
 begin
   if tg_op = 'INSERT' or new.search is null or (${values("new")}) is distinct from (${values("old")}) then
@@ -113,7 +111,6 @@ const documents: readonly Trigger[] = [
     needs: ["document_id", "content"],
     timing: "after",
     events: ["insert", "update", "delete"],
-    function: "svc_document_content_search",
     body: `
 begin
   if tg_op = 'DELETE' then
