@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
-import { editable, id, idOf, oneOf } from "./columns.ts";
+import { editable, id, idOf, oneOf, referenceTo } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { bytes, instant } from "./types.ts";
 import { workColumns } from "./work.ts";
@@ -45,9 +45,7 @@ export const accessRequest = pgTable(
   "access_request",
   {
     id: id(),
-    roleId: idOf("role_id")
-      .notNull()
-      .references(() => accessRole.id, { onDelete: "restrict" }),
+    roleId: referenceTo("role_id", () => accessRole.id),
     userName: text("user_name").notNull(),
     /** Null without an incident, or if the incident was deleted, in which case its name stays. */
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "set null" }),
@@ -97,9 +95,7 @@ export const accessLease = pgTable(
   "access_lease",
   {
     id: id(),
-    roleId: idOf("role_id")
-      .notNull()
-      .references(() => accessRole.id, { onDelete: "restrict" }),
+    roleId: referenceTo("role_id", () => accessRole.id),
     requestId: idOf("request_id").references(() => accessRequest.id, { onDelete: "restrict" }),
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "set null" }),
     incidentName: text("incident_name"),

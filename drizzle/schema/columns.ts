@@ -14,6 +14,14 @@ export const id = () => bigint("id", { mode: "number" }).primaryKey().generatedA
 /** A column that holds the `id` of another record. */
 export const idOf = (name: string) => bigint(name, { mode: "number" });
 
+/** The same for the record that this one is a part of, and is deleted with. */
+export const partOf = (name: string, whole: () => PgColumn) =>
+  idOf(name).notNull().references(whole, { onDelete: "cascade" });
+
+/** The same for a record that cannot be deleted while this one refers to it. */
+export const referenceTo = (name: string, other: () => PgColumn) =>
+  idOf(name).notNull().references(other, { onDelete: "restrict" });
+
 /** The number of ids in a block, as a power of two. */
 export const blockBits = 12;
 

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, id, idOf } from "./columns.ts";
+import { blockOf, id, idOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -10,9 +10,7 @@ export const conversation = pgTable(
   "conversation",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     pluginSlug: text("plugin_slug").notNull(),
     /** The plugin's id for it; null if our id suffices. */
     externalId: text("external_id"),
@@ -31,9 +29,7 @@ export const conversationMessage = pgTable(
   "conversation_message",
   {
     id: id(),
-    conversationId: idOf("conversation_id")
-      .notNull()
-      .references(() => conversation.id, { onDelete: "cascade" }),
+    conversationId: partOf("conversation_id", () => conversation.id),
     at: instant("at").notNull(),
     /** Null: svc itself. */
     authorId: idOf("author_id").references(() => individual.id, { onDelete: "restrict" }),

@@ -10,7 +10,7 @@ import {
   primaryKey,
   text,
 } from "drizzle-orm/pg-core";
-import { id, idOf, oneOf } from "./columns.ts";
+import { id, oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { participantRoles } from "./participant.ts";
 import { instant } from "./types.ts";
@@ -64,9 +64,7 @@ export const incidentCost = pgTable(
   "incident_cost",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     computedAt: instant("computed_at").notNull(),
     cost: bigint("cost", { mode: "number" }).notNull(),
     formulaVersion: integer("formula_version").notNull(),

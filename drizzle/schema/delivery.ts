@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
-import { idOf, oneOf } from "./columns.ts";
+import { idOf, oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
@@ -20,9 +20,7 @@ export const delivery = pgTable(
     key: text("key").primaryKey(),
     task: text("task").notNull(),
     /** The incident whose conversation it goes to, or on whose behalf it is sent to a person. */
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     /** Every incident it mentions: none may have become Restricted in the meantime. */
     about: jsonb("about").$type<number[]>().notNull(),
     /** Null: to the conversation. */

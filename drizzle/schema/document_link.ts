@@ -1,5 +1,5 @@
 import { check, foreignKey, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { idOf, oneOf } from "./columns.ts";
+import { idOf, oneOf, partOf, referenceTo } from "./columns.ts";
 import { document } from "./document.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { term } from "./term.ts";
@@ -10,9 +10,7 @@ import { term } from "./term.ts";
 export const documentIncidentType = pgTable(
   "document_incident_type",
   {
-    documentId: idOf("document_id")
-      .notNull()
-      .references(() => document.id, { onDelete: "cascade" }),
+    documentId: partOf("document_id", () => document.id),
     incidentTypeId: idOf("incident_type_id").notNull(),
   },
   (table) => [
@@ -29,9 +27,7 @@ export const documentIncidentType = pgTable(
 export const documentIncidentPriority = pgTable(
   "document_incident_priority",
   {
-    documentId: idOf("document_id")
-      .notNull()
-      .references(() => document.id, { onDelete: "cascade" }),
+    documentId: partOf("document_id", () => document.id),
     incidentPriorityId: idOf("incident_priority_id").notNull(),
   },
   (table) => [
@@ -57,12 +53,8 @@ const documentTermSources = ["Found", "Given"] as const;
 export const documentTerm = pgTable(
   "document_term",
   {
-    documentId: idOf("document_id")
-      .notNull()
-      .references(() => document.id, { onDelete: "cascade" }),
-    termId: idOf("term_id")
-      .notNull()
-      .references(() => term.id, { onDelete: "restrict" }),
+    documentId: partOf("document_id", () => document.id),
+    termId: referenceTo("term_id", () => term.id),
     source: text("source", { enum: documentTermSources }).notNull(),
   },
   (table) => [
@@ -79,9 +71,7 @@ export const incidentTypeTemplate = pgTable(
     incidentTypeId: idOf("incident_type_id").notNull(),
     /** The type of the created document. */
     resourceType: text("resource_type").notNull(),
-    documentId: idOf("document_id")
-      .notNull()
-      .references(() => document.id, { onDelete: "restrict" }),
+    documentId: referenceTo("document_id", () => document.id),
   },
   (table) => [
     primaryKey({ name: "incident_type_template_pk", columns: [table.incidentTypeId, table.resourceType] }),

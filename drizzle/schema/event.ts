@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
-import { blockOf, id, idOf } from "./columns.ts";
+import { blockOf, id, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -12,9 +12,7 @@ export const event = pgTable(
   "event",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     at: instant("at").notNull(),
     /** A user name, `worker` or `system`, as in `audit_log`. */
     actor: text("actor").notNull(),

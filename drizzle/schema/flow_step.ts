@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { idOf, oneOf } from "./columns.ts";
+import { oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { workColumns } from "./work.ts";
 
@@ -14,9 +14,7 @@ export const flowStepStates = ["Pending", "Running", "Done", "Failed"] as const;
 export const flowStep = pgTable(
   "flow_step",
   {
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     /** Its cause and its action, e.g. `reported:documents`, with the plugin if there are several. */
     step: text("step").notNull(),
     state: text("state", { enum: flowStepStates }).notNull().default("Pending"),

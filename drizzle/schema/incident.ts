@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, pgSequence, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf, oneOf } from "./columns.ts";
+import { blockOf, editable, id, oneOf, referenceTo } from "./columns.ts";
 import { incidentPriority, incidentType, visibilities } from "./incident_type.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -24,12 +24,8 @@ export const incident = pgTable(
     description: text("description").notNull(),
     status: text("status", { enum: incidentStatuses }).notNull().default("Active"),
     visibility: text("visibility", { enum: visibilities }).notNull().default("Open"),
-    incidentTypeId: idOf("incident_type_id")
-      .notNull()
-      .references(() => incidentType.id, { onDelete: "restrict" }),
-    incidentPriorityId: idOf("incident_priority_id")
-      .notNull()
-      .references(() => incidentPriority.id, { onDelete: "restrict" }),
+    incidentTypeId: referenceTo("incident_type_id", () => incidentType.id),
+    incidentPriorityId: referenceTo("incident_priority_id", () => incidentPriority.id),
     resolution: text("resolution"),
     reportedAt: instant("reported_at").notNull(),
     stableAt: instant("stable_at"),

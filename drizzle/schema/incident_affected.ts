@@ -1,6 +1,6 @@
 import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
 import { application } from "./application.ts";
-import { idOf } from "./columns.ts";
+import { partOf, referenceTo } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { service } from "./service.ts";
 
@@ -8,12 +8,8 @@ import { service } from "./service.ts";
 export const incidentService = pgTable(
   "incident_service",
   {
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
-    serviceId: idOf("service_id")
-      .notNull()
-      .references(() => service.id, { onDelete: "restrict" }),
+    incidentId: partOf("incident_id", () => incident.id),
+    serviceId: referenceTo("service_id", () => service.id),
   },
   (table) => [
     primaryKey({ name: "incident_service_pk", columns: [table.incidentId, table.serviceId] }),
@@ -25,12 +21,8 @@ export const incidentService = pgTable(
 export const incidentApplication = pgTable(
   "incident_application",
   {
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
-    applicationId: idOf("application_id")
-      .notNull()
-      .references(() => application.id, { onDelete: "restrict" }),
+    incidentId: partOf("incident_id", () => incident.id),
+    applicationId: referenceTo("application_id", () => application.id),
   },
   (table) => [
     primaryKey({ name: "incident_application_pk", columns: [table.incidentId, table.applicationId] }),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf, oneOf } from "./columns.ts";
+import { id, oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { instant } from "./types.ts";
 
@@ -11,12 +11,8 @@ export const incidentLink = pgTable(
   "incident_link",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
-    linkedId: idOf("linked_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
+    linkedId: partOf("linked_id", () => incident.id),
     kind: text("kind", { enum: incidentLinkKinds }).notNull(),
     createdAt: instant("created_at").notNull(),
   },

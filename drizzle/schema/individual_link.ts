@@ -1,5 +1,5 @@
 import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
-import { idOf } from "./columns.ts";
+import { idOf, partOf, referenceTo } from "./columns.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { individual } from "./individual.ts";
 import { term } from "./term.ts";
@@ -10,9 +10,7 @@ import { term } from "./term.ts";
 export const individualIncidentType = pgTable(
   "individual_incident_type",
   {
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "cascade" }),
+    individualId: partOf("individual_id", () => individual.id),
     incidentTypeId: idOf("incident_type_id").notNull(),
   },
   (table) => [
@@ -29,9 +27,7 @@ export const individualIncidentType = pgTable(
 export const individualIncidentPriority = pgTable(
   "individual_incident_priority",
   {
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "cascade" }),
+    individualId: partOf("individual_id", () => individual.id),
     incidentPriorityId: idOf("incident_priority_id").notNull(),
   },
   (table) => [
@@ -51,12 +47,8 @@ export const individualIncidentPriority = pgTable(
 export const individualTerm = pgTable(
   "individual_term",
   {
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "cascade" }),
-    termId: idOf("term_id")
-      .notNull()
-      .references(() => term.id, { onDelete: "restrict" }),
+    individualId: partOf("individual_id", () => individual.id),
+    termId: referenceTo("term_id", () => term.id),
   },
   (table) => [
     primaryKey({ name: "individual_term_pk", columns: [table.individualId, table.termId] }),

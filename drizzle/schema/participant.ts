@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, foreignKey, index, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf, oneOf } from "./columns.ts";
+import { id, idOf, oneOf, partOf, referenceTo } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
@@ -19,12 +19,8 @@ export const participant = pgTable(
   "participant",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "restrict" }),
+    incidentId: partOf("incident_id", () => incident.id),
+    individualId: referenceTo("individual_id", () => individual.id),
     joinedAt: instant("joined_at").notNull(),
     leftAt: instant("left_at"),
   },

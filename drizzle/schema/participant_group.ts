@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, foreignKey, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf } from "./columns.ts";
+import { id, idOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { team } from "./team.ts";
@@ -11,9 +11,7 @@ export const participantGroup = pgTable(
   "participant_group",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     pluginSlug: text("plugin_slug").notNull(),
     /** The plugin's id for it; null if our id suffices. */
     externalId: text("external_id"),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf } from "./columns.ts";
+import { id, idOf, partOf } from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -22,9 +22,7 @@ export const recommendation = pgTable(
   "recommendation",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     documentId: idOf("document_id").references(() => document.id, { onDelete: "cascade" }),
     individualId: idOf("individual_id").references(() => individual.id, { onDelete: "cascade" }),
     teamId: idOf("team_id").references(() => team.id, { onDelete: "cascade" }),

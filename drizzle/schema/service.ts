@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf } from "./columns.ts";
+import { editable, id, idOf, partOf, referenceTo } from "./columns.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -43,13 +43,9 @@ export const rotation = pgTable(
 export const rotationMember = pgTable(
   "rotation_member",
   {
-    serviceId: idOf("service_id")
-      .notNull()
-      .references(() => rotation.serviceId, { onDelete: "cascade" }),
+    serviceId: partOf("service_id", () => rotation.serviceId),
     position: integer("position").notNull(),
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "restrict" }),
+    individualId: referenceTo("individual_id", () => individual.id),
   },
   (table) => [
     primaryKey({ name: "rotation_member_pk", columns: [table.serviceId, table.position] }),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { blockOf, id, idOf } from "./columns.ts";
+import { blockOf, id, partOf, referenceTo } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -10,12 +10,8 @@ export const statusReport = pgTable(
   "status_report",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
-    authorId: idOf("author_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "restrict" }),
+    incidentId: partOf("incident_id", () => incident.id),
+    authorId: referenceTo("author_id", () => individual.id),
     conditions: text("conditions").notNull(),
     actions: text("actions").notNull(),
     needs: text("needs").notNull(),
@@ -36,9 +32,7 @@ export const statusReport = pgTable(
 export const statusReportReminder = pgTable(
   "status_report_reminder",
   {
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "cascade" }),
+    incidentId: partOf("incident_id", () => incident.id),
     anchor: instant("anchor").notNull(),
     k: integer("k").notNull(),
     remindedAt: instant("reminded_at").notNull(),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf, oneOf } from "./columns.ts";
+import { blockOf, editable, id, idOf, oneOf, partOf, referenceTo } from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -16,9 +16,7 @@ export const task = pgTable(
   "task",
   {
     id: id(),
-    incidentId: idOf("incident_id")
-      .notNull()
-      .references(() => incident.id, { onDelete: "restrict" }),
+    incidentId: referenceTo("incident_id", () => incident.id),
     description: text("description").notNull(),
     status: text("status", { enum: taskStatuses }).notNull().default("Open"),
     /** Null if the document names no one, or no one that we know. */
@@ -59,12 +57,8 @@ export const task = pgTable(
 export const taskAssignee = pgTable(
   "task_assignee",
   {
-    taskId: idOf("task_id")
-      .notNull()
-      .references(() => task.id, { onDelete: "cascade" }),
-    individualId: idOf("individual_id")
-      .notNull()
-      .references(() => individual.id, { onDelete: "restrict" }),
+    taskId: partOf("task_id", () => task.id),
+    individualId: referenceTo("individual_id", () => individual.id),
   },
   (table) => [
     primaryKey({ name: "task_assignee_pk", columns: [table.taskId, table.individualId] }),

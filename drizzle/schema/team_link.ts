@@ -1,5 +1,5 @@
 import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
-import { idOf } from "./columns.ts";
+import { idOf, partOf, referenceTo } from "./columns.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { team } from "./team.ts";
 import { term } from "./term.ts";
@@ -9,9 +9,7 @@ import { term } from "./term.ts";
 export const teamIncidentType = pgTable(
   "team_incident_type",
   {
-    teamId: idOf("team_id")
-      .notNull()
-      .references(() => team.id, { onDelete: "cascade" }),
+    teamId: partOf("team_id", () => team.id),
     incidentTypeId: idOf("incident_type_id").notNull(),
   },
   (table) => [
@@ -28,9 +26,7 @@ export const teamIncidentType = pgTable(
 export const teamIncidentPriority = pgTable(
   "team_incident_priority",
   {
-    teamId: idOf("team_id")
-      .notNull()
-      .references(() => team.id, { onDelete: "cascade" }),
+    teamId: partOf("team_id", () => team.id),
     incidentPriorityId: idOf("incident_priority_id").notNull(),
   },
   (table) => [
@@ -47,12 +43,8 @@ export const teamIncidentPriority = pgTable(
 export const teamTerm = pgTable(
   "team_term",
   {
-    teamId: idOf("team_id")
-      .notNull()
-      .references(() => team.id, { onDelete: "cascade" }),
-    termId: idOf("term_id")
-      .notNull()
-      .references(() => term.id, { onDelete: "restrict" }),
+    teamId: partOf("team_id", () => team.id),
+    termId: referenceTo("term_id", () => term.id),
   },
   (table) => [
     primaryKey({ name: "team_term_pk", columns: [table.teamId, table.termId] }),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf } from "./columns.ts";
+import { editable, id, partOf, referenceTo } from "./columns.ts";
 import { instant, searchVector } from "./types.ts";
 
 /** A word or phrase to find in documents and descriptions. */
@@ -55,12 +55,8 @@ export const definition = pgTable(
 export const definitionTerm = pgTable(
   "definition_term",
   {
-    definitionId: idOf("definition_id")
-      .notNull()
-      .references(() => definition.id, { onDelete: "cascade" }),
-    termId: idOf("term_id")
-      .notNull()
-      .references(() => term.id, { onDelete: "restrict" }),
+    definitionId: partOf("definition_id", () => definition.id),
+    termId: referenceTo("term_id", () => term.id),
   },
   (table) => [
     primaryKey({ name: "definition_term_pk", columns: [table.definitionId, table.termId] }),
