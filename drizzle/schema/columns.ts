@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { bigint, integer, type PgColumn } from "drizzle-orm/pg-core";
+import { bigint, foreignKey, integer, type PgColumn } from "drizzle-orm/pg-core";
 import { instant } from "./types.ts";
 
 // Shared by the tables of the incident domain. Rules for these tables:
@@ -21,6 +21,10 @@ export const partOf = (name: string, whole: () => PgColumn) =>
 /** The same for a record that cannot be deleted while this one refers to it. */
 export const referenceTo = (name: string, other: () => PgColumn) =>
   idOf(name).notNull().references(other, { onDelete: "restrict" });
+
+/** The foreign key of such a record, where the name that drizzle gives would exceed 63 bytes. */
+export const namedReference = (name: string, column: PgColumn, other: PgColumn) =>
+  foreignKey({ name, columns: [column], foreignColumns: [other] }).onDelete("restrict");
 
 /** The number of ids in a block, as a power of two. */
 export const blockBits = 12;

@@ -1,16 +1,6 @@
 import { sql } from "drizzle-orm";
-import {
-  bigint,
-  check,
-  foreignKey,
-  index,
-  integer,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-} from "drizzle-orm/pg-core";
-import { id, oneOf, partOf } from "./columns.ts";
+import { bigint, check, index, integer, numeric, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { id, namedReference, oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { participantRoles } from "./participant.ts";
 import { instant } from "./types.ts";
@@ -74,11 +64,7 @@ export const incidentCost = pgTable(
     rate: integer("rate").notNull(),
   },
   (table) => [
-    foreignKey({
-      name: "incident_cost_formula_fk",
-      columns: [table.formulaVersion],
-      foreignColumns: [costFormula.version],
-    }).onDelete("restrict"),
+    namedReference("incident_cost_formula_fk", table.formulaVersion, costFormula.version),
     index("incident_cost_incident_idx").on(table.incidentId, table.computedAt, table.id),
     index("incident_cost_formula_idx").on(table.formulaVersion),
     check("incident_cost_not_negative", sql`cost >= 0 and seconds >= 0 and review_hours >= 0`),

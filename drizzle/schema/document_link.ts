@@ -1,5 +1,5 @@
 import { check, foreignKey, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { idOf, oneOf, partOf, referenceTo } from "./columns.ts";
+import { idOf, namedReference, oneOf, partOf, referenceTo } from "./columns.ts";
 import { document } from "./document.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { term } from "./term.ts";
@@ -15,11 +15,7 @@ export const documentIncidentType = pgTable(
   },
   (table) => [
     primaryKey({ name: "document_incident_type_pk", columns: [table.documentId, table.incidentTypeId] }),
-    foreignKey({
-      name: "document_incident_type_type_fk",
-      columns: [table.incidentTypeId],
-      foreignColumns: [incidentType.id],
-    }).onDelete("restrict"),
+    namedReference("document_incident_type_type_fk", table.incidentTypeId, incidentType.id),
     index("document_incident_type_type_idx").on(table.incidentTypeId, table.documentId),
   ],
 );
@@ -35,11 +31,7 @@ export const documentIncidentPriority = pgTable(
       name: "document_incident_priority_pk",
       columns: [table.documentId, table.incidentPriorityId],
     }),
-    foreignKey({
-      name: "document_incident_priority_priority_fk",
-      columns: [table.incidentPriorityId],
-      foreignColumns: [incidentPriority.id],
-    }).onDelete("restrict"),
+    namedReference("document_incident_priority_priority_fk", table.incidentPriorityId, incidentPriority.id),
     index("document_incident_priority_priority_idx").on(table.incidentPriorityId, table.documentId),
   ],
 );

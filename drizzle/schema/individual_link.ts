@@ -1,5 +1,5 @@
-import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
-import { idOf, partOf, referenceTo } from "./columns.ts";
+import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { idOf, namedReference, partOf, referenceTo } from "./columns.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { individual } from "./individual.ts";
 import { term } from "./term.ts";
@@ -15,11 +15,7 @@ export const individualIncidentType = pgTable(
   },
   (table) => [
     primaryKey({ name: "individual_incident_type_pk", columns: [table.individualId, table.incidentTypeId] }),
-    foreignKey({
-      name: "individual_incident_type_type_fk",
-      columns: [table.incidentTypeId],
-      foreignColumns: [incidentType.id],
-    }).onDelete("restrict"),
+    namedReference("individual_incident_type_type_fk", table.incidentTypeId, incidentType.id),
     index("individual_incident_type_type_idx").on(table.incidentTypeId),
   ],
 );
@@ -35,11 +31,7 @@ export const individualIncidentPriority = pgTable(
       name: "individual_incident_priority_pk",
       columns: [table.individualId, table.incidentPriorityId],
     }),
-    foreignKey({
-      name: "individual_incident_priority_priority_fk",
-      columns: [table.incidentPriorityId],
-      foreignColumns: [incidentPriority.id],
-    }).onDelete("restrict"),
+    namedReference("individual_incident_priority_priority_fk", table.incidentPriorityId, incidentPriority.id),
     index("individual_incident_priority_priority_idx").on(table.incidentPriorityId),
   ],
 );

@@ -1,5 +1,5 @@
-import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
-import { idOf, partOf, referenceTo } from "./columns.ts";
+import { index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { idOf, namedReference, partOf, referenceTo } from "./columns.ts";
 import { incidentPriority, incidentType } from "./incident_type.ts";
 import { team } from "./team.ts";
 import { term } from "./term.ts";
@@ -14,11 +14,7 @@ export const teamIncidentType = pgTable(
   },
   (table) => [
     primaryKey({ name: "team_incident_type_pk", columns: [table.teamId, table.incidentTypeId] }),
-    foreignKey({
-      name: "team_incident_type_type_fk",
-      columns: [table.incidentTypeId],
-      foreignColumns: [incidentType.id],
-    }).onDelete("restrict"),
+    namedReference("team_incident_type_type_fk", table.incidentTypeId, incidentType.id),
     index("team_incident_type_type_idx").on(table.incidentTypeId),
   ],
 );
@@ -31,11 +27,7 @@ export const teamIncidentPriority = pgTable(
   },
   (table) => [
     primaryKey({ name: "team_incident_priority_pk", columns: [table.teamId, table.incidentPriorityId] }),
-    foreignKey({
-      name: "team_incident_priority_priority_fk",
-      columns: [table.incidentPriorityId],
-      foreignColumns: [incidentPriority.id],
-    }).onDelete("restrict"),
+    namedReference("team_incident_priority_priority_fk", table.incidentPriorityId, incidentPriority.id),
     index("team_incident_priority_priority_idx").on(table.incidentPriorityId),
   ],
 );
