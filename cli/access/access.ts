@@ -1,64 +1,18 @@
+import type { Static } from "elysia";
 import { Conflict } from "../../platform/errors.ts";
+import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
 import { NetworkFault } from "../client/request.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../progress.ts";
 import { parseSpan, units } from "../when.ts";
 
-// The API as `svc access` uses it. The names are those of the API (server/access/model.ts).
+// The API as `svc access` uses it, in the types of its answers.
 
-export interface Role {
-  slug: string;
-  description: string;
-  plugin: string;
-  approval: "none" | "commander" | "admin";
-  default_duration: number;
-  max_duration: number;
-  incident_required: boolean;
-  break_glass: boolean;
-  disabled: boolean;
-  version: number;
-  /** With "expiry", credentials stay valid until they expire, even after a revocation. */
-  revocable: "now" | "expiry" | null;
-  /** The kind of public key that is certified, if any. */
-  public_key: "ssh" | "x509" | null;
-}
-
-export interface AccessRequest {
-  id: number;
-  role: string;
-  user: string;
-  incident: string | null;
-  reason: string;
-  duration: number;
-  state: "Pending" | "Approved" | "Denied" | "Cancelled" | "Expired";
-  break_glass: boolean;
-  expires_at: string;
-  decided_by: string | null;
-  note: string | null;
-  reviewed_by: string | null;
-}
-
-export interface Lease {
-  id: number;
-  role: string;
-  user: string;
-  incident: string | null;
-  request_id: number | null;
-  name: string;
-  state: "Issuing" | "Active" | "Revoking" | "Revoked" | "Failed";
-  created_at: string;
-  expires_at: string;
-  max_expires_at: string;
-  end_reason: string | null;
-  attempts: number;
-  next_attempt_at: string | null;
-  error: string | null;
-}
-
-export interface Issued extends Lease {
-  credential: { kind: string; fields: Record<string, string> };
-}
+export type Role = Static<typeof accessRoleView>;
+export type AccessRequest = Static<typeof requestView>;
+export type Lease = Static<typeof leaseView>;
+export type Issued = Static<typeof issuedView>;
 
 /** The timeout of requests that reach a target: longer than the default timeout of plugins. */
 export const targetSeconds = 45;

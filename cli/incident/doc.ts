@@ -1,4 +1,6 @@
+import type { Static } from "elysia";
 import { Conflict, NotFound } from "../../platform/errors.ts";
+import type { documentView } from "../../server/document/model.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
@@ -23,16 +25,7 @@ import {
 } from "./write.ts";
 import { checkText } from "./written_text.ts";
 
-export interface Document {
-  id: number;
-  name: string;
-  description: string;
-  resource_type: string;
-  plugin_slug: string | null;
-  weblink: string | null;
-  incident_id: number | null;
-  version: number;
-}
+export type Document = Static<typeof documentView>;
 
 interface Content {
   text: string;

@@ -1,5 +1,11 @@
+import type { Static } from "elysia";
 import { NotFound, Unavailable } from "../../platform/errors.ts";
 import { nearest } from "../../platform/nearest.ts";
+import type { eventView } from "../../server/event/model.ts";
+import type { incidentDetail, incidentView } from "../../server/incident/model.ts";
+import type { participantView, personView } from "../../server/participant/model.ts";
+import type { reportView } from "../../server/report/model.ts";
+import type { taskView } from "../../server/task/model.ts";
 import { ApiClient, type CallOptions } from "../client/api_client.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -7,86 +13,21 @@ import { printable } from "../text.ts";
 import { readDefaultIncident } from "./default.ts";
 import { type IncidentRef, parseIncidentId } from "./id.ts";
 
-// What the commands of `svc incident` ask the API. Names are those of the API (server/incident/model.ts and others).
+// What the commands of `svc incident` ask the API, in the types of its answers.
 
-export type Status = "Active" | "Stable" | "Closed";
+export type Person = Static<typeof personView>;
+export type Incident = Static<typeof incidentView>;
+export type IncidentDetail = Static<typeof incidentDetail>;
+export type Status = Incident["status"];
+export type Participant = Static<typeof participantView>;
+export type TimelineEvent = Static<typeof eventView>;
+export type StatusReport = Static<typeof reportView>;
+export type Task = Static<typeof taskView>;
 
-export interface Person {
-  id: number;
-  name: string;
-  email: string;
-}
-
+/** A record of the catalog. */
 export interface Named {
   id: number;
   name: string;
-}
-
-export interface Incident {
-  id: number;
-  name: string;
-  title: string;
-  description: string;
-  status: Status;
-  visibility: "Open" | "Restricted";
-  incident_type_id: number;
-  incident_type: Named;
-  incident_priority_id: number;
-  incident_priority: Named;
-  resolution: string | null;
-  reported_at: string;
-  stable_at: string | null;
-  closed_at: string | null;
-  cost: number;
-  version: number;
-  commander?: Person | null;
-}
-
-export interface IncidentDetail extends Incident {
-  reporter: Person | null;
-  commander: Person | null;
-  conversations: { plugin_slug: string; external_id: string | null; weblink: string | null }[];
-}
-
-export interface Participant {
-  id: number;
-  individual: Person;
-  joined_at: string;
-  left_at: string | null;
-  roles: { role: string; assumed_at: string; renounced_at: string | null }[];
-}
-
-export interface TimelineEvent {
-  id: number;
-  at: string;
-  actor: string;
-  source: string;
-  kind: string;
-  description: string;
-  data: Record<string, unknown>;
-}
-
-export interface StatusReport {
-  id: number;
-  author: Person;
-  conditions: string;
-  actions: string;
-  needs: string;
-  created_at: string;
-}
-
-export interface Task {
-  id: number;
-  incident_id: number;
-  description: string;
-  status: string;
-  creator: Person | null;
-  owner: Person | null;
-  assignees: Person[];
-  resolve_by: string;
-  resolved_at: string | null;
-  reminders: boolean;
-  version: number;
 }
 
 /** The API, for incidents. */

@@ -1,18 +1,14 @@
+import type { Static } from "elysia";
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
+import type { linkView } from "../../server/link/model.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
-import { type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { IncidentClient, type IncidentDetail } from "./incident.ts";
 import { done, eachInTurn, splitWords, type WordOptions } from "./write.ts";
 
 /** Another incident, as one side of a link shows it. */
-export interface Link {
-  id: number;
-  /** What the other incident is to this one. */
-  kind: "related" | "duplicate_of" | "duplicated_by";
-  incident: Pick<Incident, "id" | "name" | "title" | "status">;
-  created_at: string;
-}
+export type Link = Static<typeof linkView>;
 
 /** `svc incident link` */
 export async function linkCommand(options: WordOptions & { duplicate?: boolean }, io: Io): Promise<void> {

@@ -62,7 +62,7 @@ export default defineCommand({
 });
 
 /** An incident with all its parts that the user may see. Lists are in the order of their creation. */
-interface ExportedIncident extends IncidentDetail {
+interface ExportedIncident extends Omit<IncidentDetail, "documents"> {
   /** Also those who have left. */
   participants: Participant[];
   affected: Affected;

@@ -1,3 +1,5 @@
+import type { Static } from "elysia";
+import type { keyView } from "../../../../server/authority/model.ts";
 import { AccessClient } from "../../../access/access.ts";
 import { clientArgs } from "../../../client/args.ts";
 import { defineCommand } from "../../../command.ts";
@@ -12,7 +14,7 @@ export default defineCommand({
   notes: ["For admins. The public keys do not require a sign-in: see docs/credentials-ssh.md."],
   async run({ server, json }, io) {
     const keys = await AccessClient.within(io, server, (client) =>
-      client.list<AuthorityKey>("/access/authority_keys/"),
+      client.list<Static<typeof keyView>>("/access/authority_keys/"),
     );
     if (json) return printJson(io, { items: keys });
     const rows = keys.map((key) => [
@@ -26,12 +28,3 @@ export default defineCommand({
     io.stdout.write(table(["Kind", "Name", "Fingerprint", "Signs From", "Trusted Until", "State"], rows));
   },
 });
-
-interface AuthorityKey {
-  kind: string;
-  name: string;
-  fingerprint: string;
-  active_at: string;
-  expires_at: string | null;
-  revoked_at: string | null;
-}
