@@ -17,22 +17,6 @@ import { emailOf } from "./people.ts";
 import { againLine, checked } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
 
-export interface ReportOptions {
-  title?: string;
-  description?: string;
-  file?: string;
-  editor?: boolean;
-  type?: string;
-  priority?: string;
-  restricted?: boolean;
-  commander?: string;
-  use?: boolean;
-  quiet?: boolean;
-  recover?: string;
-  server?: string;
-  json?: boolean;
-}
-
 /** A report before it is sent, as a draft keeps it. Names are those that people typed. */
 interface ReportDraft {
   title: string;
@@ -42,6 +26,15 @@ interface ReportDraft {
   restricted?: boolean;
   commander?: string;
   use?: boolean;
+}
+
+interface ReportOptions extends Partial<ReportDraft> {
+  file?: string;
+  editor?: boolean;
+  quiet?: boolean;
+  recover?: string;
+  server?: string;
+  json?: boolean;
 }
 
 /** `svc incident report` */
