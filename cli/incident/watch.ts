@@ -1,5 +1,5 @@
 import { NotFound, Refused, Unavailable } from "../../platform/errors.ts";
-import { follow } from "../client/follow.ts";
+import { follow, type News } from "../client/follow.ts";
 import { renewSession } from "../client/session.ts";
 import type { SseMessage } from "../client/sse.ts";
 import { UsageError } from "../errors.ts";
@@ -46,31 +46,62 @@ export async function watchCommand(options: WatchOptions, io: Io): Promise<void>
   }
 }
 
-/** Events of one incident as they happen, and its state in a line below them if the terminal can draw. */
-class IncidentWatch {
-  #incident: IncidentDetail;
+/** What is watched, with a display if the terminal can draw. */
+export abstract class Watch {
+  protected display: Display | undefined;
   #connection: string | undefined;
-  #display: Display | undefined;
+  #isLost = false;
   #ticker: NodeJS.Timeout | undefined;
-  #refetching: Promise<void> | undefined;
-  #isStale = false;
 
   constructor(
     readonly io: Io,
     readonly client: IncidentClient,
-    incident: IncidentDetail,
     readonly options: WatchOptions,
-  ) {
-    this.#incident = incident;
+  ) {}
+
+  /** Opens the display, unless lines of text are wanted. */
+  protected draw(open: () => Display): void {
+    const { io, client, options } = this;
     if (options.json || !canDraw(io.stdout, io.env)) return;
     client.isDrawing = true;
-    this.#display = statusLine(io, (width) => statusText(this.#incident, io, width, this.#notice()));
-    this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
+    this.display = open();
+    this.#ticker = setInterval(() => this.display?.refresh(), 1000);
   }
 
   /** What the reader must not miss. */
-  #notice(): string | undefined {
+  protected notice(): string | undefined {
     return this.#connection ?? endingNotice(this.client, this.io);
+  }
+
+  /** Says when the connection is lost, and when it is back. @returns whether it is back */
+  protected hear(news: News): boolean {
+    if (news.type === "message") return false;
+    const wasLost = this.#isLost;
+    this.#isLost = news.type === "lost";
+    if (wasLost === this.#isLost) return false;
+    this.#connection = this.#isLost ? "reconnecting" : undefined;
+    const line = news.type === "lost" ? `${news.reason}; reconnecting` : "connected again";
+    if (this.display) this.display.refresh();
+    else this.io.stderr.write(`svc: ${line}\n`);
+    return wasLost;
+  }
+
+  close(): void {
+    clearInterval(this.#ticker);
+    this.display?.close();
+  }
+}
+
+/** Events of one incident as they happen, and its state in a line below them if the terminal can draw. */
+class IncidentWatch extends Watch {
+  #incident: IncidentDetail;
+  #refetching: Promise<void> | undefined;
+  #isStale = false;
+
+  constructor(io: Io, client: IncidentClient, incident: IncidentDetail, options: WatchOptions) {
+    super(io, client, options);
+    this.#incident = incident;
+    this.draw(() => statusLine(io, (width) => statusText(this.#incident, io, width, this.notice())));
   }
 
   async run(since: Date | undefined): Promise<void> {
@@ -86,16 +117,10 @@ class IncidentWatch {
     }
     const { session, signal } = client;
     const stream = follow({ io, session, signal, path: `${path}/stream`, after: String(last) });
-    let isLost = false;
     try {
       for await (const news of stream) {
-        if (news.type === "lost") {
-          if (!isLost) this.#complain(`${news.reason}; reconnecting`);
-          isLost = true;
-        } else if (news.type === "open") {
-          if (isLost) this.#complain(undefined);
-          isLost = false;
-        } else if (await this.#receive(news.message)) return;
+        if (this.hear(news)) void this.#refetch();
+        if (news.type === "message" && (await this.#receive(news.message))) return;
       }
     } catch (error) {
       throw error instanceof NotFound ? this.#gone(error) : error;
@@ -120,12 +145,12 @@ class IncidentWatch {
     const { io, options } = this;
     const { name: incident } = this.#incident;
     const watched = events.map((event): WatchedEvent => ({ ...event, incident }));
-    if (this.#display) this.#display.print(watched.flatMap((event) => terminalLines(event, io)));
+    if (this.display) this.display.print(watched.flatMap((event) => terminalLines(event, io)));
     else await writeSlowly(io.stdout, eventsText(watched, io, options.json === true));
   }
 
   #tell(line: string): void {
-    if (this.#display) this.#display.print([line]);
+    if (this.display) this.display.print([line]);
     else this.io.stderr.write(`${line}\n`);
   }
 
@@ -138,7 +163,7 @@ class IncidentWatch {
         // The stream says whether the incident, or the server, is gone.
         const now = await this.client.get(String(this.#incident.id)).catch(() => undefined);
         if (now) this.#incident = now;
-        this.#display?.refresh();
+        this.display?.refresh();
       }
     })().finally(() => {
       this.#refetching = undefined;
@@ -146,25 +171,13 @@ class IncidentWatch {
     return this.#refetching;
   }
 
-  #complain(reason: string | undefined): void {
-    this.#connection = reason === undefined ? undefined : "reconnecting";
-    if (reason === undefined) void this.#refetch();
-    if (this.#display) this.#display.refresh();
-    else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
-  }
-
   #gone(error: NotFound): NotFound {
     return new NotFound(`${this.#incident.name} is no longer visible to you`, { cause: error });
-  }
-
-  close(): void {
-    clearInterval(this.#ticker);
-    this.#display?.close();
   }
 }
 
 /** Says that the sign-in ends soon, until the user has signed in again. */
-export function endingNotice({ session }: IncidentClient, io: Io): string | undefined {
+function endingNotice({ session }: IncidentClient, io: Io): string | undefined {
   const text = endingText(session, io);
   // For the next connection; if the file cannot be read now, the next second will do.
   if (text !== undefined && session.source !== "keychain") renewSession(session, io).catch(() => {});

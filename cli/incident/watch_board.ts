@@ -3,12 +3,12 @@ import { Forbidden, NotFound, TooManyRequests, Unavailable } from "../../platfor
 import type { Query } from "../client/api_client.ts";
 import { follow } from "../client/follow.ts";
 import type { Io } from "../io.ts";
-import { canDraw, type Display, fullScreen, writeSlowly } from "../screen.ts";
+import { fullScreen, writeSlowly } from "../screen.ts";
 import { cut } from "../table.ts";
 import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
 import { incidentTable } from "./incident_table.ts";
 import { stylesOf } from "./text.ts";
-import { endingNotice, firstEvents, parseObject, readEvents, type WatchOptions } from "./watch.ts";
+import { firstEvents, parseObject, readEvents, Watch, type WatchOptions } from "./watch.ts";
 import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";
 
 /** Incidents on the board; the rest is a matter for `svc incident list`. */
@@ -35,7 +35,7 @@ export async function watchBoard(io: Io, options: WatchOptions, since: Date | un
   }
 }
 
-class Board {
+class Board extends Watch {
   readonly #incidents = new Map<number, Incident>();
   /** By incident: the id of the last event that was shown. */
   readonly #last = new Map<number, number>();
@@ -43,9 +43,6 @@ class Board {
   #isLoaded = false;
   /** There are more open incidents than the board shows. */
   #isCut = false;
-  #connection: string | undefined;
-  #display: Display | undefined;
-  #ticker: NodeJS.Timeout | undefined;
   #stopKeys: (() => void) | undefined;
   readonly #changed = new Set<number>();
   #reading: Promise<void> | undefined;
@@ -53,50 +50,44 @@ class Board {
   #failed = Promise.withResolvers<never>();
 
   constructor(
-    readonly io: Io,
-    readonly client: IncidentClient,
-    readonly options: WatchOptions,
+    io: Io,
+    client: IncidentClient,
+    options: WatchOptions,
     readonly since: Date | undefined,
     leave: () => void,
   ) {
+    super(io, client, options);
     this.#failed.promise.catch(() => {});
-    if (options.json || !canDraw(io.stdout, io.env)) return;
-    client.isDrawing = true;
-    this.#display = fullScreen(
-      io,
-      (columns, rows) => this.#screen(columns, rows),
-      () => (this.#isLoaded ? this.#lines(io.stdout.columns || 80) : []),
-    );
-    this.#stopKeys = io.onKey((key) => {
-      if (key === "q" || key === "Q") leave();
+    this.draw(() => {
+      const display = fullScreen(
+        io,
+        (columns, rows) => this.#screen(columns, rows),
+        () => (this.#isLoaded ? this.#lines(io.stdout.columns || 80) : []),
+      );
+      this.#stopKeys = io.onKey((key) => {
+        if (key === "q" || key === "Q") leave();
+      });
+      return display;
     });
-    this.#ticker = setInterval(() => this.#display?.refresh(), 1000);
-    this.#display.refresh();
+    this.display?.refresh();
   }
 
   async run(): Promise<void> {
     const { session, signal } = this.client;
     const stream = follow({ io: this.io, session, signal, path: "/incidents/stream" });
-    let isLost = false;
     for (;;) {
       const { done, value: news } = await Promise.race([stream.next(), this.#failed.promise]);
       if (done) return;
-      if (news.type === "lost") {
-        if (!isLost) this.#complain(`${news.reason}; reconnecting`);
-        isLost = true;
-      } else if (news.type === "open") {
-        if (isLost) this.#complain(undefined);
-        isLost = false;
-        // Nothing says what changed while nobody listened. From here on, the stream does.
-        await this.#untilDone(() => this.#load());
-      } else this.#hear(news.message.data);
+      this.hear(news);
+      // Nothing says what changed while nobody listened. From here on, the stream does.
+      if (news.type === "open") await this.#untilDone(() => this.#load());
+      else if (news.type === "message") this.#note(news.message.data);
     }
   }
 
-  close(): void {
-    clearInterval(this.#ticker);
+  override close(): void {
     this.#stopKeys?.();
-    this.#display?.close();
+    super.close();
   }
 
   /** Reads the whole board. */
@@ -123,7 +114,7 @@ class Board {
       this.#isLoaded = true;
       await this.#show(begun);
     } else await pLimit(parallel).map(ids, (id) => this.#read(id));
-    this.#display?.refresh();
+    this.display?.refresh();
   }
 
   /** The events of an incident that is there when the board opens. */
@@ -138,7 +129,7 @@ class Board {
     this.#events.push(...read.events.map((event) => ({ ...event, incident: detail.name })));
   }
 
-  #hear(data: string): void {
+  #note(data: string): void {
     const id = parseObject(data)?.id;
     if (typeof id !== "number" || !Number.isSafeInteger(id)) return;
     this.#changed.add(id);
@@ -154,7 +145,7 @@ class Board {
       const ids = [...this.#changed];
       this.#changed.clear();
       await this.#untilDone(() => pLimit(parallel).map(ids, (id) => this.#read(id)));
-      this.#display?.refresh();
+      this.display?.refresh();
     }
   }
 
@@ -225,16 +216,10 @@ class Board {
 
   async #show(events: readonly WatchedEvent[]): Promise<void> {
     const { io } = this;
-    if (this.#display) {
+    if (this.display) {
       this.#events = [...this.#events, ...events].slice(-keptEvents);
-      this.#display.refresh();
+      this.display.refresh();
     } else await writeSlowly(io.stdout, eventsText(events, io, this.options.json === true, true));
-  }
-
-  #complain(reason: string | undefined): void {
-    this.#connection = reason === undefined ? undefined : "reconnecting";
-    if (this.#display) this.#display.refresh();
-    else this.io.stderr.write(`svc: ${reason ?? "connected again"}\n`);
   }
 
   #sorted(): Incident[] {
@@ -266,8 +251,7 @@ class Board {
     const dim = stylesOf(this.io);
     const open = [...this.#incidents.values()].filter(({ status }) => status !== "Closed").length;
     const count = `${open}${this.#isCut ? "+" : ""} open incident${open === 1 ? "" : "s"}`;
-    const state =
-      this.#connection ?? endingNotice(this.client, this.io) ?? (this.#isLoaded ? "live" : "loading");
+    const state = this.notice() ?? (this.#isLoaded ? "live" : "loading");
     const title = cut([count, state, "q to leave"].join(" · "), columns);
     if (!this.#isLoaded) return [dim(title, "dim")];
     // The title, the header, an empty line, and a third of the rest for events.
