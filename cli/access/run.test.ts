@@ -1,13 +1,15 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Conflict, NotFound, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { until } from "../../tests/support/process/until.ts";
+import { ExitCode } from "../errors.ts";
 import type { Fetch } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { configHome, NOW, testIo } from "../testing/io.ts";
 import type { Lease } from "./access.ts";
 import { keepRenewed, runWithAccess } from "./run.ts";
+import { CommandKey } from "./use.ts";
 
 const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1000).toISOString();
 
@@ -42,6 +44,37 @@ async function renewals(...outcomes: (Error | number)[]) {
   return { tries, said: io.out.stderr.split("\n").filter(Boolean), slept: io.slept };
 }
 
+/** Runs a command with a database role that a fake server issues for five minutes, after its approval. */
+async function run(
+  command: string[],
+  { date = NOW, onRevoke = () => {} }: { date?: Date; onRevoke?: () => void } = {},
+) {
+  const revoked: string[] = [];
+  const end = new Date(date.getTime() + 300_000).toISOString();
+  const ends = { expires_at: end, max_expires_at: end };
+  const approved = { id: 3, role: "orders-db", user: "amira" };
+  const headers = { date: date.toUTCString() };
+  const fetch: Fetch = async (url, { method }) => {
+    if (url.includes("/access/requests/"))
+      return Response.json({ items: [{ ...approved, expires_at: ends.expires_at }] }, { headers });
+    if (method === "GET") return Response.json({ slug: "orders-db", approval: "admin" }, { headers });
+    if (method === "DELETE") {
+      onRevoke();
+      revoked.push(new URL(url).pathname);
+      return new Response(null, { status: 204 });
+    }
+    const credential = { kind: "database", fields: { engine: "postgresql" } };
+    return Response.json({ ...leaseUntil(300), ...ends, credential }, { status: 201, headers });
+  };
+  const token = fakeToken({ now: NOW.getTime(), user: "amira" });
+  const env = { PATH: process.env.PATH!, SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token };
+  const io = testIo({ env, fetch });
+  const failure: unknown = await runWithAccess(io, { role: "orders-db", command, wanted: {} }).catch(
+    (error: unknown) => error,
+  );
+  return { failure, revoked, slept: io.slept };
+}
+
 describe("the lease of a running command", () => {
   test("is renewed a minute before it expires, up to its maximum", async () => {
     const { tries, said, slept } = await renewals(900, 3600);
@@ -73,6 +106,40 @@ describe("the lease of a running command", () => {
     const { tries } = await renewals(new Unavailable("The server is gone"));
     // Every 15 s of the last minute, and once at its end.
     expect(tries).toBe(5);
+  });
+
+  test("is revoked although the signal that ends the command is repeated", async () => {
+    const signals = ["SIGHUP", "SIGTERM", "SIGINT", "SIGQUIT"];
+    const listeners = () => signals.map((signal) => process.listenerCount(signal));
+    const before = listeners();
+    let during: number[] = [];
+    const { failure } = await run(["sh", "-c", "kill -HUP $$"], {
+      onRevoke: () => {
+        during = listeners();
+      },
+    });
+    expect(failure).toEqual(new ExitCode(129));
+    expect(during).toEqual(before.map((count) => count + 1));
+    expect(listeners()).toEqual(before);
+  });
+
+  test("is revoked after a signal before the command starts, and the command is not started", async () => {
+    using _ = spyOn(CommandKey.prototype, "use").mockImplementation(async () => {
+      process.emit("SIGTERM", "SIGTERM");
+      return { env: {}, [Symbol.asyncDispose]: async () => {} };
+    });
+    const started = join(configHome(), "started");
+    const { failure, revoked } = await run(["touch", started]);
+    expect(failure).toEqual(new ExitCode(143));
+    expect([revoked.length, existsSync(started)]).toEqual([1, false]);
+  });
+
+  test("is revoked if the command cannot be started", async () => {
+    const script = join(configHome(), "script");
+    writeFileSync(script, "#!/no/such/interpreter\n", { mode: 0o755 });
+    const { failure, revoked } = await run([script]);
+    expect(failure).toMatchObject({ detail: `Command cannot be started: ${script} (ENOENT)` });
+    expect(revoked).toEqual(["/access/leases/7"]);
   });
 
   test("is revoked even if it was issued while the command exited", async () => {

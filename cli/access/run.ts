@@ -1,5 +1,6 @@
 import { constants } from "node:os";
 import { NotFound, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { request } from "../client/request.ts";
 import { authorization } from "../client/session.ts";
 import { ExitCode, UsageError } from "../errors.ts";
@@ -46,18 +47,19 @@ export async function runWithAccess(
   // Ctrl-C is for the command. We wait until it exits.
   const ignore = () => {};
   process.on("SIGINT", ignore).on("SIGQUIT", ignore);
+  let child: Bun.Subprocess | undefined;
+  let received: NodeJS.Signals | undefined;
+  const forward = (signal: NodeJS.Signals) => {
+    received = signal;
+    child?.kill(signal);
+  };
+  // Until the access is revoked: a terminal that closes sends SIGHUP twice, and the command exits at the first.
+  for (const signal of forwarded) process.on(signal, forward);
   let code: number;
   try {
     await using used = await key.use(io, issued);
-    const child = Bun.spawn([...command], {
-      env: { ...io.env, ...used.env },
-      stdio: ["inherit", "inherit", "inherit"],
-    });
-    const forwards = forwarded.map((signal) => {
-      const forward = () => child.kill(signal);
-      process.on(signal, forward);
-      return () => process.removeListener(signal, forward);
-    });
+    if (received !== undefined) throw new ExitCode(128 + constants.signals[received]);
+    child = start(command, { ...io.env, ...used.env });
     const renewing = keepRenewed(io, issued, over.signal, async (lease) => {
       const { replace } = used;
       if (replace) return await askAgain(client, leases, { first: issued, key, replace, io });
@@ -74,13 +76,23 @@ export async function runWithAccess(
     over.abort();
     // A renewal that has begun may still get another lease.
     await renewing;
-    for (const stop of forwards) stop();
     code = child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? 0);
   } finally {
     await Promise.all(leases.map((lease) => revoke(io, client, lease)));
     process.removeListener("SIGINT", ignore).removeListener("SIGQUIT", ignore);
+    for (const signal of forwarded) process.removeListener(signal, forward);
   }
   if (code !== 0) throw new ExitCode(code);
+}
+
+/** @throws NotFound if it cannot be started, as a script without its interpreter */
+function start(command: readonly string[], env: Environment): Bun.Subprocess {
+  try {
+    return Bun.spawn([...command], { env, stdio: ["inherit", "inherit", "inherit"] });
+  } catch (cause) {
+    const { code = "unknown" } = cause as NodeJS.ErrnoException;
+    throw new NotFound(`Command cannot be started: ${command[0]} (${code})`, { cause });
+  }
 }
 
 /** Uses a separate request, because the session's requests may have been interrupted. */
