@@ -70,7 +70,7 @@ export class AccessClient extends ApiClient {
       (one) =>
         one.role === slug &&
         one.user === this.session.user &&
-        new Date(one.expires_at) > this.io.clock.now() &&
+        new Date(one.expires_at) > this.serverClock.now() &&
         (incident === undefined || one.incident === incident),
     );
     if (usable) return issue({ request_id: usable.id });

@@ -108,6 +108,14 @@ describe("the lease of a running command", () => {
     expect(tries).toBe(5);
   });
 
+  test("is renewed by the server's clock if that of this machine is wrong", async () => {
+    for (const hours of [-2, 2]) {
+      const date = new Date(NOW.getTime() - hours * 3_600_000);
+      const { failure, slept } = await run(["true"], { date });
+      expect([failure, slept]).toEqual([undefined, [240_000]]);
+    }
+  });
+
   test("is revoked although the signal that ends the command is repeated", async () => {
     const signals = ["SIGHUP", "SIGTERM", "SIGINT", "SIGQUIT"];
     const listeners = () => signals.map((signal) => process.listenerCount(signal));

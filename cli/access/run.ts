@@ -41,6 +41,7 @@ export async function runWithAccess(
     client,
     issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)),
   }));
+  const timed = { ...io, clock: client.serverClock };
   /** The leases to revoke at the end. */
   const leases: Lease[] = [issued];
   const over = new AbortController();
@@ -57,12 +58,12 @@ export async function runWithAccess(
   for (const signal of forwarded) process.on(signal, forward);
   let code: number;
   try {
-    await using used = await key.use(io, issued);
+    await using used = await key.use(timed, issued);
     if (received !== undefined) throw new ExitCode(128 + constants.signals[received]);
     child = start(command, { ...io.env, ...used.env });
-    const renewing = keepRenewed(io, issued, over.signal, async (lease) => {
+    const renewing = keepRenewed(timed, issued, over.signal, async (lease) => {
       const { replace } = used;
-      if (replace) return await askAgain(client, leases, { first: issued, key, replace, io });
+      if (replace) return await askAgain(client, leases, { first: issued, key, replace });
       if (!renewableKinds.has(issued.credential.kind)) {
         const end = localTime(lease.expires_at);
         io.stderr.write(`svc: the access ends at ${end}, and cannot be renewed while the command runs\n`);
@@ -115,11 +116,10 @@ async function askAgain(
     first,
     key,
     replace,
-    io,
-  }: { first: Issued; key: CommandKey; replace: NonNullable<UsedCredential["replace"]>; io: Io },
+  }: { first: Issued; key: CommandKey; replace: NonNullable<UsedCredential["replace"]> },
 ): Promise<Lease | undefined> {
   const { role, request_id, incident, max_expires_at } = first;
-  const left = Math.floor((new Date(max_expires_at).getTime() - io.clock.now().getTime()) / 1000);
+  const left = Math.floor((new Date(max_expires_at).getTime() - client.serverClock.now().getTime()) / 1000);
   if (left < shortestSeconds) return undefined;
   const { default_duration } = await client.role(role);
   const next = await client.issue({

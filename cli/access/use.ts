@@ -44,7 +44,7 @@ export class CommandKey {
   }
 
   /** Prepares a credential for a command. @throws Unavailable for a kind that commands cannot use */
-  async use(io: Io, issued: Issued): Promise<UsedCredential> {
+  async use(io: Pick<Io, "clock">, issued: Issued): Promise<UsedCredential> {
     const { kind, fields } = issued.credential;
     if (kind === "token" && fields.server !== undefined)
       return useFiles(issued, { KUBECONFIG: { name: "kubeconfig", content: kubeconfig } });

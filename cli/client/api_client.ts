@@ -1,3 +1,4 @@
+import type { Clock } from "../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -27,6 +28,8 @@ export class ApiClient {
   readonly #waiting: WaitingLine;
   /** Milliseconds by which the clock of this machine is ahead of the server's, as of the last answer. */
   #ahead = 0;
+  /** The server's clock, to a second, for times that the server sets: the clock of this machine may be wrong. */
+  readonly serverClock: Clock = { now: () => new Date(this.io.clock.now().getTime() - this.#ahead) };
 
   constructor(
     protected readonly io: Io,
