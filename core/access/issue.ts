@@ -37,6 +37,8 @@ export interface NewLease {
   /** The client's public key, for kinds of credentials that certify one. */
   publicKey?: string;
   idempotencyKey?: string;
+  /** Aborts when the client no longer waits. The lease then ends, because nobody has the credential. */
+  signal?: AbortSignal;
 }
 
 /**
@@ -59,6 +61,9 @@ export async function issueLease(
   try {
     const issued = await issueAtTarget(context, actor, wanted);
     record("issued");
+    const own = eq(accessLease.id, issued.lease.id);
+    if (wanted.signal?.aborted)
+      await context.db.transaction((tx) => markEnding(tx, "system", "not_received", own));
     return issued;
   } catch (error) {
     if (error instanceof Unavailable) record("failed");

@@ -101,6 +101,23 @@ describe("a lease whose issue failed is revoked by name", () => {
   });
 });
 
+test("a lease ends if its client no longer waits for the credential", async () => {
+  const client = new AbortController();
+  credential.answer({
+    issue: async () => {
+      client.abort();
+      // Until the server knows that the connection is closed.
+      await Bun.sleep(100);
+      return issued();
+    },
+  });
+  const body = { role: await makeRole() };
+  const answer = world.alice.call("POST", "/access/leases/", body, {}, client.signal);
+  expect(await answer.catch((error: Error) => error.name)).toBe("AbortError");
+  await until("the revocation", async () => (await newestLease()).state === "Revoked");
+  expect((await newestLease()).endReason).toBe("not_received");
+});
+
 test("a lease that is being revoked cannot be renewed, and a late renewal does not revive it", async () => {
   const { body: lease } = await world.issue(world.alice, await makeRole());
   credential.answer({

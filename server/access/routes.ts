@@ -275,6 +275,7 @@ const leaseRoutes = (deps: Deps) =>
           requestId,
           publicKey,
           idempotencyKey,
+          signal: request.signal,
         });
         set.headers.location = `/access/leases/${lease.id}`;
         return status(201, issuedViewOf(lease, credential));

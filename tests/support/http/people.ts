@@ -2,7 +2,13 @@ import { signInToken, type TestServer } from "./server.ts";
 
 /** A client of the API, signed in or anonymous. */
 export interface Person {
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<ApiAnswer>;
   /** Opens a stream with GET. */
   open(path: string, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
 }
@@ -20,9 +26,10 @@ export async function personOf(server: TestServer, user?: string, groups: string
   return {
     open: (path, more = {}, signal) =>
       server.fetch(path, { headers: { ...(authorization ? { authorization } : {}), ...more }, signal }),
-    call: async (method, path, body, more = {}) => {
+    call: async (method, path, body, more = {}, signal) => {
       const response = await server.fetch(path, {
         method,
+        signal,
         headers: {
           ...(authorization ? { authorization } : {}),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
