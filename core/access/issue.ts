@@ -108,6 +108,11 @@ async function issueAtTarget(
   }
   const { kind, fields, handle } = outcome.value;
   const end = earlierEnd(outcome.value, expiresAt);
+  if (end <= createdAt) {
+    const error = `${plugin.slug} returned a credential that has already expired: check the clock of its target`;
+    await revokeUnissued(context, leaseId, { endReason: "not_issued", error });
+    throw new Unavailable(`${role.slug}: ${error}`);
+  }
   const active = await context.db.transaction(async (tx) => {
     const issuedAt = await databaseNow(tx);
     const [row] = await tx

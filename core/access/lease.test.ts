@@ -58,6 +58,13 @@ describe("a lease whose issue failed is revoked by name", () => {
     expect(await stateOf(lease.id)).toBe("Failed");
   });
 
+  test("when the credential has already expired", async () => {
+    credential.answer({ issue: () => ({ ...issued(), expiresAt: "2020-01-01T00:00:00Z" }) });
+    const { http, detail, lease } = await failing();
+    expect([http, lease.endReason, await stateOf(lease.id)]).toEqual([503, "not_issued", "Failed"]);
+    expect(detail).toEndWith("returned a credential that has already expired: check the clock of its target");
+  });
+
   test("when the plugin hangs, and stays unfinished while its call may still be running", async () => {
     credential.answer({ issue: () => new Promise(() => {}) });
     const { http, lease } = await failing();
