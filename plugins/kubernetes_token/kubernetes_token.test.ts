@@ -112,6 +112,21 @@ test("svc access check reports a missing permission and the command that grants 
   ]);
 });
 
+test("svc access check reports an answer that is not an access review", async () => {
+  cluster.instead = () => Response.json({ status: {} });
+  expect(await check(await makeRole())).toEqual([
+    { problem: expect.stringMatching(/without an access review: is it a Kubernetes API server\?$/) },
+  ]);
+});
+
+const endless = () =>
+  new ReadableStream<Uint8Array>({
+    pull: async (answer) => {
+      answer.enqueue(new Uint8Array(65_536));
+      await Bun.sleep(1);
+    },
+  });
+
 describe("no token is issued, and the error says why,", () => {
   const faults: [string, object, Partial<KubernetesApi>, RegExp][] = [
     [
@@ -123,6 +138,7 @@ describe("no token is issued, and the error says why,", () => {
     ["when the cluster issues a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than requested/],
     ["when the cluster fails", {}, { instead: () => new Response("secret", { status: 500 }) }, /status 500/],
     ["when the answer is invalid", {}, { instead: () => new Response("<p>Sign in</p>") }, /without a token/],
+    ["when the answer never ends", {}, { instead: () => new Response(endless()) }, /without a token/],
     [
       "when the cluster hangs",
       {},

@@ -7,6 +7,7 @@ import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
 /** The API server refuses shorter tokens. */
 const shortestSeconds = 600;
+const answerBytes = 1_000_000;
 /** How far ahead the API server's clock may be. */
 const skewSeconds = 300;
 const slug = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
@@ -151,10 +152,7 @@ async function post(
       : "cannot be reached";
     throw new Unavailable(`${server} ${reason}`, { cause });
   }
-  if (response.status === 200 || response.status === 201) {
-    const answer: unknown = await response.json().catch(() => undefined);
-    return typeof answer === "object" && answer !== null ? (answer as Answer) : {};
-  }
+  if (response.status === 200 || response.status === 201) return await readAnswer(response).catch(() => ({}));
   await response.body?.cancel();
   const refused: Record<number, string> = {
     401: "rejected the token of the broker, which may have expired",
@@ -164,6 +162,18 @@ async function post(
   };
   const detail = `${server} ${refused[response.status] ?? `answered with status ${response.status}`}`;
   throw response.status in refused ? new Refused(detail) : new Unavailable(detail);
+}
+
+/** @throws also for an answer that is too long */
+async function readAnswer({ body }: Response): Promise<Answer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > answerBytes) throw new RangeError("the answer is too long");
+    chunks.push(chunk);
+  }
+  return Object(JSON.parse(Buffer.concat(chunks).toString()));
 }
 
 async function check(
@@ -181,6 +191,10 @@ async function check(
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   const { status } = await post(fetch, target, path, body, signal);
   if (status?.allowed === true) return [];
+  if (status?.allowed !== false)
+    throw new Unavailable(
+      `${target.server} answered without an access review: is it a Kubernetes API server?`,
+    );
   return [
     {
       problem: `The broker cannot create tokens of ${namespace}/${serviceAccount}`,
