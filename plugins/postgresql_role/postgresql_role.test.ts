@@ -226,6 +226,31 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
+    test("the error names a database for a grant on a database, and the command for objects that cannot be reassigned", async () => {
+      const { sql, parent, broker } = target;
+      const { database } = target.settings;
+      const lease = await issue();
+      /** Runs the command in the error of a revocation. */
+      const follow = async (problem: string) => {
+        const [message, command] = (await messageOf(plugin.revoke(lease))).split(` in ${database}: `);
+        expect(message).toBe(`The role ${problem}: as a superuser, run`);
+        await sql.unsafe(command!);
+      };
+      await sql.unsafe(`grant create on database "${database}" to ${lease.name}`);
+      await follow("has privileges that the broker cannot revoke");
+      await sql.unsafe(`alter role ${lease.name} login; grant create on database "${database}" to ${parent}`);
+      const client = target.open(lease.fields);
+      await client.unsafe("create schema mine; create table mine.shop (id int)");
+      await client.end();
+      await sql.unsafe(`revoke create on database "${database}" from ${parent}`);
+      await follow("owns objects that the broker cannot reassign");
+      await plugin.revoke(lease);
+      expect(await sql`select tableowner from pg_tables where schemaname = 'mine'`).toMatchObject([
+        { tableowner: `${broker}_leftovers` },
+      ]);
+      await sql.unsafe(`drop schema mine cascade`);
+    });
+
     test("concurrent revocations share the heir, and a role of its name that svc did not create is refused", async () => {
       const leases = await Promise.all([issue(), issue()]);
       for (const [at, lease] of leases.entries()) {

@@ -91,7 +91,7 @@ async function dropRole(sql: Sql, name: string): Promise<void> {
     // dependent_objects_still_exist: the broker cannot revoke privileges that an object's owner granted to this role.
     if (codeOf(error) !== "2BP01") throw error;
     const places = await sql<{ name: string }[]>`
-      select distinct coalesce(d.datname, 'all databases') as name from pg_shdepend s
+      select distinct coalesce(d.datname, current_database()) as name from pg_shdepend s
       join pg_roles r on r.oid = s.refobjid left join pg_database d on d.oid = s.dbid
       where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name} order by 1`;
     throw new Unavailable(
@@ -224,6 +224,16 @@ async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void
           end if;
         end loop;
       end`;
-    await sql.unsafe(`do ${literal(dropBound)}; ${giveUp}`);
+    try {
+      await sql.unsafe(`do ${literal(dropBound)}; ${giveUp}`);
+    } catch (cause) {
+      if (codeOf(cause) !== "42501") throw cause;
+      // Such as a schema, after CREATE on the database was revoked. It may contain data, so it is not dropped.
+      const [{ database }] = await sql<[{ database: string }]>`select current_database() as database`;
+      throw new Unavailable(
+        `The role owns objects that the broker cannot reassign: as a superuser, run in ${database}: reassign owned by ${identifier(name)} to ${identifier(heir)};`,
+        { cause },
+      );
+    }
   }
 }
