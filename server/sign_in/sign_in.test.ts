@@ -109,6 +109,19 @@ describe("an issuer", () => {
     expect((await poll(lonely, challenge)).body).toEqual({ status: "pending" });
   });
 
+  test("that is down when a code is exchanged shows a 503 page", async () => {
+    server.issuer.misbehaviour = "token endpoint down";
+    const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
+    await expectRefused(page, 503, "does not answer: try again");
+  });
+
+  test("whose metadata name another issuer is not called down", async () => {
+    await using early = await startTestServer();
+    early.issuer.metadata = { issuer: `${early.issuer.url}/tenant` };
+    const page = await new TestBrowser().open((await newChallenge(early)).challengeUrl);
+    await expectRefused(page, 503, "metadata is not valid");
+  });
+
   test("that was down at first is tried again", async () => {
     await using early = await startTestServer();
     const challenge = await newChallenge(early);

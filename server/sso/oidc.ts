@@ -61,7 +61,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         return client.buildAuthorizationUrl(provider, parameters);
       } catch (cause) {
         metadata.distrust();
-        throw new Unavailable("The sign-in provider's metadata is not valid", { cause });
+        throw invalidMetadata(cause);
       }
     },
 
@@ -141,9 +141,7 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
     try {
       known = { provider: await discover(), at, goodFor: freshMilliseconds };
     } catch (cause) {
-      if (!known) {
-        throw new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
-      }
+      if (!known) throw isOutage(cause) ? unreachable(cause) : invalidMetadata(cause);
       log.warn({ err: cause }, "the sign-in provider's metadata cannot be read again; the last one is used");
       known = { ...known, at, goodFor: distrustedMilliseconds };
     }
@@ -188,8 +186,19 @@ function signInError(error: unknown): SvcError {
         )
       : new Unauthenticated("You were not signed in: the sign-in provider reports a problem", options);
   }
-  const unreachable = error instanceof TypeError || (error as { code?: string }).code === "OAUTH_TIMEOUT";
-  if (unreachable)
-    return new Unavailable("The sign-in provider does not answer: try again in a moment", options);
+  if (isOutage(error)) return unreachable(error);
   return new Unauthenticated("You were not signed in: the sign-in provider's answer is not valid", options);
 }
+
+/** Whether the issuer, or a proxy in front of it, cannot be reached or says that it is down or overloaded. */
+function isOutage(error: unknown): boolean {
+  const { code, cause } = error as { code?: string; cause?: unknown };
+  if (error instanceof TypeError || code === "OAUTH_TIMEOUT") return true;
+  return cause instanceof Response && (cause.status >= 500 || cause.status === 429);
+}
+
+const unreachable = (cause: unknown) =>
+  new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
+
+const invalidMetadata = (cause: unknown) =>
+  new Unavailable("The sign-in provider's metadata is not valid", { cause });

@@ -12,6 +12,7 @@ export type Misbehaviour =
   | "expired"
   | "other subject at userinfo"
   | "token endpoint error"
+  | "token endpoint down"
   | "not json"
   | "no ID token"
   | "down";
@@ -103,6 +104,8 @@ export async function startTestIssuer() {
           const form = new URLSearchParams(await request.text());
           const attempt = attempts.get(form.get("code") ?? "");
           attempts.delete(form.get("code") ?? "");
+          if (issuer.misbehaviour === "token endpoint down")
+            return new Response("<html>", { status: 502, headers: { "content-type": "text/html" } });
           const hash = new Bun.CryptoHasher("sha256")
             .update(form.get("code_verifier") ?? "")
             .digest("base64url");
