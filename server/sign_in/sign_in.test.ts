@@ -100,6 +100,14 @@ describe("an issuer", () => {
     });
   });
 
+  test("may name so many groups that a token with all of them would be too large for a header", async () => {
+    const groups = [...Array.from({ length: 400 }, () => crypto.randomUUID()), "admin"];
+    server.issuer.claims = { groups };
+    const headers = { authorization: `Bearer ${await signInToken(server)}` };
+    const response = await server.fetch("/whoami", { headers });
+    expect(await response.json()).toMatchObject({ groups, admin: true });
+  });
+
   test("that is down shows a 503 page, and the server stays healthy", async () => {
     await using lonely = await startTestServer({ oidcIssuer: "http://127.0.0.1:9" });
     const challenge = await newChallenge(lonely);

@@ -17,10 +17,20 @@ export const tokenType = "at+jwt"; // RFC 9068
 export const thumbprintClaim = "x5t#S256"; // RFC 8705, 3.1
 export const tokenAudience = "svc";
 
-/** Signs an access token. */
+/**
+ * A request's headers may have 16 KiB (server/http/size.ts), and base64 makes a third more of this. The API reads the
+ * groups from the database.
+ */
+const mostGroupBytes = 8192;
+
+/** Signs an access token. The claim `groups` is missing if the groups are too long for a header. */
 export function signToken(config: Config, key: SigningKey, claims: TokenClaims): Promise<string> {
   const { groups, certificate } = claims;
-  return new SignJWT({ groups, ...(certificate ? { cnf: { [thumbprintClaim]: certificate } } : {}) })
+  const fits = Buffer.byteLength(JSON.stringify(groups)) <= mostGroupBytes;
+  return new SignJWT({
+    ...(fits ? { groups } : {}),
+    ...(certificate ? { cnf: { [thumbprintClaim]: certificate } } : {}),
+  })
     .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
     .setIssuer(config.publicUrl)
     .setAudience(tokenAudience)
