@@ -31,10 +31,17 @@ export function identityOf(config: Config, claims: Record<string, unknown>): Ide
   try {
     return {
       user: canonicalUserName(name, config.domain),
-      groups: list.filter((group) => typeof group === "string" && group.length <= longestGroup),
+      groups: list.filter(isGroup),
     };
   } catch (cause) {
     if (!(cause instanceof InvalidInput)) throw cause;
     throw new Unauthenticated("The sign-in provider's user name for you cannot be used here", { cause });
   }
+}
+
+/** PostgreSQL cannot store NUL, nor half of a surrogate pair, which would return as another text. */
+function isGroup(group: unknown): group is string {
+  return (
+    typeof group === "string" && group.length <= longestGroup && group.isWellFormed() && !group.includes("\0")
+  );
 }
