@@ -52,6 +52,21 @@ describe("a misbehaving issuer", () => {
     expect(server.logged.at(-2)! + server.logged.at(-1)!).toContain("nobody was signed in");
   });
 
+  test.each([
+    [
+      "an error of the token endpoint",
+      { misbehaviour: "token endpoint error" },
+      "invalid_grant: secret detail",
+    ],
+    ["a status", { misbehaviour: "token endpoint down" }, "HTTP 502 from http://"],
+    ["an error in the redirect", { error: "unauthorized_client" }, "unauthorized_client: no description"],
+    ["300 characters of it", { error: "x".repeat(1000) }, `"${"x".repeat(300)}"`],
+  ])("what it says is in the log: %s", async (_, answer, logged) => {
+    Object.assign(server.issuer, answer);
+    await new TestBrowser().open((await newChallenge(server)).challengeUrl);
+    expect(server.logged.slice(-3).join("")).toContain(logged);
+  });
+
   test("a different subject in the userinfo answer", async () => {
     server.issuer.userinfo = { email: "alice@example.com" };
     server.issuer.misbehaviour = "other subject at userinfo";

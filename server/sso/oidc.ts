@@ -177,7 +177,7 @@ function clientAuthentication(secret: string | undefined): client.ClientAuth {
 /** Maps an error to one of our own messages for the page. The issuer's message is only logged. */
 function signInError(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
-  const options = { cause: error };
+  const options = { cause: explained(error) };
   if (error instanceof client.AuthorizationResponseError) {
     return error.error === "access_denied"
       ? new Unauthenticated(
@@ -198,7 +198,25 @@ function isOutage(error: unknown): boolean {
 }
 
 const unreachable = (cause: unknown) =>
-  new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
+  new Unavailable("The sign-in provider does not answer: try again in a moment", { cause: explained(cause) });
 
 const invalidMetadata = (cause: unknown) =>
-  new Unavailable("The sign-in provider's metadata is not valid", { cause });
+  new Unavailable("The sign-in provider's metadata is not valid", { cause: explained(cause) });
+
+const longestExplanation = 300;
+
+/** Adds the issuer's answer, which the library's messages leave out, for the log. Anyone may have sent it: it is cut. */
+function explained(error: unknown): unknown {
+  const answer = answerIn(error);
+  return answer ? new Error(answer.slice(0, longestExplanation), { cause: error }) : error;
+}
+
+function answerIn(error: unknown): string | undefined {
+  if (error instanceof client.AuthorizationResponseError || error instanceof client.ResponseBodyError)
+    return `${error.error}: ${error.error_description ?? "no description"}`;
+  const response =
+    error instanceof client.WWWAuthenticateChallengeError
+      ? error.response
+      : (error as { cause?: unknown }).cause;
+  return response instanceof Response ? `HTTP ${response.status} from ${response.url}` : undefined;
+}
