@@ -177,10 +177,14 @@ function rankKey(id: PgColumn, rank: SQL, window: Window | undefined): SQL<Key> 
  * counts as space depends on the database's locale, so here everything does that is not part of a word or a quotation
  * mark.
  *
+ * It also splits an address after `https:`, but stores that of a text without it.
+ *
  * @throws InvalidInput
  */
 export function parseWords(q: string): string {
-  return parseText("q", q, longestQuery).replace(/-(?:[^\p{L}\p{N}"-]*-){8,}/gu, "-");
+  return parseText("q", q.normalize("NFKC"), longestQuery)
+    .replace(/\bhttps?:\/\//gi, "")
+    .replace(/-(?:[^\p{L}\p{N}"-]*-){8,}/gu, "-");
 }
 
 /**
