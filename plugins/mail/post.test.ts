@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
+import { Refused } from "../../platform/errors.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { startMailServer } from "../../tests/support/smtp.ts";
 import { createPost } from "./post.ts";
@@ -69,4 +70,20 @@ test("a server that hangs causes a timeout, and its connections are closed", asy
   await expect(late).rejects.toMatchObject({ detail: "the mail was not sent (ETIMEDOUT)" });
   await until("the connections to be closed", () => sockets.size === 0);
   silent.close();
+});
+
+test.each([
+  ["müller@x.y", []],
+  // The domain has an ASCII form.
+  ["a@bücher.example", [["a@bücher.example"]]],
+])("a mail to %p goes to a server without SMTPUTF8 only if it needs none", async (to, taken) => {
+  await using server = await startMailServer();
+  await postTo(server.port)({ ...mail("1"), to }, { signal: never, at });
+  expect(server.received.map((one) => one.to)).toEqual([[to]]);
+  await using old = await startMailServer({ hideSMTPUTF8: true });
+  const error = await postTo(old.port)({ ...mail("2"), to }, { signal: never, at }).catch((error) => error);
+  expect(old.received.map((one) => one.to)).toEqual(taken);
+  if (taken.length === 0) expect(error).toBeInstanceOf(Refused);
+  const away = postTo(1)({ ...mail("3"), to }, { signal: never, at });
+  await expect(away).rejects.toMatchObject({ detail: expect.stringMatching(/was not sent \(E/) });
 });

@@ -47,15 +47,35 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
   };
   let transport: ReturnType<typeof open> | undefined;
 
+  /** Whether the server takes addresses beyond ASCII (RFC 6531). nodemailer would send them without asking. */
+  const takesUnicode = async (signal: AbortSignal) => {
+    const { default: SmtpConnection } = await import("nodemailer/lib/smtp-connection");
+    const connection = new SmtpConnection({ ...server, ...waits });
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    connection.on("error", reject);
+    connection.on("end", () => reject(new Error("the connection was closed")));
+    signal.addEventListener("abort", () => connection.close(), { once: true });
+    connection.connect(() => resolve(String(connection.lastServerResponse)));
+    try {
+      return /^250[ -]SMTPUTF8\b/im.test(await promise);
+    } finally {
+      connection.close();
+    }
+  };
+
   /**
    * When `signal` aborts, a mail that waits for a connection is not sent, and one that is being sent is cut off.
-   * @throws Unavailable with the server's code, never with an address; Refused if the server rejected this mail permanently
+   * @throws Unavailable with the server's code, never with an address; Refused if the server rejected this mail
+   *   permanently, or cannot take its address
    */
   return async function post(mail: Mail, { signal, at }: { signal: AbortSignal; at: Date }): Promise<void> {
     try {
+      if (/[^\0-\x7f].*@/su.test(mail.to) && !(await takesUnicode(signal)))
+        throw new Refused("the mail server does not support SMTPUTF8, which this address needs");
       transport ??= open();
       await (await transport).sendMail({ ...partsOf(mail), from, replyTo, date: at, signal });
     } catch (cause) {
+      if (cause instanceof Refused) throw cause;
       const Fault = isRefusal(cause) ? Refused : Unavailable;
       throw new Fault(`the mail was not sent (${codeOf(cause)})`, { cause });
     }
