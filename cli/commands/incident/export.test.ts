@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fromMarkdown } from "mdast-util-from-markdown";
 import { type IncidentServer, useIncidentServer } from "../../../tests/support/http/incident_server.ts";
 import { type CliUser, cliUser, wideTerminal } from "../../testing/incident_cli.ts";
 
@@ -57,6 +58,26 @@ test("an export has all parts, as Markdown, HTML and JSON", async () => {
   const exported = JSON.parse((await carol.svc("inc", "export", name, "--format", "json")).stdout);
   expect(exported).toMatchObject({ name, description: nasty, tasks: [{}], documents: [{}], reports: [{}] });
   expect(exported.events.filter(({ kind }: { kind: string }) => kind === "note")).toHaveLength(60);
+});
+
+test.each([
+  "Cause\n---",
+  "Cause\n===",
+  "Cause\n-",
+  "Cause\n -- -",
+  "---",
+  "Cause:\n\n    rm *.log\n\tls",
+  "Cause\n    of it\n\n1)",
+  "- a\n+ b\n1. c\n23) d",
+])("a text like %p is no markup in an export", async (text) => {
+  const { name } = await reported("Broken", `First\n\n${text}`);
+  const { stdout } = await carol.svc("inc", "export", name);
+  const [, shown = ""] = /## Description\n\n(.*?)\n\n## People/s.exec(stdout) ?? [];
+  const { children } = fromMarkdown(shown);
+  expect(children.map(({ type }) => type)).toEqual(children.map(() => "paragraph"));
+  const parts = children.flatMap((one) => (one.type === "paragraph" ? one.children : []));
+  const words = parts.map((part) => (part.type === "text" ? part.value : "")).join("");
+  expect(words.replaceAll(/\s/g, "")).toBe(`First${text}`.replaceAll(/\s/g, ""));
 });
 
 test("a file is written for its owner only, and replaced only with --force", async () => {

@@ -184,11 +184,19 @@ function render(exported: ExportedIncident, format: "md" | "html"): string {
 
 /** What Markdown would take for markup, or a terminal for a command, is shown as it was typed. */
 function markdownText(text: string): string {
-  return withoutControls(text)
-    .replaceAll(/[\\`*_{}[\]<>|#~!&]/g, "\\$&")
-    .replaceAll(/^(\s*)([-+]|\d+[.)])(?=\s)/gm, (_, space: string, mark: string) =>
-      mark.length === 1 ? `${space}\\${mark}` : `${space}${mark.slice(0, -1)}\\${mark.slice(-1)}`,
-    );
+  return (
+    withoutControls(text)
+      .replaceAll(/[\\`*_{}[\]<>|#~!&]/g, "\\$&")
+      .replaceAll(
+        /^([ \t]*)(?:[-+](?=\s|$)|[-=](?=[-= \t]*$)|(\d{1,9})[.)](?=\s|$))/gm,
+        (mark, space: string, number = "") => {
+          const at = space.length + number.length;
+          return `${mark.slice(0, at)}\\${mark.slice(at)}`;
+        },
+      )
+      // Would make code of a line, or join it to the one before.
+      .replaceAll(/^[ \t]+(?=\S)/gm, (space) => space.replaceAll("\t", "    ").replaceAll(" ", "&nbsp;"))
+  );
 }
 
 function withoutControls(text: string): string {
