@@ -15,7 +15,8 @@ export function parseCsv(text: string): CsvRecord[] {
   const [header, ...rows] = parseRows(text);
   if (header === undefined) throw new SyntaxError("it is empty");
   const names = header.fields.map((name) => name.trim().toLowerCase());
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  const seen = new Set<string>();
+  const twice = names.find((name) => seen.size === seen.add(name).size);
   if (twice !== undefined) throw new SyntaxError(`line 1: two columns are called "${twice}"`);
   return rows.map(({ line, fields }) => {
     if (fields.length !== names.length)

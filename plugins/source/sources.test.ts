@@ -98,6 +98,20 @@ describe("terms", () => {
     ]);
   });
 
+  test("very many definitions or columns take no time, and a term with more than svc takes is refused", async () => {
+    const started = performance.now();
+    const rows = Array.from({ length: 100_000 }, (_, at) => `t,${at}`).join("\n");
+    expect(await terms(file("csv", `term,definition\n${rows}\nother,\n`))).toMatchObject([
+      { text: "t", definitions: { length: 51 } },
+      { text: "other" },
+    ]);
+    const many = `of: &of [${"x,".repeat(20_000)}]\nterms:\n${"- &t { term: t, definitions: *of }\n"}${"- *t\n".repeat(500)}`;
+    const refused = (await terms(file("yaml", many))) as object[];
+    expect(refused[0]).toMatchObject({ unreadable: expect.stringContaining("more than 50 definitions") });
+    expect(await terms(file("csv", Array.from({ length: 200_000 }, (_, at) => at).join()))).toEqual([]);
+    expect(performance.now() - started).toBeLessThan(5000);
+  });
+
   test("an empty list is valid, an empty file is not", async () => {
     expect(await terms(file("json", "[]"))).toEqual([]);
     expect(await terms(file("yaml", " \n"))).toEndWith(".yaml is empty");

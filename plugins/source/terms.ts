@@ -5,6 +5,9 @@ import { idIn, listIn, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";
 
+/** Of one term: the maximum in a plugin's answer (core/plugin/methods.ts). */
+const mostDefinitions = 50;
+
 export default definePlugin({
   title: "Terms from files",
   slug: "term-source",
@@ -49,9 +52,11 @@ function addTerm(terms: Map<string, TermItem>, record: Record<string, unknown>, 
   const discoverable = booleanIn(record, "discoverable", where);
   if (discoverable !== undefined) term.discoverable = discoverable;
   for (const definition of definitionsIn(record, where)) {
+    // Enough for svc to refuse the term. Comparing all of a million would block the worker.
+    if (term.definitions.length > mostDefinitions) break;
+    if (term.definitions.some((other) => other.text === definition)) continue;
     // Identified by its text, so that two terms can share a definition.
     const id = new Bun.CryptoHasher("sha256").update(definition).digest("hex");
-    if (term.definitions.some((other) => other.externalId === id)) continue;
     term.definitions.push({ externalId: id, text: definition });
   }
   terms.set(externalId, term);
@@ -63,6 +68,9 @@ function idOf(record: Record<string, unknown>, where: string): string | undefine
 
 function definitionsIn(record: Record<string, unknown>, where: string): string[] {
   const { definitions = [] } = record;
+  // In YAML, an alias makes a long list out of two characters, again and again.
+  if (Array.isArray(definitions) && definitions.length > mostDefinitions)
+    throw new Unavailable(`${where}: it has more than ${mostDefinitions} definitions`);
   if (!Array.isArray(definitions) || definitions.some((one) => typeof one !== "string")) {
     throw new Unavailable(`${where}: definitions is not a list of texts`);
   }
