@@ -74,8 +74,9 @@ test.each([
   expect(answers[0]!.body).toMatchObject({ reported_at: read });
 });
 
-test("paging returns every incident, even if all are reported at infinity", async () => {
-  for (const time of ["infinity", "-infinity", "294276-12-01", "4713-12-01 BC"]) {
+test("paging returns every incident, even if all are reported at infinity or within a millisecond", async () => {
+  const within = ["2026-11-20 12:00:00.000499", "1969-07-20 20:17:40.0005"];
+  for (const time of ["infinity", "-infinity", "294276-12-01", "4713-12-01 BC", ...within]) {
     await server.db.execute(sql`update incident set reported_at = ${time} where id > ${incidents[0]}`);
     for (const sort of ["reported_at", "-reported_at"]) {
       const seen: number[] = [];

@@ -111,7 +111,7 @@ export function startPage<Sort extends string>(
   const window = kind === "rank" ? windowOf(cursor?.key) : undefined;
   const next =
     cursor &&
-    sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, cursor)}${casts[kind]}, ${cursor.id})`;
+    sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, kind, cursor)}, ${cursor.id})`;
   return {
     key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
     within: (condition) => {
@@ -148,13 +148,23 @@ interface Window {
   oldest: number;
 }
 
-/** The value with which keys are compared. A key that stands for several times is read again from its record. */
-function placeOf({ id }: { id: PgColumn }, by: SQL, cursor: Place<string | number | RankKey>): SQL {
-  const { key } = cursor;
-  if (Array.isArray(key)) return sql`${key[0]}`;
-  const bound = typeof key === "string" ? boundOf(key) : undefined;
-  if (bound === undefined) return sql`${key}`;
-  return sql`coalesce((select ${by} from ${id.table} where ${id} = ${cursor.id}), ${bound})`;
+/**
+ * The value with which keys are compared. A time stands for a whole millisecond, and the first or last one for all times
+ * beyond it, so it is read again from its record, unless that has been changed to another time since.
+ */
+function placeOf(
+  { id }: { id: PgColumn },
+  by: SQL,
+  kind: KeyKind,
+  cursor: Place<string | number | RankKey>,
+): SQL {
+  const key = sql`${Array.isArray(cursor.key) ? cursor.key[0] : cursor.key}${casts[kind]}`;
+  if (kind !== "instant") return key;
+  const bound = boundOf(String(cursor.key));
+  const millisecond = sql`interval '1 millisecond'`;
+  const same = sql`${by} between ${key} - ${millisecond} and ${key} + ${millisecond}`;
+  const exact = sql`select ${by} from ${id.table} where ${and(sql`${id} = ${cursor.id}`, bound === undefined ? same : undefined)}`;
+  return sql`coalesce((${exact}), ${bound ?? key}${casts[kind]})`;
 }
 
 function windowOf(key: string | number | RankKey | undefined): Window | undefined {
