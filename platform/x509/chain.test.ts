@@ -133,6 +133,20 @@ test.each([
   expect(await reasonOf([client])).toBe(reason);
 });
 
+test.each([
+  ["EC", "sha224", "weak signature"],
+  ["EC", "sha384", "accepted"],
+  ["RSA", "sha224", "weak signature"],
+  ["ED25519", "null", "accepted"],
+])("a signature with %s and %s: %s", async (algorithm, digest, reason) => {
+  const options = { EC: "ec_paramgen_curve:P-256", RSA: "rsa_keygen_bits:2048" }[algorithm];
+  const key = ["-algorithm", algorithm, ...(options ? ["-pkeyopt", options] : [])];
+  const selfSigned = algorithm === "ED25519" ? { digest } : {};
+  const by = certificates.issue({ subject: "/CN=Signer", extensions: asAuthority, key, ...selfSigned });
+  const client = certificates.issue({ subject: "/CN=alice", by, extensions: asClient, digest });
+  expect(await reasonOf([client], [by])).toBe(reason);
+});
+
 test("an authority needs the right to sign, and a strong key", async () => {
   const authority = (extensions: readonly string[], key?: readonly string[]) =>
     certificates.issue({ subject: `/CN=${crypto.randomUUID()}`, extensions, by: root, key });
