@@ -62,6 +62,21 @@ test("applies revocation lists of its authorities, in any order", async () => {
   expect([await reasonOf(kept), await reasonOf(revoked)]).toEqual(["accepted", "revoked"]);
 });
 
+test("refuses a file with a revocation list that it cannot find", async () => {
+  const list = certificates.revocationList(one!, ["0123AB"]);
+  const der = Buffer.from(list.replaceAll(/-----.+?-----|\s/g, ""), "base64");
+  const unseen = [list.slice(0, -30), list.replaceAll("X509 CRL", "CRL"), der];
+  for (const text of unseen) {
+    writeFileSync(file, Buffer.concat([readFileSync(one!.certificate), Buffer.from(text)]));
+    await expect(OrganisationAuthorities.open(file)).rejects.toThrow(
+      `${file} contains something else than complete certificates and revocation lists in PEM`,
+    );
+  }
+  // As openssl x509 -text prints it.
+  writeFileSync(file, `Certificate:\n    Data:\n${readFileSync(one!.certificate)}# a comment\n${list}`);
+  expect((await OrganisationAuthorities.open(file)).current.revoked.size).toBe(1);
+});
+
 test("refuses a revocation list signed by another key", async () => {
   const impostor = certificates.issue({ subject: "/CN=One", extensions: asAuthority });
   writeFileSync(file, readFileSync(one!.certificate, "utf8") + certificates.revocationList(impostor, []));

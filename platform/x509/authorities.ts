@@ -68,6 +68,9 @@ async function readAuthorities(file: string): Promise<Omit<Known, "verified">> {
   const found = pem.match(blocks) ?? [];
   const certificates = found.filter((block) => block.startsWith("-----BEGIN CERTIFICATE"));
   if (certificates.length === 0) throw fault("contains no certificate in PEM");
+  // A truncated revocation list, or one in DER, would be ignored, and its certificates accepted.
+  if (found.length < pem.split("-----BEGIN ").length - 1 || pem.includes("\0"))
+    throw fault("contains something else than complete certificates and revocation lists in PEM");
   const x509 = await loadX509();
   const authorities = certificates.map((block, at) => {
     let certificate: X509Certificate;
