@@ -19,7 +19,10 @@ for (const name of ["one", "two"]) {
 openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "one.key", "-out", "locked.key");
 writeFileSync(at("noise"), "noise");
 const broken = "-----BEGIN CERTIFICATE-----\nnoise\n-----END CERTIFICATE-----\n";
-writeFileSync(at("broken.pem"), readFileSync(at("one.pem"), "utf8") + broken);
+const one = readFileSync(at("one.pem"), "utf8");
+writeFileSync(at("broken.pem"), one + broken);
+writeFileSync(at("truncated.pem"), one + one.slice(0, 400));
+writeFileSync(at("gap.pem"), `${one}${one.slice(0, 400)}\n${one}`);
 
 const files = (key: string, certificate: string, authorities?: string) => ({
   sslKeyfile: at(key),
@@ -61,6 +64,10 @@ test.each([
     files("one.key", "one.pem", "broken.pem"),
     `--ssl-ca-certs: ${at("broken.pem")} contains a certificate after the first that cannot be read`,
   ],
+  ...["truncated.pem", "gap.pem"].map((name): [ReturnType<typeof files>, string] => [
+    files("one.key", name),
+    `--ssl-certfile: ${at(name)} contains a certificate after the first that cannot be read`,
+  ]),
   [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}: the file does not exist`],
   [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}: the file does not exist`],
   [

@@ -4,7 +4,8 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import { whyUnreadable } from "../../platform/unreadable.ts";
 import type { StartOptions } from "./options.ts";
 
-const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+/** The last one may be truncated. */
+const certificates = /-----BEGIN CERTIFICATE-----.+?(?:-----END CERTIFICATE-----|$)/gs;
 
 interface TlsFiles extends Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts"> {
   /** The options that name the files begin with it. */
