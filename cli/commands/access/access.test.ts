@@ -159,7 +159,7 @@ test("a denied request fails with the approver's note, and a cancelled one canno
     return rows[0]?.id;
   };
   // The approved request of the previous test would be used.
-  await server.db.update(accessRequest).set({ expiresAt: new Date(Date.now() - 1000) });
+  await server.db.update(accessRequest).set({ expiresAt: new Date(Date.now() - 60_000) });
   const denied = ask();
   await until("a request", async () => (await pending()) !== undefined);
   expect(await svc(root, "deny", String(await pending()), "-n", "Not today")).toMatchObject({ code: 0 });
