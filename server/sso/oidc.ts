@@ -142,7 +142,10 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
       known = { provider: await discover(), at, goodFor: freshMilliseconds };
     } catch (cause) {
       if (!known) throw isOutage(cause) ? unreachable(cause) : invalidMetadata(cause);
-      log.warn({ err: cause }, "the sign-in provider's metadata cannot be read again; the last one is used");
+      log.warn(
+        { err: explained(cause) },
+        "the sign-in provider's metadata cannot be read again; the last one is used",
+      );
       known = { ...known, at, goodFor: distrustedMilliseconds };
     }
     return known.provider;
