@@ -5,13 +5,12 @@ import { expectRefused } from "../../tests/support/http/refusal.ts";
 import { decide, newChallenge, poll, startTestServer } from "../../tests/support/http/server.ts";
 
 describe("behind an identity-aware proxy", () => {
-  async function startProxied() {
-    const { privateKey, publicKey } = await generateKeyPair("ES256");
+  async function startProxied(alg = "ES256") {
+    const { privateKey, publicKey } = await generateKeyPair(alg);
     const jwks = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
-      fetch: async () =>
-        Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "p", alg: "ES256" }] }),
+      fetch: async () => Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "p", alg }] }),
     });
     const proxied = await startTestServer({
       sso: "proxy",
@@ -24,7 +23,7 @@ describe("behind an identity-aware proxy", () => {
       const iat = Math.floor(proxied.clock.now().getTime() / 1000);
       const all = { email: "alice@example.com", groups: ["admin"], iss: "https://proxy.example.com" };
       return new SignJWT({ ...all, aud: "svc-at-proxy", iat, exp: iat + 60, ...claims })
-        .setProtectedHeader({ alg: "ES256", kid: "p" })
+        .setProtectedHeader({ alg, kid: "p" })
         .sign(key);
     };
     const stop = async () => {
@@ -43,6 +42,12 @@ describe("behind an identity-aware proxy", () => {
       status: "success",
       user: "alice@example.com",
     });
+  });
+
+  test.each(["ES384", "PS512"])("which may sign with %s", async (alg) => {
+    await using set = await startProxied(alg);
+    const browser = new TestBrowser({ "x-assertion": await set.sign() });
+    expect((await browser.open((await newChallenge(set.proxied)).challengeUrl)).status).toBe(200);
   });
 
   test("only a header with the right signature, issuer, audience and time is accepted", async () => {

@@ -6,6 +6,11 @@ import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { HeaderSignOn } from "./sso.ts";
 
+/** All signatures with a public key, as from an issuer (RFC 7518, RFC 8037, RFC 9864). */
+const signatures = ["RS", "PS", "ES"]
+  .flatMap((family) => ["256", "384", "512"].map((bits) => family + bits))
+  .concat("EdDSA", "Ed25519");
+
 /**
  * Single sign-on by an identity-aware proxy (SVC_SSO=proxy), which adds a signed assertion (a JWT) in a header of each
  * request. The signature is verified, so the header need not be stripped from other clients' requests.
@@ -28,7 +33,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
       const assertion = request.headers.get(proxyHeader);
       if (!assertion) throw new Unauthenticated("The proxy in front of this server did not identify you");
       const { payload } = await jwtVerify(assertion, keys, {
-        algorithms: ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"],
+        algorithms: signatures,
         issuer: proxyIssuer!,
         audience: proxyAudience!,
         requiredClaims: ["exp", "iat"],
