@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
 import { auditLog, session } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import {
   decide,
   newChallenge,
@@ -145,6 +147,28 @@ describe("the first browser", () => {
     expect(visits.filter(({ status }) => status === 303)).toHaveLength(1);
     expect(visits.filter(({ status }) => status === 404)).toHaveLength(9);
     expect(await server.db.$count(session)).toBe(before + 1);
+  });
+
+  test("of two tabs, the slower one comes again with the cookie of the other", async () => {
+    const browser = new TestBrowser();
+    const opened = await newChallenge(server);
+    const next = await newChallenge(server);
+    await browser.request(opened.challengeUrl);
+    const { id, sessionHash } = await rowOf(server, opened);
+    const signInElsewhere = (tx: Transaction) =>
+      tx
+        .update(session)
+        .set({ idHash: Buffer.alloc(32, 1) })
+        .where(eq(session.idHash, sessionHash!));
+    const visits = await inTheWay(
+      server.db,
+      signInElsewhere,
+      () => browser.request(`${server.url}/approve/${id}`),
+      () => browser.request(next.challengeUrl),
+    );
+    const answers = visits.map((visit) => (visit as PromiseFulfilledResult<Response>).value);
+    expect(answers.map(({ status }) => status)).toEqual([303, 404]);
+    expect(answers[0]!.headers.get("location")).toBe(`/approve/${id}`);
   });
 
   test.each([

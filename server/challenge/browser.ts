@@ -49,19 +49,22 @@ export function browserRoutes(deps: Deps) {
     return challenge && { sessionId, session, challenge, address };
   }
 
-  /** Starts a sign-in at the issuer, or completes it at once by the proxy's header. */
+  /**
+   * Starts a sign-in at the issuer, or completes it at once by the proxy's header. If another tab has signed the session
+   * in meanwhile, the browser comes again with its new cookie.
+   */
   async function signIn({ session, challenge, address }: Visit, request: Request): Promise<Response> {
     const returnTo = `/approve/${challenge.id}`;
     if (sso.kind === "header") {
       const identity = await sso.identify(request);
       const id = await signInSession(deps, { session, identity, address });
-      return redirect(returnTo, { "set-cookie": sessionCookie(config, id) });
+      return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
     }
     const retryAfter = attempts.take(challenge.id);
     if (retryAfter > 0) throw new TooManyRequests(retryAfter);
     const again = new URL(request.url).searchParams.get("prompt") === "login";
     const url = await sso.begin({ session, returnTo, userHint: challenge.userName, again });
-    return redirect(url.href);
+    return redirect(url?.href ?? returnTo);
   }
 
   /** Behind a proxy the header identifies each request: another user's session does not count. */

@@ -18,6 +18,6 @@ export function signInRoutes(deps: Deps) {
       throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
     const { identity, returnTo } = await sso.finish({ session, url: new URL(request.url) });
     const id = await signInSession(deps, { session, identity, address: addressOf(deps, request, server) });
-    return redirect(returnTo, { "set-cookie": sessionCookie(config, id) });
+    return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
   });
 }

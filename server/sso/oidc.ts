@@ -1,5 +1,6 @@
 import { and, eq, gt } from "drizzle-orm";
 import * as client from "openid-client";
+import { isSessionGone } from "../../core/auth/session/session.ts";
 import type { Context } from "../../core/context.ts";
 import { signIn } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
@@ -38,7 +39,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
       const state = newSecret();
       const nonce = newSecret();
       const pkceVerifier = client.randomPKCECodeVerifier();
-      await db.insert(signIn).values({
+      const attempt = {
         stateHash: sha256(state),
         sessionHash: session.idHash,
         nonce,
@@ -46,7 +47,13 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         returnTo,
         createdAt: now,
         expiresAt: after(now, attemptSeconds),
-      });
+      };
+      try {
+        await db.insert(signIn).values(attempt);
+      } catch (error) {
+        if (isSessionGone(error)) return undefined;
+        throw error;
+      }
       const parameters = {
         redirect_uri: redirectUri,
         scope: config.oidcScope,

@@ -9,10 +9,15 @@ export interface RedirectSignOn {
   kind: "redirect";
   /**
    * Starts an attempt that belongs to this session.
-   * @returns where to redirect the browser
+   * @returns where to redirect the browser; undefined when the session is gone meanwhile
    * @throws Unavailable when the issuer cannot be reached
    */
-  begin(attempt: { session: Session; returnTo: string; userHint: string; again: boolean }): Promise<URL>;
+  begin(attempt: {
+    session: Session;
+    returnTo: string;
+    userHint: string;
+    again: boolean;
+  }): Promise<URL | undefined>;
   /**
    * Completes an attempt from the callback; each attempt works once.
    * @throws Unauthenticated with our own message, whatever the issuer said; Unavailable when it does not answer

@@ -4,7 +4,7 @@ import { addressScope, isInScope } from "../../../platform/address.ts";
 import { looksLikeSecret, sha256 } from "../../../platform/secret.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
-import { createSession, findSession, type Session } from "../session/session.ts";
+import { createSession, findSession, isSessionGone, type Session } from "../session/session.ts";
 import { type Challenge, stateOf } from "./state.ts";
 
 /** A challenge and the browser session that opened it. */
@@ -61,7 +61,7 @@ export async function openChallenge(
     return { challenge: opened!, session, newSessionId };
   });
   return opening.catch((error: unknown) => {
-    if (error instanceof TransactionRollbackError) return undefined;
+    if (error instanceof TransactionRollbackError || isSessionGone(error)) return undefined;
     throw error;
   });
 }

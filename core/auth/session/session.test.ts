@@ -10,14 +10,23 @@ import {
   signOutSession,
 } from "./session.ts";
 
+const address = "192.0.2.1";
+const identity = { user: "alice@example.com", groups: [] };
+
+test("a session is signed in under its id once: another tab had the old one", async () => {
+  await using server = await startTestServer();
+  const context = { ...server, log: createLog("silent") };
+  const { session } = await createSession(context);
+  expect(await signInSession(context, { session, identity, address })).toBeString();
+  expect(await signInSession(context, { session, identity, address })).toBeUndefined();
+});
+
 test("a sign-out that cannot be logged does not happen", async () => {
   await using server = await startTestServer();
   const { db, clock, config } = server;
   const context = { db, clock, config, log: createLog("silent") };
-  const address = "192.0.2.1";
-  const identity = { user: "alice@example.com", groups: [] };
   const { session } = await createSession(context);
-  const id = await signInSession(context, { session, identity, address });
+  const id = (await signInSession(context, { session, identity, address }))!;
   await db.execute(sql`alter table audit_log add check (action <> 'session.signed_out')`);
   const signedIn = (await findSession(context, id)) as SignedInSession;
   await expect(signOutSession(context, { session: signedIn, address })).rejects.toThrow();

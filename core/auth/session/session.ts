@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 import { and, eq, gt } from "drizzle-orm";
+import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
 import { session } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
-import { Unauthenticated } from "../../../platform/errors.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Context, Identity } from "../../context.ts";
@@ -41,17 +41,16 @@ export function isSignedIn(session: Session): session is SignedInSession {
  * Signs a person in to a session under a new id, so that a planted id is useless (session fixation). What the session
  * had opened stays with it: the tables that refer to it follow the id.
  *
- * @returns the new id, for the cookie
- * @throws Unauthenticated when the session has ended meanwhile
+ * @returns the new id, for the cookie; undefined when the session has ended, or was signed in by another tab, meanwhile
  */
 export async function signInSession(
   { db, clock, config }: Context,
   request: { session: Session; identity: Identity; address: string },
-): Promise<string> {
+): Promise<string | undefined> {
   const { identity, address } = request;
   const id = newSecret();
   const at = clock.now();
-  await db.transaction(async (tx) => {
+  return db.transaction(async (tx) => {
     const changed = await tx
       .update(session)
       .set({
@@ -63,10 +62,15 @@ export async function signInSession(
       })
       .where(and(eq(session.idHash, request.session.idHash), gt(session.expiresAt, at)))
       .returning({ createdAt: session.createdAt });
-    if (changed.length === 0) throw new Unauthenticated("This browser session has ended");
+    if (changed.length === 0) return undefined;
     await audit(tx, { at, actor: identity.user, action: "session.signed_in", address });
+    return id;
   });
-  return id;
+}
+
+/** Whether a row could not refer to its session, which has ended, or was signed in by another tab, meanwhile. */
+export function isSessionGone(error: unknown): boolean {
+  return errorCode(withoutQuery(error)) === "23503";
 }
 
 /** Forgets the user, and keeps what the browser has opened for the next person. */
