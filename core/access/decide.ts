@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, lte, ne, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lte, ne, sql } from "drizzle-orm";
 import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Forbidden } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
@@ -143,10 +143,22 @@ export async function reviewRequest({ db }: Context, actor: Actor, id: number): 
   });
 }
 
-/** Expires the requests that nobody decided on in time. @returns how many */
+/** Expires the requests that nobody decided on in time, but leaves locked ones for the next call. @returns how many */
 export async function expireRequests({ db }: Pick<Context, "db">): Promise<number> {
   return db.transaction(async (tx) => {
     const at = await databaseNow(tx);
+    const due = await tx
+      .select({ id: accessRequest.id, incidentId: accessRequest.incidentId })
+      .from(accessRequest)
+      .where(and(eq(accessRequest.state, "Pending"), lte(accessRequest.expiresAt, at)))
+      .for("no key update", { skipLocked: true });
+    const locked = await lockIncidents(
+      tx,
+      due.map(({ incidentId }) => incidentId),
+      { skipLocked: true },
+    );
+    const free = due.filter(({ incidentId: id }) => id === null || locked.has(id));
+    if (free.length === 0) return 0;
     const expired = await tx
       .update(accessRequest)
       .set({ state: "Expired", decidedAt: at, decidedBy: "system" })
@@ -154,15 +166,13 @@ export async function expireRequests({ db }: Pick<Context, "db">): Promise<numbe
       .where(
         and(
           eq(accessRole.id, accessRequest.roleId),
-          eq(accessRequest.state, "Pending"),
-          lte(accessRequest.expiresAt, at),
+          inArray(
+            accessRequest.id,
+            free.map(({ id }) => id),
+          ),
         ),
       )
       .returning(requestColumns);
-    await lockIncidents(
-      tx,
-      expired.map(({ request }) => request.incidentId),
-    );
     for (const row of expired) {
       const request = viewOf(row);
       await recordAccess(tx, {

@@ -15,7 +15,8 @@ import { recordAccess } from "./record.ts";
 const batch = 200;
 
 /**
- * Marks a batch of leases as Revoking: those that expired, lost their basis, or stayed Issuing for too long.
+ * Marks a batch of leases as Revoking: those that expired, lost their basis, or stayed Issuing for too long. Leases that are
+ * locked, or whose incident is, are left for the next call: one transaction that stays open must not delay all others.
  *
  * @returns how many; call again until it returns 0
  */
@@ -23,7 +24,7 @@ export async function endLeases({ db, config }: Pick<Context, "db" | "config">):
   return db.transaction(async (tx) => {
     const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
       case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease(config.adminGroup)} end`;
-    return (await markEnding(tx, "system", why, undefined)).length;
+    return (await markEnding(tx, "system", why, undefined, { skipLocked: true })).length;
   });
 }
 
@@ -38,15 +39,27 @@ export async function markEnding(
   actor: string,
   reason: string | SQL,
   among: SQL | undefined,
+  { skipLocked = false } = {},
 ): Promise<Ending[]> {
   const at = await databaseNow(tx);
   const alive = inArray(accessLease.state, ["Issuing", "Active"]);
-  const found = await tx.execute<{ id: string; reason: string }>(sql`
-    select id, reason from (
-      select ${accessLease.id} as id, ${typeof reason === "string" ? sql`${reason}::text` : reason} as reason
+  const found = await tx.execute<{ id: string; incident_id: string | null; reason: string }>(sql`
+    select id, incident_id, reason from (
+      select ${accessLease.id} as id, ${accessLease.incidentId} as incident_id, ${typeof reason === "string" ? sql`${reason}::text` : reason} as reason
       from ${accessLease} where ${and(alive, among)}) as ending
-    where reason is not null order by id limit ${batch}`);
-  const reasons = new Map([...found].map((row) => [Number(row.id), row.reason]));
+    where reason is not null order by id limit ${batch}
+    ${skipLocked ? sql`for no key update skip locked` : sql``}`);
+  const ending = [...found].map((row) => ({
+    ...row,
+    incidentId: row.incident_id === null ? null : Number(row.incident_id),
+  }));
+  const locked = await lockIncidents(
+    tx,
+    ending.map(({ incidentId }) => incidentId),
+    { skipLocked },
+  );
+  const free = ending.filter(({ incidentId: id }) => !skipLocked || id === null || locked.has(id));
+  const reasons = new Map(free.map(({ id, reason }) => [Number(id), reason]));
   if (reasons.size === 0) return [];
   const rows = await tx
     .update(accessLease)
@@ -58,10 +71,6 @@ export async function markEnding(
     .from(accessRole)
     .where(and(eq(accessRole.id, accessLease.roleId), inArray(accessLease.id, [...reasons.keys()]), alive))
     .returning({ lease: accessLease, role: accessRole.slug, pluginSlug: accessRole.pluginSlug });
-  await lockIncidents(
-    tx,
-    rows.map(({ lease }) => lease.incidentId),
-  );
   for (const { lease, role } of rows) {
     const { endReason, userName } = lease;
     const because = endReasons[endReason as EndReason];

@@ -108,6 +108,23 @@ describe("a lease whose issue failed is revoked by name", () => {
   });
 });
 
+test("a lease that is locked, or whose incident is, does not delay the end of others", async () => {
+  const { server, alice, incident, ids } = world;
+  const role = await makeRole();
+  const leases: number[] = [];
+  for (const more of [{ incident }, {}, {}])
+    leases.push((await world.issue(alice, role, more)).body.id as number);
+  const states = () => Promise.all(leases.map(async (id) => (await world.leaseRow(id)).state));
+  await server.db.transaction(async (tx) => {
+    await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+    await tx.execute(sql`select from access_lease where id = ${leases[1]} for no key update`);
+    await server.db.execute(sql`update access_role set disabled_at = now() where slug = ${role}`);
+    await until("the third to be Revoked", async () => (await states())[2] === "Revoked");
+    expect(await states()).toEqual(["Active", "Active", "Revoked"]);
+  });
+  await until("the others to end", async () => (await states()).every((state) => state === "Revoked"));
+});
+
 test("a lease ends if its client no longer waits for the credential", async () => {
   const client = new AbortController();
   credential.answer({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { eq, sql } from "drizzle-orm";
+import { eq, inArray, sql } from "drizzle-orm";
 import { accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import {
@@ -122,6 +122,26 @@ describe("a request", () => {
     const log = await db.execute(sql`
       select action, actor from audit_log where subject = ${`request/${id}`} order by id desc limit 1`);
     expect([...log]).toEqual([{ action: "access.expired", actor: "system" }]);
+  });
+
+  test("whose incident is locked does not delay the expiry of others", async () => {
+    const { server, incident, ids } = world;
+    const role = await makeRole({ approval: "admin" });
+    const all = inArray(accessRequest.id, [await ask(role, { incident }), await ask(role)]);
+    const states = async () =>
+      (await server.db.select().from(accessRequest).where(all).orderBy(accessRequest.id)).map(
+        ({ state }) => state,
+      );
+    await server.db.transaction(async (tx) => {
+      await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+      await server.db
+        .update(accessRequest)
+        .set({ expiresAt: sql`now()` })
+        .where(all);
+      await until("the second to expire", async () => (await states())[1] === "Expired");
+      expect(await states()).toEqual(["Pending", "Expired"]);
+    });
+    await until("the others to expire", async () => (await states()).every((state) => state === "Expired"));
   });
 
   test("cannot be used after its approved duration", async () => {

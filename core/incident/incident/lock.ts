@@ -71,16 +71,26 @@ export async function lockIncidentOf(
     .for("no key update", { of: incident });
 }
 
-/** Locks several incidents in the order of their ids, so that two callers cannot deadlock. */
-export async function lockIncidents(tx: Transaction, ids: readonly (number | null)[]): Promise<void> {
+/**
+ * Locks several incidents in the order of their ids, so that two callers cannot deadlock. With `skipLocked`, it leaves out
+ * those that another transaction has locked.
+ *
+ * @returns the ids of the locked incidents
+ */
+export async function lockIncidents(
+  tx: Transaction,
+  ids: readonly (number | null)[],
+  { skipLocked = false } = {},
+): Promise<Set<number | null>> {
   const wanted = ids.filter((id) => id !== null);
-  if (wanted.length === 0) return;
-  await tx
+  if (wanted.length === 0) return new Set();
+  const rows = await tx
     .select({ id: incident.id })
     .from(incident)
     .where(inArray(incident.id, wanted))
     .orderBy(asc(incident.id))
-    .for("no key update", { of: incident });
+    .for("no key update", skipLocked ? { of: incident, skipLocked } : { of: incident });
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** Marks the incident's cost for recomputation (`incident.cost_basis`), in the transaction of a change. */
