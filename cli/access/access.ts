@@ -1,8 +1,7 @@
 import type { Static } from "elysia";
-import { Conflict } from "../../platform/errors.ts";
+import { Conflict, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
-import { NetworkFault } from "../client/request.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../progress.ts";
 import { parseSpan, units } from "../when.ts";
@@ -32,17 +31,21 @@ export class AccessClient extends ApiClient {
   async decided(asked: AccessRequest): Promise<AccessRequest> {
     const { io, signal } = this;
     let now = asked;
+    let pause = pollMilliseconds;
     if (now.state === "Pending") {
       const text = `Waiting for approval: svc access approve ${asked.id}`;
       const progress = await startProgress(io, text, new Date(asked.expires_at));
       try {
         while (now.state === "Pending") {
-          await io.sleep(pollMilliseconds, signal);
+          await io.sleep(pause, signal);
+          pause = pollMilliseconds;
           now = await this.call<AccessRequest>("GET", `/access/requests/${asked.id}`).catch(
             (error: unknown) => {
-              // Keep waiting while the server restarts.
-              if (error instanceof NetworkFault) return now;
-              throw error;
+              // Keep waiting while the server or its database restarts.
+              const isOver = this.serverClock.now() >= new Date(asked.expires_at);
+              if (isOver || !mayPass(error)) throw error;
+              if (error instanceof TooManyRequests) pause = Math.max(pause, error.retryAfter * 1000);
+              return now;
             },
           );
         }
@@ -92,6 +95,11 @@ export class AccessClient extends ApiClient {
     const body = { role, incident, reason, duration, break_glass: breakGlass };
     return this.call("POST", "/access/requests/", body);
   }
+}
+
+/** Whether the same request may succeed later. */
+export function mayPass(error: unknown): error is Unavailable | TooManyRequests {
+  return error instanceof Unavailable || error instanceof TooManyRequests;
 }
 
 export type KeyFor = (role: Role) => Promise<string | undefined>;
