@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { startReplicas } from "../../tests/support/database/replicas.ts";
 import { type AccessTarget, startAccessTarget } from "../../tests/support/domain/access_target.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import postgresqlRole from "./postgresql_role.ts";
@@ -474,6 +475,27 @@ test("a lease of another cluster is not taken for revoked before it expires", as
   await first[Symbol.asyncDispose]();
   await second[Symbol.asyncDispose]();
   await debian.stop();
+});
+
+test("a lease is not taken for revoked by a replica that has not replayed its role", async () => {
+  await using replicas = await startReplicas();
+  const { primary, standby } = replicas;
+  const target = await startAccessTarget(primary.url);
+  const replica = openSql(standby.url, { max: 1 });
+  const broker = () => replica`select from pg_roles where rolname = ${target.broker}`;
+  await until("the replica to have the broker", async () => (await broker()).length > 0);
+  await replica`select pg_wal_replay_pause()`;
+  const lease = factsFor(target);
+  const { handle } = (await plugin.issue(lease)) as { handle: string };
+  const settings = { ...lease.role.settings, port: standby.port };
+  const there = { ...lease, handle, role: { ...lease.role, settings } };
+  expect(await messageOf(plugin.revoke(there))).toEndWith(": set host to its primary");
+  // A lease that was never issued must not wait for anything.
+  await plugin.revoke({ ...there, handle: undefined });
+  await plugin.revoke({ ...lease, handle });
+  expect(await plugin.list!(lease)).toEqual([]);
+  await replica.end();
+  await target[Symbol.asyncDispose]();
 });
 
 test("the error says that a target refuses connections", async () => {

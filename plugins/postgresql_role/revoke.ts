@@ -58,6 +58,11 @@ export async function revoke({
         throw new Unavailable(
           `${name} was created at another PostgreSQL than ${target.host}:${target.port}: set its address again until the lease is revoked, or wait until it expires`,
         );
+      const [server] = await sql<[{ replica: boolean }]>`select pg_is_in_recovery() as replica`;
+      if (handle !== undefined && server.replica)
+        throw new Unavailable(
+          `PostgreSQL at ${target.host}:${target.port} is a replica, which may not have the role yet: set host to its primary`,
+        );
       return;
     }
     const endWork = async () => {
