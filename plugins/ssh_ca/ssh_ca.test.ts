@@ -98,6 +98,15 @@ async function login(certificate: string, command: string, ...options: string[])
   return `refused: ${errors}${await sshd.said()}`;
 }
 
+test("a user name with $ is not a pattern, and does not become another user's principal", async () => {
+  const role = await makeRole({ principals: "{user}" });
+  for (const user of ["al$'ice@example.com", "al$$ice@example.com", "$&@example.com", "$`@example.com"]) {
+    const person = await personOf(server, user, ["oncall"]);
+    const { body } = await person.call("POST", "/access/leases/", { role, public_key: key.line });
+    expect(body.credential.fields.principals).toBe(user);
+  }
+});
+
 test("a certificate logs in with a terminal, and has the requested principals and validity", async () => {
   const ids = await insertIncident(server.db, server.clock.now());
   const [incident] = await server.db.execute<{ name: string }>(

@@ -118,7 +118,10 @@ export default defineBuiltin({
       if (fault) throw new Refused(fault.problem);
       const key = keyOf(publicKey);
       const signer = await signingAuthority(context, "ssh", target.authority);
-      const principals = target.principals.map((principal) => principal.replaceAll(userPlaceholder, user));
+      // A function, because in a text `$'` of a user name would be replaced, too.
+      const principals = target.principals.map((principal) =>
+        principal.replaceAll(userPlaceholder, () => user),
+      );
       const end = new Date(expiresAt);
       const certificate = signSshCertificate(
         {
