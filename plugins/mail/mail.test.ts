@@ -285,6 +285,13 @@ describe("a refusal", () => {
   });
 });
 
+test("the headers of a sender with an international domain are ASCII", async () => {
+  await send(await open(undefined, { SVC_PLUGIN_MAIL_FROM: "Störung <svc@bücher.example>" }));
+  const { headers } = server.received[0]!;
+  expect(headers["message-id"]).toEndWith("@xn--bcher-kva.example>");
+  expect(Object.values(headers).join("")).toMatch(/^[ -~]+$/);
+});
+
 test("text is sent as it was written, even if it looks like markup", async () => {
   const title = String.raw`disk_full *now* [see](x) a\_b <b> \`rm -rf\` C:\temp ~2|3~`;
   const text = `- ${literally(title)}\n  https://svc.example.com/incidents/1`;

@@ -1,3 +1,4 @@
+import { domainToASCII } from "node:url";
 import { Type } from "@sinclair/typebox";
 import { addressOf, mayBeTold, recipientsOf } from "../../core/incident/participant/addresses.ts";
 import { type CallContext, defineBuiltin, type IncidentFacts, type Message } from "../../core/plugin.ts";
@@ -74,7 +75,8 @@ function mailOf(
   const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify([key, to])).digest("hex");
   return {
     to,
-    messageId: `<${hash.slice(0, 32)}@${domain}>`,
+    // nodemailer encodes the other headers.
+    messageId: `<${hash.slice(0, 32)}@${domainToASCII(domain) || domain}>`,
     // Subjects appear in notifications and on locked screens.
     subject: incident?.visibility === "Restricted" ? incident.name : message.subject,
     text: plain(message.text),
