@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { connect, createServer } from "node:net";
-import { testServerUrl } from "../../tests/support/database/database.ts";
+import { createEmptyTestDatabase, testServerUrl } from "../../tests/support/database/database.ts";
 import { within } from "../../tests/support/process/until.ts";
 import { openSql } from "./sql.ts";
 
@@ -28,3 +28,23 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
   await sql.end();
   proxy.close();
 }, 30_000);
+
+test("times and bytes are read in the formats of any database", async () => {
+  await using database = await createEmptyTestDatabase();
+  const admin = openSql(database.url, { max: 1 });
+  const [{ name }] = await admin<[{ name: string }]>`select current_database() as name`;
+  await admin`alter database ${admin(name)} set bytea_output = 'escape'`;
+  await admin`alter database ${admin(name)} set datestyle = 'German'`;
+  await admin.end();
+  // Also with settings of its own.
+  const sql = openSql(database.url, { max: 1, connection: { application_name: "test" } });
+  const bytes = Uint8Array.from({ length: 512 }, (_, at) => (at < 256 ? at : 92));
+  const [row] =
+    await sql`select ${bytes}::bytea as bytes, '\\x'::bytea as none, current_setting('datestyle') as style`;
+  expect(row).toMatchObject({
+    bytes: Buffer.from(bytes),
+    none: Buffer.of(),
+    style: expect.stringMatching(/^ISO\b/),
+  });
+  await sql.end();
+});

@@ -39,14 +39,30 @@ export function openSql(address: string, options: postgres.Options<Record<string
     // a socket that no longer exists (drizzle/connection/lost.ts).
     onclose: () => void setImmediate(() => {}),
     backoff,
-    connection: { application_name: "svc" },
+    types: { bytea },
     // postgres.js accepts a function here, but its types only allow a socket.
     ...(primary ? { socket: (() => primary.open()) as unknown as Socket } : {}),
     ...options,
+    // A database may have another style, in which JavaScript reads no times. Poolers pass this setting on.
+    connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
   endWithConnection(client);
   return client;
 }
+
+/** postgres.js reads only the format `hex`, but `bytea_output = escape` may be set for the database or the user. */
+const bytea = {
+  to: 17,
+  from: [17],
+  serialize: (bytes: Uint8Array) => `\\x${Buffer.from(bytes).toString("hex")}`,
+  parse(text: string) {
+    if (text.startsWith("\\x")) return Buffer.from(text.slice(2), "hex");
+    const unescaped = text.replace(/\\(\\|[0-7]{3})/g, (_, one: string) =>
+      one === "\\" ? one : String.fromCharCode(Number.parseInt(one, 8)),
+    );
+    return Buffer.from(unescaped, "latin1");
+  },
+};
 
 /**
  * Seconds until the next connection attempt. postgres.js alone waits up to 20 s and counts the failures of all
