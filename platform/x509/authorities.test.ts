@@ -55,7 +55,10 @@ test("applies revocation lists of its authorities, in any order", async () => {
   );
   const { current } = await OrganisationAuthorities.open(file);
   const reasonOf = ({ certificate }: Issued) =>
-    verifyChain([new Uint8Array(derOf(certificate))], current, "1.3.6.1.5.5.7.3.2").then(
+    verifyChain([new Uint8Array(derOf(certificate))], current, {
+      at: new Date(),
+      usage: "1.3.6.1.5.5.7.3.2",
+    }).then(
       () => "accepted",
       ({ reason }) => reason,
     );

@@ -7,6 +7,7 @@ import {
   CertificateFolder,
   derOf,
   type Issued,
+  type IssueOptions,
 } from "../../tests/support/http/client_certificates.ts";
 import { verifyChain } from "./chain.ts";
 import { readElement, readElements } from "./der.ts";
@@ -15,17 +16,20 @@ const certificates = new CertificateFolder();
 afterAll(() => certificates[Symbol.dispose]());
 const root = certificates.issue({ subject: "/O=Example/CN=Root", extensions: asAuthority });
 const middle = certificates.issue({ subject: "/CN=Middle", extensions: asAuthority, by: root });
-const clientAuth = "1.3.6.1.5.5.7.3.2";
+const required = { at: new Date("2026-01-01"), usage: "1.3.6.1.5.5.7.3.2" };
 
-const verify = (chain: readonly Issued[], anchors = [root], usage = clientAuth, domain?: string) =>
+const verify = (
+  chain: readonly Issued[],
+  anchors: readonly Issued[] = [root],
+  more: Partial<Parameters<typeof verifyChain>[2]> = {},
+) =>
   verifyChain(
     chain.map(({ certificate }) => new Uint8Array(derOf(certificate))),
     {
       authorities: anchors.map(({ certificate }) => new X509Certificate(derOf(certificate))),
       revoked: new Map(),
     },
-    usage,
-    domain,
+    { ...required, ...more },
   );
 const reasonOf = (...args: Parameters<typeof verify>) =>
   verify(...args).then(
@@ -88,7 +92,7 @@ test("a certificate with another valid signature is the same one", async () => {
   expect(changed.equals(whole)).toBe(false);
   const trusted = { authorities: [new X509Certificate(derOf(root.certificate))], revoked: new Map() };
   const ids = [whole, changed].map(
-    async (one) => (await verifyChain([new Uint8Array(one)], trusted, clientAuth)).id,
+    async (one) => (await verifyChain([new Uint8Array(one)], trusted, required)).id,
   );
   const [id, idOfChanged] = await Promise.all(ids);
   expect(idOfChanged).toBe(id!);
@@ -105,11 +109,30 @@ test("finds its path among certificates in any order, also to an intermediate th
   expect(await reasonOf([leaf(asClient, impostor), impostor, middle])).toBe("unknown authority");
 });
 
+test("finds its path to the certificate of an authority that is valid and permits the names", async () => {
+  const again = (more: Partial<IssueOptions> = {}) =>
+    certificates.issue({ subject: "/CN=Renewed", extensions: asAuthority, ...more });
+  const current = again();
+  const of = (more: Partial<IssueOptions>) => again({ keyOf: current, ...more });
+  const expired = of({ to: "20250101000000Z" });
+  const next = of({ from: "20270101000000Z" });
+  const limited = of({
+    extensions: [...asAuthority, "nameConstraints=critical,permitted;email:example.org"],
+  });
+  const client = leaf([...asClient, "subjectAltName=email:alice@example.com"], current);
+  expect(await reasonOf([client], [expired, next, limited, current])).toBe("accepted");
+  expect(await reasonOf([client], [expired])).toBe("expired");
+  expect(await reasonOf([client], [next])).toBe("not yet valid");
+  // An expired root, and the certificate of a trusted one for the same key.
+  const cross = of({ by: root });
+  expect(await reasonOf([client, cross], [expired, root])).toBe("accepted");
+});
+
 test("TLS libraries refuse these before we see them, but a proxy might not", async () => {
   expect(await reasonOf([leaf([...asClient, "keyUsage=keyEncipherment"])])).toBe("wrong key usage");
   expect(await reasonOf([leaf([...asAuthority, "extendedKeyUsage=clientAuth"])])).toBe("is an authority");
   expect(await reasonOf([leaf([...asClient, "keyUsage=digitalSignature"])])).toBe("accepted");
-  const noise = verifyChain([new Uint8Array([1, 2, 3])], { authorities: [], revoked: new Map() }, clientAuth);
+  const noise = verifyChain([new Uint8Array([1, 2, 3])], { authorities: [], revoked: new Map() }, required);
   expect(await noise.catch(({ reason }) => reason)).toBe("unreadable");
 });
 
@@ -164,8 +187,8 @@ test("an authority needs the right to sign, and a strong key", async () => {
 test("demands the configured usage of everything below the authority", async () => {
   const usage = "1.3.6.1.4.1.99999.7";
   const special = ["basicConstraints=critical,CA:FALSE", `extendedKeyUsage=clientAuth,${usage}`];
-  expect(await reasonOf([leaf(special)], [root], usage)).toBe("accepted");
-  expect(await reasonOf([leaf(asClient)], [root], usage)).toBe("wrong extended key usage");
+  expect(await reasonOf([leaf(special)], [root], { usage })).toBe("accepted");
+  expect(await reasonOf([leaf(asClient)], [root], { usage })).toBe("wrong extended key usage");
   const any = ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=2.5.29.37.0"];
   expect(await reasonOf([leaf(any)])).toBe("wrong extended key usage");
 });
@@ -212,7 +235,7 @@ test("name constraints count for a common name that becomes an e-mail address of
     extensions: [...asAuthority, "nameConstraints=critical,permitted;email:contractors.example.com"],
   });
   const client = leaf(asClient, by, "/CN=alice");
-  const of = (domain?: string) => reasonOf([client, by], [root], clientAuth, domain);
+  const of = (domain?: string) => reasonOf([client, by], [root], { domain });
   expect(await of("contractors.example.com")).toBe("accepted");
   expect(await of("example.com")).toBe("outside of the authority's names");
   // The common name identifies no one.
@@ -238,7 +261,7 @@ test("damaged certificates are refused, and cause no other error", async () => {
     for (let changes = 0; changes <= round % 3; changes += 1) one[below(one.length)] = below(256);
     if (round % 7 === 0) chain[round % 2] = one.subarray(0, below(one.length));
     reasons.add(
-      await verifyChain(chain, trusted, clientAuth).then(
+      await verifyChain(chain, trusted, required).then(
         () => "accepted",
         (error) => error.reason ?? String(error.stack),
       ),

@@ -64,23 +64,29 @@ export interface VerifiedChain {
   expiresAt: Date;
 }
 
+interface Requirements {
+  /** The authorities must be valid then. */
+  at: Date;
+  /** The OID that the extended key usage must contain. */
+  usage: string;
+  /** Of common names that stand for users there, if they do: name constraints for e-mail addresses count then. */
+  domain?: string;
+}
+
 /**
- * Verifies a client's certificate, the first of `chain` (DER), with the others as intermediates. Times are those of the
- * result, which the caller compares with its clock each time.
+ * Verifies a client's certificate, the first of `chain` (DER), with the others as intermediates. The caller compares the
+ * times of the result with its clock each time. When they are over, another chain may lead to a renewed authority.
  *
- * @param usage the OID that the extended key usage must contain
- * @param domain of common names that stand for users there, if they do: name constraints for e-mail addresses count then
  * @throws RefusedCertificate
  */
 export async function verifyChain(
   chain: readonly Uint8Array[],
   trusted: Trusted,
-  usage: string,
-  domain?: string,
+  requirements: Requirements,
 ): Promise<VerifiedChain> {
   const x509 = await loadX509();
   try {
-    return verify(x509, chain, trusted, { usage, domain });
+    return verify(x509, chain, trusted, requirements);
   } catch (cause) {
     // Both libraries parse most of a certificate only when it is accessed, and throw then.
     throw cause instanceof RefusedCertificate ? cause : new RefusedCertificate("unreadable", { cause });
@@ -94,7 +100,7 @@ function verify(
   x509: X509,
   chain: readonly Uint8Array[],
   { authorities, revoked }: Trusted,
-  { usage, domain }: { usage: string; domain: string | undefined },
+  { at, usage, domain }: Requirements,
 ): VerifiedChain {
   const sizes = chain.map(({ length }) => length);
   if (Math.max(...sizes) > largestCertificate || sizes.reduce((sum, size) => sum + size, 0) > largestChain)
@@ -107,13 +113,16 @@ function verify(
   );
   requireStrength(leaf!);
   requireClient(leaf!, usage);
-  const path = pathFrom(leaf!, sent, anchors, usage);
-  for (const [at, { node }] of path.slice(0, -1).entries()) {
-    const serials = revoked.get(signerId(path[at + 1]!.node));
+  const names = namesOf(leaf!, domain);
+  const path = pathFrom(leaf!, sent, anchors, (authority, below) => {
+    requireAuthority(authority, below, usage);
+    requireValid(authority, at);
+    requireNames(authority, names);
+  });
+  for (const [place, { node }] of path.slice(0, -1).entries()) {
+    const serials = revoked.get(signerId(path[place + 1]!.node));
     if (serials?.has(canonicalSerial(node.serialNumber))) throw new RefusedCertificate("revoked");
   }
-  const names = namesOf(leaf!, domain);
-  for (const { parsed } of path.slice(1)) requireNames(parsed, names);
   const of = (field: string) => leaf!.parsed.subjectName.getField(field);
   const times = path.map(({ parsed }) => parsed);
   return {
@@ -186,12 +195,16 @@ function extendedUsagesOf(parsed: Parsed): readonly string[] | undefined {
   return (parsed.getExtension(oid.extendedKeyUsage) as { usages?: string[] } | null)?.usages;
 }
 
-/** The path to an anchor, depth first. @throws RefusedCertificate with the reason nearest to success */
+/**
+ * The path to an anchor, depth first.
+ * @param requireAbove throws RefusedCertificate if a certificate may not be above the others
+ * @throws RefusedCertificate with the reason nearest to success
+ */
 function pathFrom(
   leaf: Certificate,
   sent: readonly Certificate[],
   anchors: readonly Certificate[],
-  usage: string,
+  requireAbove: (authority: Certificate, below: readonly Certificate[]) => void,
 ): Certificate[] {
   let signatures = 0;
   let reason: CertificateReason = leaf.node.checkIssued(leaf.node) ? "self-signed" : "unknown authority";
@@ -216,7 +229,7 @@ function pathFrom(
         try {
           // An anchor is trusted regardless of its signature.
           if (!trusted) requireStrength(above);
-          requireAuthority(above, path, usage);
+          requireAbove(above, path);
         } catch (error) {
           if (!(error instanceof RefusedCertificate)) throw error;
           reason = error.reason;
@@ -246,7 +259,12 @@ function requireAuthority({ node, parsed }: Certificate, below: readonly Certifi
   if (pathLength !== undefined && between > pathLength) throw new RefusedCertificate("chain too long");
 }
 
-function requireNames(parsed: Parsed, names: ClaimedNames): void {
+function requireValid({ parsed: { notBefore, notAfter } }: Certificate, at: Date): void {
+  if (at < notBefore) throw new RefusedCertificate("not yet valid");
+  if (at >= notAfter) throw new RefusedCertificate("expired");
+}
+
+function requireNames({ parsed }: Certificate, names: ClaimedNames): void {
   const constraints = parsed.getExtension(oid.nameConstraints);
   if (!constraints) return;
   let permitted: boolean;

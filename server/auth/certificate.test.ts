@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { noteStatements } from "../../tests/support/database/statements.ts";
 import {
   asAuthority,
@@ -192,6 +192,25 @@ test("it expires between two requests of one connection", async () => {
   clock.advance(61);
   expect((await ask(client, "/whoami", keep)).status).toBe(401);
   expect(lastReason()).toMatchObject({ reason: "expired" });
+});
+
+test("an intermediate expires between two requests, of which the client has sent a newer certificate", async () => {
+  const { clock } = server;
+  const to = opensslTime(new Date(clock.now().getTime() + 60_000));
+  const ending = certificates.issue({
+    subject: "/CN=Middle",
+    extensions: asAuthority,
+    by: root,
+    keyOf: middle,
+    to,
+  });
+  const client = of({ by: ending });
+  const keep = { keepalive: true };
+  const others = readFileSync(stranger.certificate, "utf8");
+  appendFileSync(client.chain, others + readFileSync(middle.certificate, "utf8"));
+  expect((await ask(client, "/whoami", keep)).status).toBe(200);
+  clock.advance(61);
+  expect((await ask(client, "/whoami", keep)).status).toBe(200);
 });
 
 const requestText = (path: string) => `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`;

@@ -32,6 +32,7 @@ export async function identifyCertificate(
   const { clock, config } = context;
   const { verified: remembered } = context.organisation.current;
   const id = idOf(chain);
+  const now = clock.now();
   let verified = remembered.get(id);
   // A certificate that was not ours when first seen never will be: its row is stored before the certificate is sent.
   if (!verified) {
@@ -40,8 +41,10 @@ export async function identifyCertificate(
     if ("actor" in found) return found.actor;
     if (found.refused !== "unknown") throw new RefusedCertificate(found.refused);
     verified = await verify(context, chain, id);
+  } else if (now >= verified.notAfter && now < verified.expiresAt) {
+    // An authority above it has expired, but may have a newer certificate.
+    verified = await verify(context, chain, id);
   }
-  const now = clock.now();
   if (now < verified.notBefore) throw new RefusedCertificate("not yet valid");
   if (now >= verified.notAfter) throw new RefusedCertificate("expired");
   const user = userOf(verified, config);
@@ -73,14 +76,14 @@ function idOf(chain: readonly Uint8Array[]): string {
 }
 
 async function verify(
-  { organisation, config }: CertificateContext,
+  { organisation, config, clock }: CertificateContext,
   chain: readonly Uint8Array[],
   id: string,
 ): Promise<VerifiedChain> {
   // Authorities may be reloaded meanwhile, and forget what the old ones have verified.
   const { current } = organisation;
   const domain = config.mtlsIdentity === "cn" ? config.domain : undefined;
-  const verified = await verifyChain(chain, current, config.mtlsUsage, domain);
+  const verified = await verifyChain(chain, current, { at: clock.now(), usage: config.mtlsUsage, domain });
   const { verified: remembered } = current;
   const [oldest] = remembered.keys();
   if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);
