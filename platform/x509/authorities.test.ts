@@ -65,6 +65,20 @@ test("applies revocation lists of its authorities, in any order", async () => {
   expect([await reasonOf(kept), await reasonOf(revoked)]).toEqual(["accepted", "revoked"]);
 });
 
+test("applies a revocation list to a negative serial number, which authorities must not use", async () => {
+  const { name, certificate } = certificates.issue({ by: one });
+  const request = ["-req", "-in", `${name}.csr`, "-extfile", `${name}.cnf`, "-extensions", "extensions"];
+  const by = ["-CA", one!.certificate, "-CAkey", one!.key];
+  certificates.run("x509", ...request, ...by, "-set_serial", "-5", "-out", certificate);
+  writeFileSync(file, readFileSync(one!.certificate, "utf8") + certificates.revocationList(one!, ["-05"]));
+  const { current } = await OrganisationAuthorities.open(file);
+  const verified = verifyChain([new Uint8Array(derOf(certificate))], current, {
+    at: new Date(),
+    usage: "1.3.6.1.5.5.7.3.2",
+  });
+  await expect(verified).rejects.toMatchObject({ reason: "revoked" });
+});
+
 test("refuses a file with a revocation list that it cannot find", async () => {
   const list = certificates.revocationList(one!, ["0123AB"]);
   const der = Buffer.from(list.replaceAll(/-----.+?-----|\s/g, ""), "base64");

@@ -119,9 +119,10 @@ function verify(
     requireValid(authority, at);
     requireNames(authority, names);
   });
-  for (const [place, { node }] of path.slice(0, -1).entries()) {
+  for (const [place, { parsed }] of path.slice(0, -1).entries()) {
     const serials = revoked.get(signerId(path[place + 1]!.node));
-    if (serials?.has(canonicalSerial(node.serialNumber))) throw new RefusedCertificate("revoked");
+    // The encoded bytes, as in a revocation list: Node.js writes negative ones with a sign.
+    if (serials?.has(canonicalSerial(parsed.serialNumber))) throw new RefusedCertificate("revoked");
   }
   const of = (field: string) => leaf!.parsed.subjectName.getField(field);
   const times = path.map(({ parsed }) => parsed);
