@@ -5,7 +5,7 @@ import { type Element, readElement, readElements } from "./der.ts";
 // and Node has no parser for them.
 
 const SEQUENCE = 0x30;
-const [INTEGER, BIT_STRING, OID, UTC_TIME, GENERALIZED_TIME] = [0x02, 0x03, 0x06, 0x17, 0x18];
+const [BOOLEAN, INTEGER, BIT_STRING, OID, UTC_TIME, GENERALIZED_TIME] = [0x01, 0x02, 0x03, 0x06, 0x17, 0x18];
 
 export interface RevocationList {
   /** The name of its authority, in DER. */
@@ -31,8 +31,11 @@ export function readRevocationList(der: Uint8Array): RevocationList {
   if (isTime(rest[0])) rest.shift();
   const entries = rest[0]?.tag === SEQUENCE ? readElements(rest[0].content) : [];
   const serials = entries.map(({ content }) => {
-    const [serial] = readElements(content);
+    const [serial, , extensions] = readElements(content);
     if (serial?.tag !== INTEGER) throw new RangeError("an entry without a serial number");
+    // The only one is the authority of a certificate, if it is not that of the list (RFC 5280, 5.3.3).
+    if (extensions && readElements(extensions.content).some(isCritical))
+      throw new RangeError("an entry with a critical extension");
     return Buffer.from(serial.content).toString("hex");
   });
   const { type, hash, padding } = signatureOf(algorithm.content);
@@ -43,6 +46,11 @@ export function readRevocationList(der: Uint8Array): RevocationList {
       key.asymmetricKeyType?.startsWith(type) === true &&
       verify(hash, signed.raw, { key, padding }, signature.content.subarray(1)),
   };
+}
+
+function isCritical({ content }: Element): boolean {
+  const [, critical] = readElements(content);
+  return critical?.tag === BOOLEAN && critical.content[0] !== 0;
 }
 
 const isTime = (element: Element | undefined) =>
