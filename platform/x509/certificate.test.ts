@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -100,6 +100,26 @@ test("openssl accepts a certificate and shows its subject and usage", async () =
   expect(serial).toMatch(/^[4-7][0-9a-f]{31}$/);
   expect(text.replaceAll(/[:\s]/g, "")).toContain(serial);
   expect((await sign()).serial).not.toBe(serial);
+});
+
+test.each([
+  ["alice@example.com", "email:alice@example.com"],
+  // Written as bytes, its first letter would be an "a".
+  ["\u0161lice@example.com", "othername: SmtpUTF8Mailbox::\u0161lice@example.com"],
+  ["alice@b\u00fccher.example", "email:alice@xn--bcher-kva.example"],
+])("the certificate of %s names %s, and no one else", async (email, name) => {
+  const signer = await createX509Authority("default", new Date(), email.slice(email.indexOf("@") + 1));
+  const { certificate } = await sign({ commonName: email, email }, signer);
+  const shown = openssl("x509", "-noout", "-ext", "subjectAltName", "-in", await file(certificate));
+  expect(shown.split("\n")[1]?.trim()).toBe(name);
+  expect(await verify(certificate, { signer })).toBe("OK");
+  expect(permitsEmail(signer.public, email)).toBe(true);
+});
+
+test("a long name is shortened between two characters", async () => {
+  const name = `a${"\u{10330}".repeat(63)}`;
+  const { certificate } = await sign({ commonName: `${name}@example.com` });
+  expect(new X509Certificate(certificate).subject).toBe(`CN=${name}`);
 });
 
 test("an authority can sign only for TLS clients of its domain", async () => {

@@ -1,4 +1,5 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
+import { domainToASCII } from "node:url";
 import type { JsonName } from "@peculiar/x509";
 import { after } from "../clock.ts";
 import { InvalidInput } from "../errors.ts";
@@ -16,7 +17,10 @@ const authorityYears = 10;
 const daySeconds = 24 * 3600;
 /** See RFC 5280, appendix A.1. */
 const longestCommonName = 64;
+const subjectAlternativeName = "2.5.29.17";
 const nameConstraints = "2.5.29.30";
+/** The object identifier 1.3.6.1.5.5.7.8.9, encoded. */
+const smtpUtf8Mailbox = Buffer.from("06082b06010505070809", "hex");
 
 /** The key and the certificate of an authority. */
 export interface X509Signer {
@@ -56,7 +60,11 @@ export async function createX509Authority(
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
       new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
-      new x509.Extension(nameConstraints, true, new Uint8Array(constraintsFor(domain))),
+      new x509.Extension(
+        nameConstraints,
+        true,
+        new Uint8Array(constraintsFor(domain && asciiDomain(domain))),
+      ),
       await x509.SubjectKeyIdentifierExtension.create(verificationKey),
     ],
   });
@@ -89,7 +97,8 @@ export async function signX509Certificate(
   const serial = newSerial();
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial,
-    subject: [{ CN: [commonName.slice(0, longestCommonName)] }],
+    // By characters: half of a surrogate pair cannot be encoded.
+    subject: [{ CN: [[...commonName].slice(0, longestCommonName).join("")] }],
     issuer: authority.subjectName,
     notBefore,
     notAfter,
@@ -100,16 +109,35 @@ export async function signX509Certificate(
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
       new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
-      new x509.SubjectAlternativeNameExtension([
-        { type: "email", value: email },
-        ...(uri === undefined ? [] : [{ type: "url" as const, value: uri }]),
-      ]),
+      new x509.Extension(subjectAlternativeName, false, new Uint8Array(alternativeNames(email, uri))),
       new x509.CRLDistributionPointsExtension([crlUrl]),
       await x509.SubjectKeyIdentifierExtension.create(clientKey),
       await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
     ],
   });
   return { certificate: `${certificate.toString("pem")}\n`, serial };
+}
+
+/**
+ * GeneralNames (RFC 5280, 4.2.1.6). An e-mail address that is not ASCII is a SmtpUTF8Mailbox (RFC 9598). The library would
+ * write the low byte of each character, and so name another user.
+ */
+function alternativeNames(email: string, uri: string | undefined): Buffer {
+  const at = email.lastIndexOf("@") + 1;
+  const address = Buffer.from(email.slice(0, at) + asciiDomain(email.slice(at)));
+  const mailbox = address.every((byte) => byte < 0x80)
+    ? derElement(0x81, address)
+    : derElement(0xa0, Buffer.concat([smtpUtf8Mailbox, derElement(0xa0, derElement(0x0c, address))]));
+  const names = uri === undefined ? [mailbox] : [mailbox, derElement(0x86, Buffer.from(uri))];
+  return derElement(sequence, Buffer.concat(names));
+}
+
+/** @throws InvalidInput */
+function asciiDomain(domain: string): string {
+  if (/^[\x21-\x7e]+$/.test(domain)) return domain;
+  const ascii = domainToASCII(domain);
+  if (ascii === "") throw new InvalidInput("user", "The domain of the user name is not a valid host name");
+  return ascii;
 }
 
 export interface RevokedSerial {
@@ -223,7 +251,7 @@ export function permitsEmail(authority: string, email: string): boolean {
   if (!constraints) return true;
   const value = Buffer.from(constraints.value);
   const domain = email.slice(email.lastIndexOf("@") + 1);
-  return value.equals(constraintsFor(undefined)) || value.equals(constraintsFor(domain));
+  return [undefined, domain, asciiDomain(domain)].some((one) => value.equals(constraintsFor(one)));
 }
 
 /** Creates a random serial number. Its first byte makes the number positive and its length constant. */
