@@ -106,6 +106,11 @@ describe("permanent failures", () => {
       Object.assign(new TypeError("x"), { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }),
       "the certificate of https://svc.example is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file",
     ],
+    [
+      "a certificate of another host",
+      Object.assign(new TypeError("x"), { code: "ERR_TLS_CERT_ALTNAME_INVALID" }),
+      "the certificate of https://svc.example is for another host name",
+    ],
   ])("%s", async (_name, answer, message) => {
     const error = await ask(answer).then(
       () => undefined,

@@ -185,6 +185,8 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
       `the certificate of ${server.base} ${untimely}, or the clock of this machine is wrong: it says ${new Date().toISOString()}`,
       options,
     );
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return new Unavailable(`the certificate of ${server.base} is for another host name`, options);
   if (typeof code === "string" && /CERT|SIGNATURE|ISSUER/.test(code)) {
     return new Unavailable(
       `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file`,
