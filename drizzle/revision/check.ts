@@ -1,14 +1,12 @@
 import { SvcError, Unavailable } from "../../platform/errors.ts";
 import { hasSourceTree } from "../../platform/own_command.ts";
-import { openSql } from "../connection/sql.ts";
-import { operatorsError } from "../database_error.ts";
 import { canonicalSchema, difference } from "./canonical.ts";
 import { pendingSql } from "./create.ts";
 import { inOrder, type Revision, readRevisions } from "./history.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { oneHead } from "./plan.ts";
 import { withScratchDatabase } from "./scratch.ts";
-import { ask, setUp } from "./session.ts";
+import { ask } from "./session.ts";
 import { readApplied } from "./store.ts";
 import { applyEach } from "./upgrade.ts";
 
@@ -61,9 +59,7 @@ function attempt(check: () => unknown): Finding[] {
  */
 export async function findDrift(url: string): Promise<string[]> {
   const known = await readRevisions();
-  const sql = openSql(url, { max: 1, fetch_types: false });
-  try {
-    await setUp(sql);
+  return ask(url, async (sql) => {
     const applied = (await readApplied(sql)) ?? [];
     const there = new Set(applied.map(({ id }) => id));
     const unknown = applied.find(({ id }) => !known.some((revision) => revision.id === id));
@@ -78,9 +74,5 @@ export async function findDrift(url: string): Promise<string[]> {
       return ask(scratch, canonicalSchema);
     });
     return difference(expected, actual);
-  } catch (error) {
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  });
 }

@@ -1,6 +1,5 @@
 import { Unavailable } from "../../platform/errors.ts";
-import { openSql } from "../client.ts";
-import { errorCode, operatorsError } from "../database_error.ts";
+import { errorCode } from "../database_error.ts";
 import { quoted } from "../sql_text.ts";
 import { ask } from "./session.ts";
 
@@ -17,22 +16,18 @@ export async function createDatabase(url: string): Promise<string | undefined> {
     throw new Unavailable("SVC_DATABASE_URL names no database: postgres://user:password@host/name");
   if (await exists(url)) return undefined;
   server.pathname = "/postgres";
-  const sql = openSql(server.href, { max: 1, fetch_types: false });
-  try {
-    await sql.unsafe("set statement_timeout = 0");
-    await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
-    return name;
-  } catch (error) {
-    // 42P04, 23505: another session created it first.
-    if (["42P04", "23505"].includes(errorCode(error) ?? "")) return undefined;
-    if (errorCode(error) === "42501") {
+  return ask(server.href, async (sql) => {
+    try {
+      await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
+      return name;
+    } catch (error) {
+      // 42P04, 23505: another session created it first.
+      if (["42P04", "23505"].includes(errorCode(error) ?? "")) return undefined;
+      if (errorCode(error) !== "42501") throw error;
       const detail = `PostgreSQL does not let this user create the database ${name}: let an administrator create it, or: alter role NAME createdb`;
       throw new Unavailable(detail, { cause: error });
     }
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  });
 }
 
 async function exists(url: string): Promise<boolean> {
