@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs } from "../../incident/args.ts";
+import { clientArgs, textArgs } from "../../incident/args.ts";
 import { reportCommand } from "../../incident/report.ts";
 
 export default defineCommand({
@@ -7,13 +7,7 @@ export default defineCommand({
   args: {
     title: { type: "positional", required: false, metavar: "TITLE", description: "What is wrong, in a line" },
     description: { type: "string", short: "d", metavar: "TEXT", description: "More about it" },
-    file: {
-      type: "string",
-      short: "F",
-      metavar: "FILE",
-      description: "The description from FILE, or - for stdin",
-    },
-    editor: { type: "boolean", short: "e", description: "Write the description in your editor" },
+    ...textArgs("the description"),
     type: { type: "string", short: "t", metavar: "TYPE", description: "Its type (default: the first one)" },
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Its priority" },
     restricted: { type: "boolean", description: "Only its participants may see it" },
@@ -30,7 +24,6 @@ export default defineCommand({
   ],
   notes: [
     "On a terminal, svc asks for what is missing. With TITLE and --priority nothing is, and it takes the first type. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
-    "The editor is that of VISUAL, or else EDITOR.",
   ],
   run: (options, io) => reportCommand(options, io),
 });
