@@ -66,6 +66,8 @@ test("a server that hangs causes a timeout, and its connections are closed", asy
   await until("the connection", () => sockets.size === 1);
   stop.abort();
   await expect(cut).rejects.toMatchObject({ code: "unavailable" });
+  const gone = postTo(port, 100_000)({ ...mail("gone"), to: "müller@x.y" }, { signal: stop.signal, at });
+  await expect(gone).rejects.toMatchObject({ code: "unavailable" });
   const late = postTo(port, 100)(mail("late"), { signal: never, at });
   await expect(late).rejects.toMatchObject({ detail: "the mail was not sent (ETIMEDOUT)" });
   await until("the connections to be closed", () => sockets.size === 0);

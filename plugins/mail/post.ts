@@ -70,7 +70,8 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
    */
   return async function post(mail: Mail, { signal, at }: { signal: AbortSignal; at: Date }): Promise<void> {
     try {
-      if (/[^\0-\x7f].*@/su.test(mail.to) && !(await takesUnicode(signal)))
+      const needsUnicode = /[^\0-\x7f].*@/su.test(mail.to);
+      if (needsUnicode && !signal.aborted && !(await takesUnicode(signal)))
         throw new Refused("the mail server does not support SMTPUTF8, which this address needs");
       transport ??= open();
       await (await transport).sendMail({ ...partsOf(mail), from, replyTo, date: at, signal });
