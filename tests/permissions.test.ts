@@ -26,6 +26,9 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const methodOf = ({ route }: Permission) => route.split(" ")[0]!.replace("ALL", "GET");
 
+const noRequest = (request: string, file: string) =>
+  `tests/support/http/${file} has no request for ${request}: add one`;
+
 /** The answer to the person, in the table's words. */
 async function answerTo(person: Person, method: string, request: Request): Promise<string> {
   const { path, body, headers, shows } = request;
@@ -45,7 +48,7 @@ const expected = (permission: Permission) =>
     permission.cells.map(({ answer }) => answer),
   );
 
-describe("the page", () => {
+describe("docs/permissions.md", () => {
   test("has every route of the application, and no others", () => {
     const routes = server.app.routes.map(({ method, path }) => `${method} ${path}`);
     const described = new Set(permissions.map(({ route }) => route));
@@ -73,7 +76,7 @@ describe("of an incident", () => {
     "%s",
     async (request, permission) => {
       const requests = ofAnIncident[request];
-      if (!requests) throw new Error(`nobody knows how to ask for ${request}`);
+      if (!requests) throw new Error(noRequest(request, "permission_requests.ts"));
       const answers: string[] = [];
       for (const { role, visibility } of permission.cells) {
         const seen: string[] = [];
@@ -99,7 +102,7 @@ describe("of no incident", () => {
   const those = permissions.filter((one) => !isOpen(one) && !isOfAnIncident(one));
   test.each(those.map((one) => [one.request, one] as const))("%s", async (request, permission) => {
     const prepare = ofNoIncident[request];
-    if (!prepare) throw new Error(`nobody knows how to ask for ${request}`);
+    if (!prepare) throw new Error(noRequest(request, "permission_catalog.ts"));
     const answers: string[] = [];
     for (const { role } of permission.cells) {
       const seen: string[] = [];

@@ -63,9 +63,10 @@ test("the document states correctly which routes require a token", async () => {
   }
 });
 
-test("every resource has a description", () => {
+test("every resource has a sentence in server/openapi/document.ts", () => {
   const used = new Set(operations.flatMap(({ operation }) => operation.tags!));
-  expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort());
+  const described = new Set(document.tags.map(({ name }) => name));
+  expect([...used.difference(described)]).toEqual([]);
 });
 
 test("every operation has a unique name, a summary, and schemas", () => {
@@ -130,10 +131,11 @@ test("a browser gets a page without scripts, other clients the document", async 
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
   const text = await page.text();
   expect(text).not.toContain("<script");
-  for (const { path, operation } of operations) {
-    expect(text).toContain(`<code>${path}</code>`);
-    expect(text).toContain(`id="${operation.operationId}"`);
-  }
+  // Lists, because toContain would print the whole page.
+  const shown = ({ path, operation }: (typeof operations)[number]) =>
+    text.includes(`<code>${path}</code>`) && text.includes(`id="${operation.operationId}"`);
+  const missing = operations.filter((one) => !shown(one));
+  expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   // Every link within the page has a target.
   const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
   const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
