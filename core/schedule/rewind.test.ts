@@ -48,10 +48,10 @@ beforeEach(async () => {
   expect(await runDue()).toEqual(periodic);
 });
 
-/** Moves the clock a day ahead for a while, and runs all that is due. The daily tasks miss their slots. */
+/** Moves the clock a day ahead for a while, and runs all that is due. Daily tasks may have missed their slots. */
 async function jump(): Promise<void> {
   clock.advance(day);
-  expect(await runDue()).toEqual(periodic);
+  expect(await runDue()).toEqual(expect.arrayContaining(periodic));
   clock.advance(60 - day);
   await beat(as(), { host: "here", pid: 1 });
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { atTimeText, findTask, periodText, scheduledTasks } from "./tasks.ts";
+import { findTask, periodText } from "./tasks.ts";
 
 test("a period is shown as days and hours:minutes:seconds", () => {
   const shown = [1, 30, 300, 3600, 36_000, 86_400, 90_061, 172_800].map((every) => periodText({ every }));
@@ -14,10 +14,6 @@ test("a period is shown as days and hours:minutes:seconds", () => {
     "2 days, 0:00:00",
   ]);
   expect(periodText({ daily: "18:00:00" })).toBe("1 day, 0:00:00");
-});
-
-test("only the summary shows its time of day", () => {
-  expect(scheduledTasks.filter(atTimeText).map(({ name }) => name)).toEqual(["incident-daily-summary"]);
 });
 
 test("a task is found only by its exact name", () => {
