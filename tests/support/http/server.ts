@@ -118,7 +118,11 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
     organisation,
     logged,
     app,
-    fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
+    fetch: async (path, init) => {
+      const response = await fetch(url + path, { redirect: "manual", ...init });
+      if (response.status === 500) printErrors(logged, response.headers.get("x-request-id"));
+      return response;
+    },
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {
       await drain();
@@ -126,6 +130,14 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
       await parts.close();
     },
   };
+}
+
+/** Prints the cause of an internal error. The answer only refers to the log, which a test's server keeps in memory. */
+function printErrors(logged: readonly string[], requestId: string | null): void {
+  for (const line of logged) {
+    const { err, request_id: id } = JSON.parse(line);
+    if (err && id === requestId) console.error(`request ${id} failed:`, err);
+  }
 }
 
 export interface TestChallenge {
