@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { getTableName, is } from "drizzle-orm";
+import { PgTable } from "drizzle-orm/pg-core";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { openSql, type Sql } from "../client.ts";
+import * as schema from "../schema/index.ts";
 import { triggers } from "../triggers/index.ts";
 import { createTriggersScript, dropTriggersScript, installTriggers, syncTriggers } from "./triggers.ts";
 
@@ -37,6 +40,13 @@ test("a database at head has every trigger, and another sync touches none", asyn
   const before = await identities();
   expect(await sync()).toEqual(nothing);
   expect(await identities()).toEqual(before);
+});
+
+test("every table with a search vector has its words in drizzle/triggers", () => {
+  const tables = Object.values(schema).filter((value) => is(value, PgTable));
+  const searched = tables.filter((table) => "search" in table).map((table) => getTableName(table));
+  const filled = triggers.filter(({ fill }) => fill?.column === "search").map(({ table }) => table);
+  expect(filled.sort()).toEqual(searched.sort());
 });
 
 describe("repairs", () => {
