@@ -11,7 +11,7 @@ function leaves(node: typeof root, path: string[] = []): [string, Leaf][] {
   );
 }
 
-test("the folder tree is the command tree", async () => {
+test("cli/tree.ts has every file of cli/commands, and no others", async () => {
   const files = [...new Bun.Glob("**/*.ts").scanSync(join(import.meta.dir, "commands"))].filter(
     (file) => !file.endsWith(".test.ts"),
   );
