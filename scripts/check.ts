@@ -27,7 +27,7 @@ async function runCheck({ name, command, fix }: (typeof checks)[number]): Promis
   const output = await Promise.all([child.stdout, child.stderr].map((stream) => new Response(stream).text()));
   const good = (await child.exited) === 0;
   const time = `[${Math.round(performance.now() - started)} ms]`;
-  console.log(`(${good ? "pass" : "fail"}) ${name} ${time}${!good && fix ? `, fixed by: ${fix}` : ""}`);
+  console.log(`(${good ? "pass" : "fail"}) ${name} ${time}${!good && fix ? `, try: ${fix}` : ""}`);
   if (!good) console.log(output.join("").trim());
   return good;
 }
