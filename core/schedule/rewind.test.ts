@@ -51,7 +51,7 @@ beforeEach(async () => {
 /** Moves the clock a day ahead for a while, and runs all that is due. Daily tasks may have missed their slots. */
 async function jump(): Promise<void> {
   clock.advance(day);
-  expect(await runDue()).toEqual(expect.arrayContaining(periodic));
+  expect((await runDue()).filter((name) => periodic.includes(name))).toEqual(periodic);
   clock.advance(60 - day);
   await beat(as(), { host: "here", pid: 1 });
 }
