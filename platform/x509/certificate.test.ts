@@ -102,6 +102,18 @@ test("openssl accepts a certificate and shows its subject and usage", async () =
   expect((await sign()).serial).not.toBe(serial);
 });
 
+test("a common name that looks like DER in hexadecimal does not become another one", async () => {
+  // With a 0 before it, DER of the text victim.someone@sub.example.com.
+  const der = "c1e76696374696d2e736f6d656f6e65407375622e6578616d706c652e636f6d";
+  for (const commonName of [`#${der}`, "#a@example.com"]) {
+    const { certificate } = await sign({ commonName });
+    const path = await file(certificate);
+    expect(openssl("x509", "-noout", "-subject", "-nameopt", "utf8", "-in", path)).toContain(
+      `CN=${commonName}`,
+    );
+  }
+});
+
 test.each([
   ["alice@example.com", "email:alice@example.com"],
   // Written as bytes, its first letter would be an "a".

@@ -97,8 +97,9 @@ export async function signX509Certificate(
   const serial = newSerial();
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial,
-    // By characters: half of a surrogate pair cannot be encoded.
-    subject: [{ CN: [[...commonName].slice(0, longestCommonName).join("")] }],
+    // As an object, because the library replaces escapes in a text, and decodes what follows a # as hexadecimal DER. Cut by
+    // characters, because half of a surrogate pair cannot be encoded.
+    subject: new x509.Name([{ CN: [{ utf8String: [...commonName].slice(0, longestCommonName).join("") }] }]),
     issuer: authority.subjectName,
     notBefore,
     notAfter,
