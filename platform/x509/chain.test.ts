@@ -8,9 +8,10 @@ import {
   derOf,
   type Issued,
   type IssueOptions,
+  withOtherSignature,
 } from "../../tests/support/http/client_certificates.ts";
+import { signerId } from "./authorities.ts";
 import { verifyChain } from "./chain.ts";
-import { readElement, readElements } from "./der.ts";
 
 const certificates = new CertificateFolder();
 afterAll(() => certificates[Symbol.dispose]());
@@ -56,6 +57,7 @@ test("reads every name, and the time in which the whole chain is valid", async (
   });
   expect(await verify([client, by])).toEqual({
     id: expect.stringMatching(/^[\w-]{43}$/),
+    signer: signerId(new X509Certificate(derOf(by.certificate))),
     emails: ["alice@example.com"],
     uris: ["spiffe://example.com/user/alice"],
     commonNames: ["alice"],
@@ -69,26 +71,7 @@ test("reads every name, and the time in which the whole chain is valid", async (
 
 test("a certificate with another valid signature is the same one", async () => {
   const whole = derOf(leaf(asClient).certificate);
-  const [signed, algorithm, signature] = readElements(readElement(whole, 0x30));
-  const [r, s] = readElements(readElement(signature!.content.subarray(1), 0x30));
-  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-  const other = (order - BigInt(`0x${Buffer.from(s!.content).toString("hex")}`)).toString(16);
-  // As DER demands: as few bytes as possible, and without the sign bit.
-  const bytes = Buffer.from(other.padStart(other.length + (other.length % 2), "0"), "hex");
-  const minimal = bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;
-  const der = (tag: number, ...parts: Uint8Array[]) => {
-    const content = Buffer.concat(parts);
-    const { length } = content;
-    const size =
-      length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
-    return Buffer.concat([Buffer.of(tag, ...size), content]);
-  };
-  const changed = der(
-    0x30,
-    der(0x30, signed!.content),
-    der(0x30, algorithm!.content),
-    der(0x03, Buffer.of(0), der(0x30, der(0x02, r!.content), der(0x02, minimal))),
-  );
+  const changed = withOtherSignature(whole);
   expect(changed.equals(whole)).toBe(false);
   const trusted = { authorities: [new X509Certificate(derOf(root.certificate))], revoked: new Map() };
   const ids = [whole, changed].map(

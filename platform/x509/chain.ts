@@ -53,6 +53,8 @@ export interface VerifiedChain {
    * into another valid one, and so a revoked certificate into an unknown one.
    */
   id: string;
+  /** The `signerId` of the authority that signed it. */
+  signer: string;
   emails: readonly string[];
   uris: readonly string[];
   commonNames: readonly string[];
@@ -133,6 +135,7 @@ function verify(
     units: of("OU"),
     organisations: of("O"),
     id: signedPartOf(chain[0]!),
+    signer: signerId(path[1]!.node),
     expiresAt: leaf!.parsed.notAfter,
     notBefore: new Date(Math.max(...times.map(({ notBefore }) => notBefore.getTime()))),
     notAfter: new Date(Math.min(...times.map(({ notAfter }) => notAfter.getTime()))),

@@ -2,16 +2,20 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { eq } from "drizzle-orm";
+import { type CertificateContext, identifyCertificate } from "../../core/auth/certificate/identify.ts";
 import { rotateAuthority } from "../../core/authority/authority.ts";
 import type { Context } from "../../core/context.ts";
 import { incident, token as tokenTable } from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
+import { OrganisationAuthorities } from "../../platform/x509/authorities.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   type CertificateFolder,
+  derOf,
   type Issued,
   thumbprintOf,
   tlsWith,
+  withOtherSignature,
 } from "../../tests/support/http/client_certificates.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -76,6 +80,19 @@ test("a revoked one is refused, also on open connections, and Weep gets its code
   expect(lastReason()).toMatchObject({ reason: "revoked", certificate: thumbprintOf(client.certificate) });
   const weep = await ask(client, "/api/v1/get_roles?all=true");
   expect([weep.status, await weep.json()]).toMatchObject([401, { code: "905" }]);
+});
+
+test("a revoked one is refused with another valid signature, although our authority is among the others", async () => {
+  // The authority has the database's time.
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  const client = await issue("judy@example.com");
+  const changed = withOtherSignature(derOf(client.certificate));
+  const authority = await (await server.fetch("/access/x509/client/ca.pem")).text();
+  const file = certificates.at("authorities.pem");
+  writeFileSync(file, authority);
+  const organisation = await OrganisationAuthorities.open(file);
+  const context = { ...server, log: createLog("fatal"), organisation } as CertificateContext;
+  await expect(identifyCertificate(context, [changed])).rejects.toMatchObject({ reason: "revoked" });
 });
 
 test("an expired one is refused", async () => {

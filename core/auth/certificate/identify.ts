@@ -1,9 +1,11 @@
+import { X509Certificate } from "node:crypto";
 import { eq, sql } from "drizzle-orm";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { token } from "../../../drizzle/schema/index.ts";
-import type { OrganisationAuthorities } from "../../../platform/x509/authorities.ts";
+import { type OrganisationAuthorities, signerId } from "../../../platform/x509/authorities.ts";
 import { type VerifiedChain, verifyChain } from "../../../platform/x509/chain.ts";
 import { RefusedCertificate } from "../../../platform/x509/refusal.ts";
+import { allKeys, clientAuthority } from "../../authority/authority.ts";
 import type { Config } from "../../config.ts";
 import type { Actor, Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
@@ -76,14 +78,19 @@ function idOf(chain: readonly Uint8Array[]): string {
 }
 
 async function verify(
-  { organisation, config, clock }: CertificateContext,
+  context: CertificateContext,
   chain: readonly Uint8Array[],
   id: string,
 ): Promise<VerifiedChain> {
+  const { organisation, config, clock } = context;
   // Authorities may be reloaded meanwhile, and forget what the old ones have verified.
   const { current } = organisation;
   const domain = config.mtlsIdentity === "cn" ? config.domain : undefined;
   const verified = await verifyChain(chain, current, { at: clock.now(), usage: config.mtlsUsage, domain });
+  // If our own authority is in that file, it would accept revoked certificates of ours with another valid signature.
+  const ours = await allKeys(context, "x509", clientAuthority);
+  if (ours.some((key) => signerId(new X509Certificate(key.public)) === verified.signer))
+    throw new RefusedCertificate("revoked");
   const { verified: remembered } = current;
   const [oldest] = remembered.keys();
   if (remembered.size >= mostRemembered && oldest !== undefined) remembered.delete(oldest);

@@ -1,6 +1,8 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { derElement } from "../../../platform/x509/certificate.ts";
+import { readElement, readElements } from "../../../platform/x509/der.ts";
 
 /** The files of a certificate and its key. */
 export interface Issued {
@@ -153,6 +155,20 @@ const isRoot = ({ chain }: Issued) => roots.has(chain);
 export function derOf(file: string): Buffer {
   const [, base64 = ""] = readFileSync(file, "utf8").match(/-----BEGIN CERTIFICATE-----(.+?)-----END/s) ?? [];
   return Buffer.from(base64, "base64");
+}
+
+/** The same certificate (DER) with its other valid signature: ECDSA with P-256 has two, and anybody can compute one from the other. */
+export function withOtherSignature(whole: Uint8Array): Buffer {
+  const [signed, algorithm, signature] = readElements(readElement(whole, 0x30));
+  const [r, s] = readElements(readElement(signature!.content.subarray(1), 0x30));
+  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+  const other = (order - BigInt(`0x${Buffer.from(s!.content).toString("hex")}`)).toString(16);
+  // As DER demands: as few bytes as possible, and without the sign bit.
+  const bytes = Buffer.from(other.padStart(other.length + (other.length % 2), "0"), "hex");
+  const minimal = bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;
+  const changed = derElement(0x30, Buffer.concat([r!.raw, derElement(0x02, minimal)]));
+  const bits = derElement(0x03, Buffer.concat([Buffer.of(0), changed]));
+  return derElement(0x30, Buffer.concat([signed!.raw, algorithm!.raw, bits]));
 }
 
 /** The `x5t#S256` of the first certificate of a file (RFC 8705). */
