@@ -9,7 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -21,7 +21,7 @@ import {
   whoami,
 } from "../testing/certificates.ts";
 import type { CliUser } from "../testing/incident_cli.ts";
-import { credentialsPath } from "./credentials_file.ts";
+import { credentialsPath, readCredentials } from "./credentials_file.ts";
 
 // `svc login --certificate` and what uses the certificate, against a real server with a port for client certificates.
 
@@ -236,6 +236,18 @@ test("signing out offline deletes it, and says until when it is valid", async ()
     expect.stringMatching(/deleted here, but the certificate is valid until 2/),
   ]);
   expect(existsSync(user.files.key)).toBe(false);
+});
+
+test("signing out revokes the token, too, if the certificate cannot be deleted", async () => {
+  const user = await certified();
+  const { token } = readCredentials(user.env).servers[server.url]!;
+  const authorization = { headers: { authorization: `Bearer ${token}` } };
+  expect((await server.fetch("/whoami", authorization)).status).toBe(200);
+  const lock = join(dirname(credentialsPath(user.env)), "credentials.lock");
+  rmSync(lock);
+  mkdirSync(lock);
+  expect(await user.svc("logout")).toMatchObject({ code: 1, stderr: expect.stringContaining("cannot lock") });
+  expect((await server.fetch("/whoami", authorization)).status).toBe(401);
 });
 
 test("another user's sign-in ends the certificate", async () => {

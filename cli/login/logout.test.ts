@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Unavailable } from "../../platform/errors.ts";
 import { type Entry, withEntry } from "../client/credentials.ts";
-import { readCredentials, updateCredentials } from "../client/credentials_file.ts";
+import { credentialsPath, readCredentials, updateCredentials } from "../client/credentials_file.ts";
 import { FakeServer } from "../testing/fake_server.ts";
 import { type TestIo, testIo } from "../testing/io.ts";
 import { logout } from "./logout.ts";
@@ -76,6 +78,18 @@ test("with --all, one unreachable server does not stop the others", async () => 
   await expect(logout({ all: true }, io)).rejects.toThrow(`cannot reach ${dead.url}`);
   expect(server.requests).toHaveLength(1);
   expect(readCredentials(io.env)).toEqual({ servers: {} });
+});
+
+test("revokes every token even if it cannot be deleted here", async () => {
+  const other = new FakeServer();
+  store(other.url, { token: other.token });
+  store(server.url);
+  const lock = join(dirname(credentialsPath(io.env)), "credentials.lock");
+  rmSync(lock);
+  mkdirSync(lock);
+  await expect(logout({ all: true }, io)).rejects.toThrow(/^cannot lock /);
+  expect([server.requests.length, other.requests.length]).toEqual([1, 1]);
+  other.stop();
 });
 
 test("with --all, keeps what other processes store meanwhile", async () => {

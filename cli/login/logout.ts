@@ -28,9 +28,16 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
     )
     .map(([base, entry]) => ({ server: parseServer(base, (fault) => new Unavailable(fault)), entry }));
   const faults: string[] = [];
+  const undeleted: SvcError[] = [];
+  // What cannot be deleted here, on a full or read-only disk, must not keep the rest from being revoked.
+  const noteUndeleted = (error: unknown) => {
+    if (!(error instanceof SvcError)) throw error;
+    undeleted.push(error);
+    return { revoked: false, fault: undefined };
+  };
   const done: SignedOut[] = [];
   for (const { server, entry } of signedIn) {
-    const certificate = await endStoredCertificate(io, server, entry);
+    const certificate = await endStoredCertificate(io, server, entry).catch(noteUndeleted);
     if (certificate.fault !== undefined) faults.push(certificate.fault);
     try {
       const isTokenRevoked = await revokeStored(io, server, entry);
@@ -42,12 +49,21 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
     }
     if (entry.storage === "keychain")
       await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});
-    updateCredentials(io.env, (all) => withoutToken(all, server.base));
+    try {
+      updateCredentials(io.env, (all) => withoutToken(all, server.base));
+    } catch (error) {
+      noteUndeleted(error);
+    }
   }
-  forgetCredentials(io.env, options.all ? undefined : server.base);
-  if (options.all && Object.keys(credentials().servers).length > 0) {
-    updateCredentials(io.env, forgetUsers);
+  try {
+    forgetCredentials(io.env, options.all ? undefined : server.base);
+    if (options.all && Object.keys(credentials().servers).length > 0) updateCredentials(io.env, forgetUsers);
+  } catch (error) {
+    noteUndeleted(error);
   }
+  const [first] = undeleted;
+  if (first && faults.length === 0) throw first;
+  if (first) faults.push(first.detail);
   if (faults.length > 0) throw new Unavailable(faults.join("\n"));
   return done;
 }
