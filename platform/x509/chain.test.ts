@@ -300,6 +300,8 @@ test("groups follow the rules of the settings", () => {
   ]);
   expect(of("user:alice@example.com=admin")).toEqual(["admin"]);
   expect(of("user:alice@example.com=admin", "bob@example.com")).toEqual([]);
+  // User names are in lower case and composed.
+  expect(of("user:Re\u0301mi@Example.com=admin", "r\u00e9mi@example.com")).toEqual(["admin"]);
   expect(of("ou:Platform=oncall")).toEqual([]);
   expect(of(undefined)).toEqual([]);
 });

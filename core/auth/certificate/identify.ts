@@ -135,7 +135,7 @@ export function groupsOf(
           ? organisations.includes(value)
           : kind === "uri"
             ? uris.some((uri) => uri.startsWith(value))
-            : kind === "user" && value === user;
+            : kind === "user" && value.normalize("NFC").toLowerCase() === user;
     return applies ? [group] : [];
   });
   return [...new Set(groups)];
