@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { withTimeLimit } from "./time_limit.ts";
 
 /**
@@ -9,9 +10,7 @@ const worksAtOnce = 16;
 export class Background {
   readonly #controller = new AbortController();
   readonly #running = new Set<Promise<void>>();
-  /** The number of free slots, and the callbacks waiting for one, in order of arrival. */
-  #free = worksAtOnce;
-  readonly #waiting: (() => void)[] = [];
+  readonly #inTurn = pLimit(worksAtOnce);
 
   /** Aborts when the program stops. */
   readonly signal: AbortSignal = this.#controller.signal;
@@ -27,18 +26,6 @@ export class Background {
     const turn = this.#inTurn(work);
     this.add(turn);
     return turn;
-  }
-
-  async #inTurn(work: () => Promise<void>): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((begin) => this.#waiting.push(begin));
-    try {
-      await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free += 1;
-    }
   }
 
   /** Aborts all work and waits until it has ended, up to this limit: the database may be unreachable. */
