@@ -6,7 +6,7 @@ import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 const methods = new Set(["__proto__", "toString", "valueOf"]);
 
 /** Stands for a body that is not JSON. It is not an object, so no schema accepts it. */
-export const noJson = "no JSON";
+const noJson = "no JSON";
 
 /** Whether a media type, with its parameters or without, is JSON (RFC 9110, 8.3.1). */
 export function isJson(contentType: string): boolean {
@@ -39,7 +39,7 @@ async function parseBody(request: Request, contentType: string, route: string): 
   if (!isJson(contentType)) {
     const bytes = await readBody(request, largestBytes);
     // With undefined, Elysia would read the body again.
-    if (bytes.length === 0) return "";
+    if (bytes.length === 0) return null;
     return isForm(contentType) ? fieldsOf(utf8.decode(bytes)) : noJson;
   }
   const bytes = await readBody(request, route === textRoute ? largestTextBytes : largestBytes);
@@ -96,7 +96,7 @@ export class WrongMediaType extends Error {
 export function refuseOtherMedia({ method, headers }: Request, body: unknown): void {
   if (method === "GET" || method === "HEAD" || method === "DELETE") return;
   if (isJson(headers.get("content-type") ?? "")) return;
-  const isThere = body === undefined ? hasContent(headers) : body !== null && body !== "";
+  const isThere = body === undefined ? hasContent(headers) : body !== null;
   if (isThere) throw new WrongMediaType();
 }
 
