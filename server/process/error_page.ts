@@ -1,3 +1,5 @@
+import { pageHeaders } from "../page/page.ts";
+
 /** Answers every request with the output of a failed process, until it is stopped. */
 export function errorPage(
   { host, port }: { host: string; port: number },
@@ -15,21 +17,13 @@ export function errorPage(
 <p>It starts again when a file changes.</p>
 </html>
 `;
-  // It shows whatever the process printed.
-  const headers = {
-    "content-type": "text/html; charset=utf-8",
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-  };
   return Bun.serve({
     hostname: host,
     port,
     // The previous or next process shares it for a moment.
     reusePort: true,
     development: false,
-    fetch: () => new Response(page, { status: 500, headers }),
+    // It shows whatever the process printed.
+    fetch: () => new Response(page, { status: 500, headers: pageHeaders }),
   });
 }
