@@ -75,7 +75,7 @@ type Instruction = readonly [operation: number, yes: number, no: number, value: 
 
 const RET = 0x06;
 
-function attach(option: number, code: readonly Instruction[], sockets?: readonly number[]): void {
+function attach(option: number, code: readonly Instruction[], sockets: readonly number[]): void {
   const system = libc();
   if (!system) return;
   const instructions = new DataView(new ArrayBuffer(code.length * 8));
@@ -86,16 +86,15 @@ function attach(option: number, code: readonly Instruction[], sockets?: readonly
     instructions.setUint32(at * 8 + 4, value, true);
   });
   const program = new BigUint64Array([BigInt(code.length), BigInt(ptr(instructions))]);
-  for (const fd of sockets ?? listeningSockets(system))
-    system.setsockopt(fd, SOL_SOCKET, option, ptr(program), 16);
+  for (const fd of sockets) system.setsockopt(fd, SOL_SOCKET, option, ptr(program), 16);
 }
 
 /**
- * Stops new connections on these sockets (by default all of this process), while handshakes in progress still complete.
- * Without it, closing the socket would cut off connections that are not yet accepted. A client that connects now is not
- * refused: it retries after a second and reaches another process.
+ * Stops new connections on these sockets, while handshakes in progress still complete. Without it, closing the socket
+ * would cut off connections that are not yet accepted. A client that connects now is not refused: it retries after a
+ * second and reaches another process.
  */
-export function ignoreNewConnections(sockets?: readonly number[]): void {
+export function ignoreNewConnections(sockets: readonly number[]): void {
   // ldb [13]; jset #SYN, drop, take: the TCP header starts at 0.
   attach(
     SO_ATTACH_FILTER,
@@ -110,16 +109,16 @@ export function ignoreNewConnections(sockets?: readonly number[]): void {
 }
 
 /**
- * Directs every new connection to this socket, which has just joined those that share the port (by default the only one
- * of this process), so that no client has to retry while another process stops (see ignoreNewConnections).
+ * Directs every new connection to this socket, which has just joined those that share the port, so that no client has to
+ * retry while another process stops (see ignoreNewConnections).
  */
-export function takeNewConnections(sockets: readonly number[] = listeningSockets()): void {
+export function takeNewConnections(sockets: readonly number[]): void {
   const own = placeAmongListeners(sockets);
   if (own !== undefined) attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, own]], sockets);
 }
 
 /** Shares them again: if no process has this number, the system chooses as if no filter were set. */
-export function shareNewConnections(sockets?: readonly number[]): void {
+export function shareNewConnections(sockets: readonly number[]): void {
   attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, 0xffffffff]], sockets);
 }
 
