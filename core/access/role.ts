@@ -333,16 +333,8 @@ async function keepSecrets(
 /** @throws ConfigurationError */
 function openSecrets({ config }: Pick<Context, "config">, { id, slug, secrets }: RoleRow): Settings {
   if (secrets === null) return {};
-  try {
-    return JSON.parse(unseal(secrets, sealOf(config.keySecret ?? "", id))) as Settings;
-  } catch (cause) {
-    throw new ConfigurationError(
-      [
-        `SVC_KEY_SECRET cannot decrypt the secrets of access role ${slug}: use the same value on every server and worker`,
-      ],
-      { cause },
-    );
-  }
+  const seal = sealOf(config.keySecret ?? "", id);
+  return JSON.parse(unseal(secrets, seal, `the secrets of access role ${slug}`)) as Settings;
 }
 
 /** Reads a role and locks it until the transaction ends. @throws NotFound unless the actor may request it */

@@ -264,15 +264,8 @@ const sealOf = (secret: string, row: { kind: AuthorityKind; name: string; public
 });
 
 function openKey({ config }: Pick<Context, "config">, row: AuthorityKeyRow): KeyObject {
-  try {
-    return createPrivateKey(unseal(row.privateKey, sealOf(config.keySecret ?? "", row)));
-  } catch (cause) {
-    const which = `${row.kind}/${row.name}`;
-    throw new ConfigurationError(
-      [`SVC_KEY_SECRET cannot decrypt the key of authority ${which}: use the same value on every server`],
-      { cause },
-    );
-  }
+  const seal = sealOf(config.keySecret ?? "", row);
+  return createPrivateKey(unseal(row.privateKey, seal, `the key of authority ${row.kind}/${row.name}`));
 }
 
 /** The wire encoding of a key of kind `ssh`. */

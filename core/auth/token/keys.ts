@@ -142,7 +142,8 @@ export class Keys {
       verification.set(row.kid, await verificationKey(row.publicJwk as JWK, row.algorithm as Algorithm));
     }
     const algorithm = current.algorithm as Algorithm;
-    const privateJwk = decrypt(current.privateKey, config.keySecret!, current.kid);
+    const kept = sealOf(config.keySecret!, current.kid);
+    const privateJwk = JSON.parse(unseal(current.privateKey, kept, `signing key ${current.kid}`)) as JWK;
     const privateKey = (await importJWK(privateJwk, algorithm)) as CryptoKey;
     return { at: now.getTime(), signing: { kid: current.kid, algorithm, privateKey }, verification };
   }
@@ -178,7 +179,12 @@ async function newKey(algorithm: Algorithm, secret: string) {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
   const publicJwk = await publicPart(privateKey, algorithm);
   const kid = publicJwk.kid as string;
-  return { kid, algorithm, publicJwk, privateKey: encrypt(await exportJWK(privateKey), secret, kid) };
+  return {
+    kid,
+    algorithm,
+    publicJwk,
+    privateKey: seal(JSON.stringify(await exportJWK(privateKey)), sealOf(secret, kid)),
+  };
 }
 
 async function publicPart(privateKey: CryptoKey, algorithm: Algorithm): Promise<JWK> {
@@ -188,20 +194,3 @@ async function publicPart(privateKey: CryptoKey, algorithm: Algorithm): Promise<
 }
 
 const sealOf = (secret: string, kid: string) => ({ secret, purpose: "signing key encryption", name: kid });
-
-function encrypt(jwk: JWK, secret: string, kid: string): Uint8Array {
-  return seal(JSON.stringify(jwk), sealOf(secret, kid));
-}
-
-function decrypt(bytes: Uint8Array, secret: string, kid: string): JWK {
-  try {
-    return JSON.parse(unseal(bytes, sealOf(secret, kid)));
-  } catch (cause) {
-    throw new ConfigurationError(
-      [
-        `SVC_KEY_SECRET cannot decrypt signing key ${kid}: set the secret that this database has been used with (docs/troubleshooting.md, "Lost key secret")`,
-      ],
-      { cause },
-    );
-  }
-}
