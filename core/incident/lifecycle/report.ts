@@ -1,8 +1,6 @@
-import type { Transaction } from "../../../drizzle/client.ts";
 import { incident, participant, participantRole } from "../../../drizzle/schema/index.ts";
 import { parseUserName } from "../../auth/user/field.ts";
 import { makeAsNew } from "../../catalog/person/as_new.ts";
-import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { planFlow } from "../flow/plan.ts";
@@ -16,6 +14,7 @@ import {
 } from "../incident/incident.ts";
 import { join } from "../participant/join.ts";
 import type { ParticipantRole } from "../participant/participant.ts";
+import { individualsOf } from "../task/people.ts";
 import { recordEvent } from "../timeline/event.ts";
 
 export interface NewIncident extends IncidentText {
@@ -57,7 +56,10 @@ export async function reportIncident(
       .returning({ id: incident.id, name: incident.name });
     const { id: incidentId, name } = reported!;
     const people = [...others, ...(commander === undefined ? [] : [commander])];
-    const individuals = await individualsOf(tx, actor, people, at);
+    const individuals = await individualsOf(tx, [actor.user, ...people], at);
+    const invited = [...individuals].filter(([user]) => user !== actor.user).map(([, id]) => id);
+    // People whom the actor may not know of are handled as if they were new.
+    await makeAsNew(tx, actor, invited, at);
     const individualId = individuals.get(actor.user)!;
     const [reporter] = await tx
       .insert(participant)
@@ -81,23 +83,6 @@ export async function reportIncident(
     await planFlow(tx, { incidentId, at, plugins });
     return (await findIncident(tx, actor, incidentId))!;
   });
-}
-
-/** Returns the individuals of the actor and of these users, by user name. */
-async function individualsOf(
-  tx: Transaction,
-  actor: Actor,
-  users: readonly string[],
-  at: Date,
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
-  // In a fixed order, so that two reports that create the same individuals cannot deadlock.
-  for (const user of [...new Set([actor.user, ...users])].sort())
-    found.set(user, await individualOf(tx, user === actor.user ? actor : { user }, at));
-  const invited = [...found].filter(([user]) => user !== actor.user).map(([, id]) => id);
-  // People whom the actor may not know of are handled as if they were new.
-  if (invited.length > 0) await makeAsNew(tx, actor, invited, at);
-  return found;
 }
 
 function participationOf(
