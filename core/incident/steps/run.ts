@@ -1,4 +1,5 @@
 import { asc, min } from "drizzle-orm";
+import pLimit from "p-limit";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import { withTimeLimit } from "../../../platform/time_limit.ts";
@@ -131,11 +132,7 @@ export async function runDueFlows(context: PluginContext, options: FlowOptions =
       .groupBy(flowStep.incidentId)
       .orderBy(asc(min(flowStep.dueAt)))
       .limit(incidentsPerRun);
-    const ids = due.values();
-    const work = async () => {
-      for (const { incidentId } of ids) await runFlow(context, incidentId, options);
-    };
-    await Promise.all(Array.from({ length: incidentsAtOnce }, work));
+    await pLimit(incidentsAtOnce).map(due, ({ incidentId }) => runFlow(context, incidentId, options));
   } catch (err) {
     log.warn({ err }, "could not look for due steps of incidents");
   }
