@@ -17,10 +17,6 @@ import {
   type Running,
   resultOf,
   type Seen,
-  type SeenRow,
-  see,
-  seeing,
-  seenOf,
   soonAfter,
   usuallyWanted,
   type Wanted,
@@ -155,6 +151,42 @@ export async function attemptClaim(
   };
 }
 
+/** A row of `seeing`, as PostgreSQL writes it. */
+interface SeenRow {
+  now: string;
+  since: string;
+  paused_at: string | null;
+  last: string | null;
+  slot: string | null;
+  lease_until: string | null;
+  attempt: number | null;
+  trigger: Running["trigger"] | null;
+}
+
+/**
+ * The SELECT of a row for `seenOf`, or of none for a task that no worker has seen yet. The states are literals: with
+ * parameters, a prepared statement could not use the partial index of Running runs.
+ */
+function seeing(clock: DatabaseClock, name: string): SQL {
+  return sql`
+    select ${clock.now()} as now, known.since, known.paused_at, running.slot, running.lease_until, running.attempt,
+      running.trigger, (
+        select slot from ${run} where task = ${name} and trigger = 'schedule' order by slot desc limit 1
+      ) as last
+    from ${scheduledTask} as known
+    left join ${run} as running on running.task = known.name and running.state = 'Running'
+    where known.name = ${name}`;
+}
+
+function seenOf({ now, since, paused_at, last, slot, lease_until, attempt, trigger }: SeenRow): Seen {
+  const running =
+    slot && lease_until && attempt && trigger
+      ? { slot: new Date(slot), leaseUntil: new Date(lease_until), attempt, trigger }
+      : null;
+  const time = (text: string | null) => (text === null ? null : new Date(text));
+  return { now: new Date(now), since: new Date(since), pausedAt: time(paused_at), last: time(last), running };
+}
+
 const dialect = new PgDialect();
 
 /**
@@ -227,7 +259,8 @@ export async function lockTask(
 
 /** Reads the state of a locked task. A separate statement, because it then sees what was committed before the lock. */
 async function seeLocked(tx: Transaction, { databaseClock }: ScheduleContext, name: string): Promise<Seen> {
-  return (await see(tx, databaseClock, name))!;
+  const [row] = await sendPrepared<SeenRow>(tx, "see_task", seeing(databaseClock, name));
+  return seenOf(row!);
 }
 
 /** Claims a run that does not exist yet. @returns undefined if another worker was first */

@@ -1,9 +1,5 @@
-import { type SQL, sql } from "drizzle-orm";
-import type { Database, Transaction } from "../../drizzle/client.ts";
-import { type RunResult, run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
+import type { RunResult, runTriggers } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
-import type { DatabaseClock } from "../database_clock.ts";
-import { sendPrepared } from "./claims.ts";
 import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
 import type { TaskDefinition, Timing } from "./tasks.ts";
 
@@ -23,52 +19,6 @@ export interface Seen {
   /** The latest slot that was claimed or missed. */
   last: Date | null;
   running: Running | null;
-}
-
-/** A row of `seeing`, as PostgreSQL writes it. */
-export interface SeenRow {
-  now: string;
-  since: string;
-  paused_at: string | null;
-  last: string | null;
-  slot: string | null;
-  lease_until: string | null;
-  attempt: number | null;
-  trigger: Running["trigger"] | null;
-}
-
-/**
- * The SELECT of a row for `seenOf`, or of none for a task that no worker has seen yet. The states are literals: with
- * parameters, a prepared statement could not use the partial index of Running runs.
- */
-export function seeing(clock: DatabaseClock, name: string): SQL {
-  return sql`
-    select ${clock.now()} as now, known.since, known.paused_at, running.slot, running.lease_until, running.attempt,
-      running.trigger, (
-        select slot from ${run} where task = ${name} and trigger = 'schedule' order by slot desc limit 1
-      ) as last
-    from ${scheduledTask} as known
-    left join ${run} as running on running.task = known.name and running.state = 'Running'
-    where known.name = ${name}`;
-}
-
-export function seenOf({ now, since, paused_at, last, slot, lease_until, attempt, trigger }: SeenRow): Seen {
-  const running =
-    slot && lease_until && attempt && trigger
-      ? { slot: new Date(slot), leaseUntil: new Date(lease_until), attempt, trigger }
-      : null;
-  const time = (text: string | null) => (text === null ? null : new Date(text));
-  return { now: new Date(now), since: new Date(since), pausedAt: time(paused_at), last: time(last), running };
-}
-
-/** @returns undefined for a task that no worker has seen yet */
-export async function see(
-  db: Database | Transaction,
-  clock: DatabaseClock,
-  name: string,
-): Promise<Seen | undefined> {
-  const [row] = await sendPrepared<SeenRow>(db, "see_task", seeing(clock, name));
-  return row && seenOf(row);
 }
 
 /** What to do about a task. Slots after `from` are unclaimed. */
