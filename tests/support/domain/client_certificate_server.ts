@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeServerCertificate } from "../process/openssl.ts";
 
 /** Answers with the names in the client's certificate, or the reason for refusing it. Prints its port when it listens. */
 const program = `
@@ -31,30 +32,10 @@ export async function startClientCertificateServer(trusted: {
 }): Promise<ClientCertificateServer> {
   const directory = await mkdtemp(join(tmpdir(), "svc-tls-"));
   const at = (name: string) => join(directory, name);
-  const made = Bun.spawnSync([
-    "openssl",
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-keyout",
-    at("key.pem"),
-    "-out",
-    at("cert.pem"),
-    "-days",
-    "2",
-    "-subj",
-    "/CN=localhost",
-    "-addext",
-    "subjectAltName=IP:127.0.0.1",
-  ]);
-  if (made.exitCode !== 0) throw new Error(`openssl: ${made.stderr}`);
+  const { key, cert } = makeServerCertificate(directory);
   await writeFile(at("ca.pem"), trusted.ca);
   await writeFile(at("crl.pem"), trusted.crl ?? "");
-  const files = ["key.pem", "cert.pem", "ca.pem", "crl.pem"].map(at);
+  const files = [key, cert, at("ca.pem"), at("crl.pem")];
   const child = Bun.spawn(["node", "-e", program, ...files], {
     stdin: "ignore",
     stdout: "pipe",
@@ -64,7 +45,7 @@ export async function startClientCertificateServer(trusted: {
   if (value === undefined) throw new Error(`node: ${await new Response(child.stderr).text()}`);
   return {
     url: `https://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
-    authorityFile: at("cert.pem"),
+    authorityFile: cert,
     [Symbol.asyncDispose]: async () => {
       child.kill();
       await child.exited;

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeServerCertificate } from "../process/openssl.ts";
 
 /** An error as an API server returns it. */
 const failure = (code: number, reason: string) =>
@@ -30,28 +31,7 @@ export interface KubernetesApi extends AsyncDisposable {
  */
 export async function startKubernetesApi(): Promise<KubernetesApi> {
   const directory = await mkdtemp(join(tmpdir(), "svc-kubernetes-"));
-  const [key, cert] = [join(directory, "key.pem"), join(directory, "cert.pem")];
-  const made = Bun.spawnSync([
-    "openssl",
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-keyout",
-    key,
-    "-out",
-    cert,
-    "-days",
-    "2",
-    "-subj",
-    "/CN=kubernetes",
-    "-addext",
-    "subjectAltName=IP:127.0.0.1",
-  ]);
-  if (made.exitCode !== 0) throw new Error(`openssl: ${made.stderr}`);
+  const { key, cert } = makeServerCertificate(directory);
   const authority = await Bun.file(cert).text();
   const state: Omit<KubernetesApi, "url"> = {
     authority,
