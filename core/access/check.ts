@@ -4,7 +4,8 @@ import { Forbidden } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
-import { callForRole, noSuchRole, pluginOf } from "./role.ts";
+import { noSuchRole } from "./role.ts";
+import { callForRole, pluginOf } from "./role_plugin.ts";
 
 /**
  * Asks the plugin of a role whether it can issue credentials. A failed call is reported as a problem.

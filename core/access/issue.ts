@@ -16,7 +16,8 @@ import { recordLeaseIssue } from "./issue_duration.ts";
 import { changeOf, earlierEnd, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { durationOf, incidentFor } from "./request.ts";
-import { callForRole, pluginOf, type RoleRow, requestableRole } from "./role.ts";
+import { requestableRole } from "./role.ts";
+import { callForRole, pluginOf, type RoleRow } from "./role_plugin.ts";
 
 /** How many unfinished leases of one plugin a user may have. */
 const mostLeases = 100;

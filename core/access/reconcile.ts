@@ -9,7 +9,8 @@ import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { markEnding } from "./end.ts";
 import type { LeaseRow } from "./lease.ts";
-import { callForRole, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
+import { noSuchRole } from "./role.ts";
+import { callForRole, pluginOf, type RoleRow } from "./role_plugin.ts";
 
 // After a backup is restored, the database and the targets disagree. Orphans are credentials at a target without an
 // unfinished lease in our database. Missing leases are Active in our database but do not exist at the target. Plugins list

@@ -9,7 +9,7 @@ import { endReasonOfLease, endReasons } from "./basis.ts";
 import { changeOf, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { durationOf } from "./request.ts";
-import { callForRole, pluginOf } from "./role.ts";
+import { callForRole, pluginOf } from "./role_plugin.ts";
 
 /** When a client should retry if the lease is already being renewed. */
 const retrySeconds = 5;

@@ -13,7 +13,8 @@ import { deliver } from "../outbox/deliver.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { commands, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
 import { inWords, recordAccess } from "./record.ts";
-import { type RoleRow, requestableRole } from "./role.ts";
+import { requestableRole } from "./role.ts";
+import type { RoleRow } from "./role_plugin.ts";
 
 // A request asks for a role. Admins decide on it, and with approval `commander` also the incident's commander, but never
 // the user who made it (decide.ts). Break-glass access is approved immediately and reviewed afterwards.

@@ -5,7 +5,7 @@ import { Refused, Unavailable } from "../../platform/errors.ts";
 import { attemptWork, failWork, finishWork, giveBackWork, LeaseLost } from "../outbox/work.ts";
 import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
 import { recordAccess } from "./record.ts";
-import { callForRole, type RoleRow } from "./role.ts";
+import { callForRole, type RoleRow } from "./role_plugin.ts";
 
 export type LeaseAttempt = "done" | "waiting" | "again" | "given_back" | "stale";
 

@@ -3,37 +3,23 @@ import { Value } from "@sinclair/typebox/value";
 import { and, arrayOverlaps, eq, getTableColumns, isNull, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole, type approvals } from "../../drizzle/schema/index.ts";
-import {
-  Changed,
-  ConfigurationError,
-  Conflict,
-  Forbidden,
-  InvalidInput,
-  NotFound,
-} from "../../platform/errors.ts";
-import { seal, unseal } from "../../platform/sealed.ts";
+import { Changed, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import { audit } from "../audit.ts";
 import { unlessReferredTo } from "../catalog/reference.ts";
 import { unlessTaken } from "../catalog/taken.ts";
 import type { Actor, Context } from "../context.ts";
-import { installationId } from "../installation.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
-import { type ActivePlugin, type CallOptions, callPlugin, type Outcome } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
-import { mask } from "../plugin/mask.ts";
-import type { MethodAnswer, MethodInput, MethodName, RoleFacts } from "../plugin/methods.ts";
+import { keepSecrets, openSecrets, pluginOf, type RoleRow, type Settings } from "./role_plugin.ts";
 
-// An access role defines what can be requested, by whom and for how long. Its secrets (such as the password of a broker
-// account) are sealed in the database and passed only to its plugin.
+// An access role defines what can be requested, by whom and for how long. role_plugin.ts has its secrets.
 
 /** A week. Access needed for longer is not temporary. */
 export const longestSeconds = 7 * 24 * 3600;
 const slugPattern = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 export const longestSlug = 60;
 export const mostGroups = 100;
-
-export type Settings = Record<string, string | number | boolean>;
 
 export interface RoleFields {
   slug: string;
@@ -49,8 +35,6 @@ export interface RoleFields {
   breakGlass: boolean;
   disabled: boolean;
 }
-
-export type RoleRow = typeof accessRole.$inferSelect;
 
 /** A role without its secrets. Its settings name hosts and accounts, so only admins see them. */
 export type Role = Omit<RoleRow, "secrets" | "settings"> & { settings: Settings | null };
@@ -223,41 +207,6 @@ function assertAdmin({ admin }: Actor): void {
   if (!admin) throw new Forbidden("Only admins can change access roles");
 }
 
-/** The plugin that serves a role. @throws Conflict while it is not enabled */
-export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin<"credential"> {
-  const plugin = plugins.find("credential", slug);
-  if (!plugin)
-    throw new Conflict(
-      `The plugin ${slug} is not enabled: ask an operator to add it to SVC_PLUGIN_CREDENTIAL`,
-    );
-  return plugin;
-}
-
-/** Calls the plugin of a role. Masks the secrets of the role and of the plugin in every text of the outcome. */
-export async function callForRole<M extends MethodName<"credential">>(
-  context: PluginContext,
-  { role, plugin }: { role: RoleRow; plugin: ActivePlugin<"credential"> },
-  method: M,
-  input: Omit<MethodInput<"credential", M>, "role">,
-  options?: CallOptions,
-): Promise<Outcome<MethodAnswer<"credential", M>>> {
-  const secrets = openSecrets(context, role);
-  const values = Object.values(secrets).map(String);
-  const installation = installationId(context.config.keySecret);
-  const facts: RoleFacts = { slug: role.slug, installation, settings: { ...role.settings, ...secrets } };
-  const masking = { ...plugin, secrets: [...plugin.secrets, ...values] };
-  const given = { ...input, role: facts } as unknown as MethodInput<"credential", M>;
-  const outcome = await callPlugin(masking, method, given, options);
-  // Problems often quote the error of a library. The only other texts are those of `issue`, which are new secrets.
-  return outcome.ok && method === "check" ? maskedStrings(outcome, masking.secrets) : outcome;
-}
-
-function maskedStrings<T>(value: T, secrets: readonly string[]): T {
-  return JSON.parse(JSON.stringify(value), (_, one) =>
-    typeof one === "string" ? mask(one, secrets) : one,
-  ) as T;
-}
-
 /** Validates the fields and separates settings from secrets. `kept` holds the stored secrets, for those left out. */
 function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
   const { slug, groups, defaultDuration, maxDuration } = fields;
@@ -312,29 +261,6 @@ function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
     },
     secrets,
   };
-}
-
-const sealOf = (secret: string, id: number) => ({ secret, purpose: "access role", name: String(id) });
-
-/** Updates the row after its insert, because the seal includes the row's id. */
-async function keepSecrets(
-  tx: Transaction,
-  { config }: { config: Pick<Context["config"], "keySecret"> },
-  id: number,
-  secrets: Settings,
-): Promise<void> {
-  const any = Object.keys(secrets).length > 0;
-  if (any && !config.keySecret)
-    throw new ConfigurationError(["SVC_KEY_SECRET: required to store the secrets of access roles"]);
-  const sealed = any ? seal(JSON.stringify(secrets), sealOf(config.keySecret!, id)) : null;
-  await tx.update(accessRole).set({ secrets: sealed }).where(eq(accessRole.id, id));
-}
-
-/** @throws ConfigurationError */
-function openSecrets({ config }: Pick<Context, "config">, { id, slug, secrets }: RoleRow): Settings {
-  if (secrets === null) return {};
-  const seal = sealOf(config.keySecret ?? "", id);
-  return JSON.parse(unseal(secrets, seal, `the secrets of access role ${slug}`)) as Settings;
 }
 
 /** Reads a role and locks it until the transaction ends. @throws NotFound unless the actor may request it */
