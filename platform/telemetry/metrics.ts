@@ -1,4 +1,3 @@
-import type { Meter } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
 import type { Resource } from "@opentelemetry/resources";
@@ -15,23 +14,12 @@ class OnDemandReader extends MetricReader {
   protected async onForceFlush(): Promise<void> {}
 }
 
-export interface OpenMetrics {
-  meter: Meter;
-  scrape?: () => Promise<string>;
-  stop(): Promise<void>;
-}
-
-export function openMetrics({
-  config,
-  log,
-  resource,
-  providers,
-}: {
-  config: TelemetryConfig;
-  log: Log;
-  resource: Resource;
-  providers: ReadonlySet<MetricProvider>;
-}): OpenMetrics {
+export function openMetrics(
+  config: TelemetryConfig,
+  log: Log,
+  resource: Resource,
+  providers: ReadonlySet<MetricProvider>,
+) {
   const onDemand = providers.has("prometheus") ? new OnDemandReader() : undefined;
   const pushed = providers.has("otlp") ? pushReader(config, log) : undefined;
   const provider = new MeterProvider({

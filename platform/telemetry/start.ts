@@ -16,19 +16,12 @@ const flushMilliseconds = 2000;
  * Starts the configured telemetry. Loaded only by `openTelemetry`, because loading takes a while and most programs do
  * not need it.
  */
-export async function startTelemetry({
-  config,
-  log,
-  program,
-  providers,
-  traced,
-}: {
-  config: TelemetryConfig;
-  log: Log;
-  program: Program;
-  providers: ReadonlySet<MetricProvider>;
-  traced: boolean;
-}): Promise<Telemetry> {
+export async function startTelemetry(
+  config: TelemetryConfig,
+  log: Log,
+  program: Program,
+  { providers, traced }: { providers: ReadonlySet<MetricProvider>; traced: boolean },
+): Promise<Telemetry> {
   const resource = defaultResource().merge(
     resourceFromAttributes({
       ...Object.fromEntries(pairsOf(config.otelResourceAttributes)),
@@ -39,9 +32,9 @@ export async function startTelemetry({
   );
   const metrics =
     providers.size > 0
-      ? (await import("./metrics.ts")).openMetrics({ config, log, resource, providers })
+      ? (await import("./metrics.ts")).openMetrics(config, log, resource, providers)
       : undefined;
-  const traces = traced ? (await import("./traces.ts")).openTraces({ config, log, resource }) : undefined;
+  const traces = traced ? (await import("./traces.ts")).openTraces(config, log, resource) : undefined;
   const stopWatching = metrics && observeProcess(metrics.meter);
   return {
     meter: metrics?.meter,

@@ -66,5 +66,5 @@ export async function openTelemetry(
     : config.otlpTracesEndpoint !== undefined;
   if (providers.size === 0 && !traced) return undefined;
   const { startTelemetry } = await import("./start.ts");
-  return await startTelemetry({ config, log, program, providers, traced });
+  return await startTelemetry(config, log, program, { providers, traced });
 }

@@ -33,20 +33,7 @@ const queuedSpans = 2048;
 const sentAtOnce = 512;
 const longestWaitMilliseconds = 2000;
 
-export interface OpenTraces {
-  tracing: Tracing;
-  stop(): Promise<void>;
-}
-
-export function openTraces({
-  config,
-  log,
-  resource,
-}: {
-  config: TelemetryConfig;
-  log: Log;
-  resource: Resource;
-}): OpenTraces {
+export function openTraces(config: TelemetryConfig, log: Log, resource: Resource) {
   const exporter = new OTLPTraceExporter(collectorOf(config, "traces"));
   const processor = new BatchSpanProcessor(logOutages(exporter, log, "traces"), {
     maxQueueSize: queuedSpans,
