@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Fault, TaskResult } from "../core/schedule/runs.ts";
+import { waitBriefly } from "../core/sync/savepoints.ts";
 import type { Transaction } from "../drizzle/client.ts";
 import { transience } from "../drizzle/database_error.ts";
 import { endsRun, lockedReason, recordFailure, type TaskContext } from "./task.ts";
@@ -15,8 +15,6 @@ export interface BatchResult {
 }
 
 const defaultSize = 200;
-/** How long a batch waits for a locked row. It is short because locked rows are retried. */
-const lockWait = "100ms";
 /** With more locked records than this, somebody has probably locked the table: the run ends and is retried later. */
 const mostLocked = 100;
 /** Milliseconds to wait before each retry of locked items within a run. */
@@ -44,7 +42,7 @@ export async function inBatches(context: TaskContext, items: Batches): Promise<T
   const locked: number[] = [];
   const together = async (ids: readonly number[]) => {
     const part = await transaction(async (tx) => {
-      await tx.execute(sql`select set_config('lock_timeout', ${lockWait}, true)`);
+      await waitBriefly(tx);
       return work(tx, ids);
     });
     total.done += part.done;

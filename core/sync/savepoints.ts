@@ -21,7 +21,7 @@ const lockWait = "100ms";
 /** With more locked rows than this, the table is probably locked. */
 const mostLocked = 100;
 
-/** For a transaction that writes in parts: limits its waits for locks from now on. */
+/** Limits the waits of a transaction for locks from now on, because what is locked is left out or retried. */
 export async function waitBriefly(tx: Transaction): Promise<void> {
   await tx.execute(sql`select set_config('lock_timeout', ${lockWait}, true)`);
 }
