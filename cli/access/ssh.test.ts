@@ -148,7 +148,7 @@ test("svc access run gives ssh and scp an agent that ends with the command", asy
   expect(rest).toEqual(["700", "there", "copied"]);
   expect(code).toBe(7);
   expect(() => statSync(dirname(socket!))).toThrow("ENOENT");
-  expect(agents(socket!)).toEqual([]);
+  await until("the agent to end", () => agents(socket!).length === 0);
   const [lease] = (await leases()).slice(-1);
   expect(lease).toMatchObject({ state: "Revoking", end_reason: "revoked" });
 });
