@@ -21,5 +21,6 @@ export async function confirmByName(
 
 /** What a database holds, in words: its tables or, without any, its other objects. */
 export function contentOf({ tables, objects }: { tables: number; objects: number }): string {
-  return tables > 0 ? `all ${counted(tables, "table")}` : counted(objects, "object");
+  if (tables === 0) return counted(objects, "object");
+  return tables === 1 ? "the only table" : `all ${tables} tables`;
 }

@@ -35,6 +35,9 @@ describe("drop", () => {
     expect(await sql`select to_regclass('v') is not null as v`).toMatchObject([{ v: true }]);
     await sql`drop schema other cascade`;
     expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped 4 objects of svc_test_\w+\n$/);
+    await sql`create table one (id int)`;
+    expect((await run("drop")).stderr).toContain("svc: This drops the only table of the database");
+    expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped 1 table of svc_test_\w+\n$/);
     expect(await sql`select typname from pg_type where typnamespace = 'public'::regnamespace`).toHaveLength(
       0,
     );
