@@ -4,16 +4,16 @@ import { type DeliveryClaim, deliveries } from "../core/outbox/deliver.ts";
 import { claimWork, isDue } from "../core/outbox/work.ts";
 import { delivery } from "../drizzle/schema/index.ts";
 import type { WorkerDeps } from "./deps.ts";
-import { type LaneTimes, workInLanes } from "./lanes.ts";
 import { Outage } from "./outage.ts";
+import { processQueues, type QueueTimes } from "./queues.ts";
 
 type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
 
 /**
- * Deliveries are limited per lane: one for each plugin, split by messages to everyone and to single recipients. So a
+ * Deliveries are limited per queue: one for each plugin, split by messages to everyone and to single recipients. So a
  * message to a conversation does not wait behind hundreds of mails.
  */
-interface Lane {
+interface Queue {
   pluginSlug: string;
   toRecipient: boolean;
 }
@@ -22,7 +22,7 @@ interface Lane {
 export async function sendDeliveries(
   deps: DeliveryDeps,
   stop: AbortSignal,
-  times: LaneTimes = {},
+  times: QueueTimes = {},
 ): Promise<void> {
   const { log, outage = new Outage(log), observed } = deps;
   const context = (): AttemptContext => {
@@ -38,13 +38,13 @@ export async function sendDeliveries(
       log.warn({ err, delivery: claim.key }, "could not record the outcome of a delivery");
     }
   };
-  await workInLanes<Lane, DeliveryClaim>(
+  await processQueues<Queue, DeliveryClaim>(
     {
-      due: () => dueLanes(context()),
+      due: () => dueQueues(context()),
       atOnce: 3,
       attempt,
       nameOf: ({ pluginSlug, toRecipient }) => `${pluginSlug} ${toRecipient}`,
-      claim: (lane, limit) => claim(context(), lane, limit),
+      claim: (queue, limit) => claim(context(), queue, limit),
     },
     outage,
     stop,
@@ -52,7 +52,7 @@ export async function sendDeliveries(
   );
 }
 
-async function dueLanes({ db, clock }: AttemptContext): Promise<Lane[]> {
+async function dueQueues({ db, clock }: AttemptContext): Promise<Queue[]> {
   return await db
     .selectDistinct({
       pluginSlug: delivery.pluginSlug,
@@ -64,7 +64,7 @@ async function dueLanes({ db, clock }: AttemptContext): Promise<Lane[]> {
 
 async function claim(
   context: AttemptContext,
-  { pluginSlug, toRecipient }: Lane,
+  { pluginSlug, toRecipient }: Queue,
   limit: number,
 ): Promise<DeliveryClaim[]> {
   const among = and(

@@ -6,8 +6,8 @@ import { attemptRevocation } from "../core/access/revoke.ts";
 import { claimWork, isDue } from "../core/outbox/work.ts";
 import { accessLease } from "../drizzle/schema/index.ts";
 import type { WorkerDeps } from "./deps.ts";
-import { type LaneTimes, workInLanes } from "./lanes.ts";
 import { Outage } from "./outage.ts";
+import { processQueues, type QueueTimes } from "./queues.ts";
 import { pause } from "./time.ts";
 
 type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
@@ -22,7 +22,11 @@ const atOnce = 8;
 const placeMilliseconds = 160;
 
 /** Ends leases and revokes them at their targets until `stop` aborts. Any number of workers may share the work. */
-export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: LaneTimes = {}): Promise<void> {
+export async function revokeLeases(
+  deps: LeaseDeps,
+  stop: AbortSignal,
+  times: QueueTimes = {},
+): Promise<void> {
   const { log, outage = new Outage(log), observed } = deps;
   const context = () => {
     const { db, time: clock, config, plugins } = deps;
@@ -49,7 +53,7 @@ export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: La
     const order = [accessLease.dueAt, accessLease.id];
     return await claimWork(context(), revocations, { among, order, limit });
   };
-  await workInLanes(
+  await processQueues(
     { due, nameOf: ({ roleId }) => String(roleId), atOnce, claim, attempt },
     outage,
     stop,

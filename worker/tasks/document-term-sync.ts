@@ -13,7 +13,7 @@ const page = 500;
 /** Texts read at a time. Each may have a million characters. */
 const batch = 50;
 /** Texts fetched concurrently. */
-const lanes = 4;
+const concurrency = 4;
 
 const nameOf = (id: number) => `document ${id}`;
 
@@ -90,7 +90,7 @@ function textReader(context: TaskContext) {
       own.map(({ id }) => id),
     );
     const texts = new Map<number, string | null>(own.map(({ id }) => [id, kept.get(id) ?? null]));
-    await pLimit(lanes).map(others, async (place) => {
+    await pLimit(concurrency).map(others, async (place) => {
       const answer = await workOnItem(context, nameOf(place.id), () => ask(place));
       if ("value" in answer) texts.set(place.id, answer.value);
     });

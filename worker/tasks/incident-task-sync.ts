@@ -23,7 +23,7 @@ import { pause } from "../time.ts";
 
 const page = 500;
 /** Concurrent calls per plugin. */
-const lanes = 4;
+const concurrency = 4;
 /** Answers read per document and run. If there are more, the next run continues. */
 const mostAnswers = 100;
 
@@ -86,7 +86,7 @@ async function syncDocuments(
   let last = 0;
   for (;;) {
     const places = await pageOfTaskPlaces(db, filter, last, page);
-    await pLimit(lanes).map(places, async (place) => {
+    await pLimit(concurrency).map(places, async (place) => {
       const plugin = plugins.find("document", place.pluginSlug);
       if (locked.has(place.incidentId)) {
         context.postpone(nameOf(place), lockedReason);

@@ -5,27 +5,27 @@ const pollSeconds = 2;
 /** How long plugin calls may take after a stop. The next worker does the rest. */
 const graceMilliseconds = 20_000;
 
-export interface LaneTimes {
+export interface QueueTimes {
   /** Seconds between polls. */
   poll?: number;
   /** Milliseconds. */
   grace?: number;
 }
 
-/** Durable work in lanes. Each lane has a limit of its own, so that one that hangs leaves room for the others. */
-export interface LaneWork<Lane, Claim> {
-  /** Lists the lanes with due work. */
-  due(): Promise<Lane[]>;
-  nameOf(lane: Lane): string;
-  /** How many claims of one lane a worker processes at a time. */
+/** Durable work in queues. Each queue has a limit of its own, so that one that hangs leaves room for the others. */
+export interface QueueWork<Queue, Claim> {
+  /** Lists the queues with due work. */
+  due(): Promise<Queue[]>;
+  nameOf(queue: Queue): string;
+  /** How many claims of one queue a worker processes at a time. */
   atOnce: number;
-  claim(lane: Lane, limit: number): Promise<Claim[]>;
+  claim(queue: Queue, limit: number): Promise<Claim[]>;
   /** Does the work and records its outcome. `over` aborts when the worker no longer waits for it. */
   attempt(claim: Claim, over: AbortSignal): Promise<void>;
 }
 
-interface Filling<Lane> {
-  lane: Lane;
+interface Filling<Queue> {
+  queue: Queue;
   running: number;
   /** A claim query is running. If `again` is set, another one follows. */
   filling: boolean;
@@ -33,28 +33,28 @@ interface Filling<Lane> {
 }
 
 /** Does due work until `stop` aborts. Any number of workers may share it. */
-export async function workInLanes<Lane, Claim>(
-  { due, nameOf, atOnce, claim, attempt }: LaneWork<Lane, Claim>,
+export async function processQueues<Queue, Claim>(
+  { due, nameOf, atOnce, claim, attempt }: QueueWork<Queue, Claim>,
   outage: Outage,
   stop: AbortSignal,
-  { poll = pollSeconds, grace = graceMilliseconds }: LaneTimes = {},
+  { poll = pollSeconds, grace = graceMilliseconds }: QueueTimes = {},
 ): Promise<void> {
-  const lanes = new Map<string, Filling<Lane>>();
+  const queues = new Map<string, Filling<Queue>>();
   const running = new Set<Promise<void>>();
   const over = new AbortController();
-  const begin = async (filled: Filling<Lane>, one: Claim) => {
+  const begin = async (filled: Filling<Queue>, one: Claim) => {
     await attempt(one, over.signal);
     filled.running -= 1;
     if (filled.again) await fill(filled);
   };
-  /** Claims and starts due work, up to the lane's limit. */
-  const fill = async (filled: Filling<Lane>) => {
+  /** Claims and starts due work, up to the queue's limit. */
+  const fill = async (filled: Filling<Queue>) => {
     filled.again = true;
     if (filled.filling) return;
     filled.filling = true;
     while (filled.again && filled.running < atOnce && !stop.aborted) {
       const limit = atOnce - filled.running;
-      const claims = await outage.outlast(() => claim(filled.lane, limit), stop);
+      const claims = await outage.outlast(() => claim(filled.queue, limit), stop);
       // A full answer means that more may be due: claim again without waiting for the next poll.
       filled.again = claims?.length === limit;
       for (const one of claims ?? []) {
@@ -66,10 +66,10 @@ export async function workInLanes<Lane, Claim>(
     filled.filling = false;
   };
   while (!stop.aborted) {
-    for (const lane of (await outage.outlast(due, stop)) ?? []) {
-      const name = nameOf(lane);
-      const filled = lanes.get(name) ?? { lane, running: 0, filling: false, again: false };
-      lanes.set(name, filled);
+    for (const queue of (await outage.outlast(due, stop)) ?? []) {
+      const name = nameOf(queue);
+      const filled = queues.get(name) ?? { queue, running: 0, filling: false, again: false };
+      queues.set(name, filled);
       void fill(filled);
     }
     await pause(poll * 1000, stop);
