@@ -22,6 +22,7 @@ const fast = [
   "errors",
   "nearest",
   "own_command",
+  "record",
   "secret",
   "text",
   "variable",

@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/record.ts";
 import { readUser } from "./answer.ts";
 
 /** The stored data of one server; after `svc logout`, only the user. The names are those in the file. */
@@ -97,8 +98,4 @@ function isCertificate(value: unknown): value is StoredCertificate {
 export function isHttps(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && url.protocol === "https:" && url.username === "" && url.password === "";
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

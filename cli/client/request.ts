@@ -10,6 +10,7 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../../platform/errors.ts";
+import { isRecord } from "../../platform/record.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
@@ -147,8 +148,7 @@ function readObject(text: string, status: number, server: Server): Record<string
   if (text.trim() === "" && (status === 204 || status >= 500)) return {};
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
+    if (isRecord(value)) return value;
   } catch {}
   if (saysAllByStatus(status)) return {};
   // A gateway in front of a restarting server answers with its own page.

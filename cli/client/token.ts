@@ -1,3 +1,5 @@
+import { isRecord } from "../../platform/record.ts";
+
 /** The claims of an access token. Only the server verifies its signature. */
 export interface AccessToken {
   token: string;
@@ -23,7 +25,7 @@ export function readToken(text: unknown): AccessToken | undefined {
 function decode(part: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }

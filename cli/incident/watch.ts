@@ -1,4 +1,5 @@
 import { NotFound, Refused, Unavailable } from "../../platform/errors.ts";
+import { isRecord } from "../../platform/record.ts";
 import { follow, type News } from "../client/follow.ts";
 import { renewSession } from "../client/session.ts";
 import type { SseMessage } from "../client/sse.ts";
@@ -208,7 +209,7 @@ function eventOf({ event, data }: SseMessage, { session }: IncidentClient): Time
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }

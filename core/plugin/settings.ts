@@ -1,5 +1,6 @@
 import { OptionalKind, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { isRecord } from "../../platform/record.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { readValue, variables } from "../config.ts";
 
@@ -129,10 +130,6 @@ function plain(value: unknown): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns a plugin's configuration with every fault, and its secrets, which must not appear in any text we publish. */

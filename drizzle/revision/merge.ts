@@ -1,4 +1,5 @@
 import { Conflict, SvcError } from "../../platform/errors.ts";
+import { isRecord } from "../../platform/record.ts";
 import { canonicalSchema, difference } from "./canonical.ts";
 import { headsOf, inOrder, type Node, type Revision, withAncestors } from "./history.ts";
 import { withScratchDatabase } from "./scratch.ts";
@@ -35,22 +36,18 @@ function mergeValues(base: unknown, left: unknown, right: unknown, path: string[
   if (Bun.deepEquals(base, left)) return right;
   // Each snapshot has its own id, and the id of its predecessor.
   if (path.length === 1 && ["id", "prevId"].includes(path[0]!)) return left;
-  if (!isObject(left) || !isObject(right)) {
+  if (!isRecord(left) || !isRecord(right)) {
     throw new Conflict(
       `The heads cannot be merged: each changes ${path.join(" ") || "the schema"} in a different way. Add a revision after one of them to make them agree`,
     );
   }
-  const from = isObject(base) ? base : {};
+  const from = isRecord(base) ? base : {};
   const merged: Record<string, unknown> = {};
   for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
     const value = mergeValues(from[key], left[key], right[key], [...path, key]);
     if (value !== undefined) merged[key] = value;
   }
   return merged;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const advice = (head: string) =>

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { InvalidInput } from "../../platform/errors.ts";
+import { isRecord } from "../../platform/record.ts";
 import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
@@ -71,8 +72,7 @@ export const bodies = new Elysia({ name: "bodies" }).onParse(
 
 /** Accepts only an object with a few texts: checking a large one takes long, and strangers can send them. */
 function flat(value: unknown): unknown {
-  const isFlat =
-    typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length <= 8;
+  const isFlat = isRecord(value) && Object.keys(value).length <= 8;
   if (!isFlat || Object.values(value).some((one) => typeof one === "object" && one !== null))
     throw new SyntaxError("not an object of a few texts");
   if (Object.keys(value).some((name) => methods.has(name)))

@@ -1,6 +1,7 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
 import { InvalidInput } from "../../platform/errors.ts";
+import { isRecord } from "../../platform/record.ts";
 import { isJson } from "./body.ts";
 import type { Routes } from "./methods.ts";
 import { closed } from "./schema.ts";
@@ -22,7 +23,7 @@ export function optionalBodies(routes: Routes) {
       const sendsJson = isJson(request.headers.get("content-type") ?? "");
       // Empty, despite a header that announced one.
       if (body === null && !sendsJson) return;
-      if (!sendsJson || typeof body !== "object" || body === null || Array.isArray(body))
+      if (!sendsJson || !isRecord(body))
         throw new InvalidInput("body", "Send no body, or a JSON object as application/json");
     },
   );
