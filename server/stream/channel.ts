@@ -135,9 +135,8 @@ export class Channel {
   }
 
   #sendToAll({ events, texts }: Piece, isBurst: boolean): void {
-    const before = this.#tail;
     const last = events.at(-1)!.id;
-    this.#tail = Math.max(before, last);
+    this.#tail = Math.max(this.#tail, last);
     const all = encode(texts);
     for (const follower of this.#live()) {
       if (last <= follower.cursor) continue;
@@ -149,7 +148,9 @@ export class Channel {
         continue;
       }
       follower.cursor = last;
-      connection.send(cursor === before ? all : encode(texts.filter((_, i) => events[i]!.id > cursor)));
+      // One that went live during the read may have had some of its events.
+      const isNew = cursor < events[0]!.id;
+      connection.send(isNew ? all : encode(texts.filter((_, i) => events[i]!.id > cursor)));
     }
   }
 

@@ -1,0 +1,67 @@
+import { expect, test } from "bun:test";
+import type { Actor, Context } from "../../core/context.ts";
+import { createLog } from "../../platform/log.ts";
+import { StreamClient } from "../../tests/support/http/stream.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { Channel } from "./channel.ts";
+import { Connection } from "./connection.ts";
+
+// The order in which a channel and its followers read. Here, the test answers each read.
+
+const actor: Actor = {
+  kind: "user",
+  user: "root@example.com",
+  groups: [],
+  admin: true,
+  tokenId: "",
+  expiresAt: new Date(),
+};
+
+function channelWithReads() {
+  let tail = 100;
+  const reads: ((...ids: number[]) => void)[] = [];
+  const query = {
+    from: () => query,
+    leftJoin: () => query,
+    where: () => query,
+    orderBy: () => query,
+    limit: () => {
+      const { promise, resolve } = Promise.withResolvers<unknown>();
+      reads.push((...ids) => {
+        const items = ids.length > 0 ? ids.map((id) => ({ id, at: new Date(0), data: {} })) : [null];
+        tail = Math.max(tail, ...ids);
+        resolve(items.map((item) => ({ visibility: "Open", tail, item })));
+      });
+      return promise;
+    },
+  };
+  const db = { select: () => query } as unknown as Context["db"];
+  const channel = new Channel({ db, log: createLog("silent") }, 7);
+  /** Answers a read, once it is asked, with the events of these ids. */
+  const answer = async (read: number, ...ids: number[]) => {
+    await until(`read ${read}`, () => reads.length > read);
+    reads[read]!(...ids);
+  };
+  const join = (cursor: number) => {
+    const connection = new Connection(actor, () => channel.remove(connection));
+    channel.add(connection, cursor);
+    return { connection, client: new StreamClient(new Response(connection.body), new AbortController()) };
+  };
+  return { channel, answer, join };
+}
+
+test("a follower that goes live during a read for all gets no event twice", async () => {
+  const { channel, answer, join } = channelWithReads();
+  const first = join(100);
+  await answer(0);
+  await Bun.sleep(0);
+  void channel.wake();
+  first.connection.close("left");
+  const { client } = join(100);
+  await answer(2, 101);
+  await answer(3);
+  await Bun.sleep(0);
+  await answer(1, 101, 102);
+  expect((await client.data()).id).toBe(101);
+  expect((await client.data()).id).toBe(102);
+});
