@@ -37,9 +37,10 @@ function channelWithReads() {
   };
   const db = { select: () => query } as unknown as Context["db"];
   const channel = new Channel({ db, log: createLog("silent") }, 7);
+  const asked = (read: number) => until(`read ${read}`, () => reads.length > read);
   /** Answers a read, once it is asked, with the events of these ids. */
   const answer = async (read: number, ...ids: number[]) => {
-    await until(`read ${read}`, () => reads.length > read);
+    await asked(read);
     reads[read]!(...ids);
   };
   const join = (cursor: number) => {
@@ -47,7 +48,7 @@ function channelWithReads() {
     channel.add(connection, cursor);
     return { connection, client: new StreamClient(new Response(connection.body), new AbortController()) };
   };
-  return { channel, answer, join };
+  return { channel, asked, answer, join };
 }
 
 test("a follower that goes live during a read for all gets no event twice", async () => {
@@ -64,4 +65,20 @@ test("a follower that goes live during a read for all gets no event twice", asyn
   await answer(1, 101, 102);
   expect((await client.data()).id).toBe(101);
   expect((await client.data()).id).toBe(102);
+});
+
+test("a follower goes live while hints keep coming", async () => {
+  const { channel, asked, answer, join } = channelWithReads();
+  join(100);
+  await answer(0);
+  await Bun.sleep(0);
+  void channel.wake();
+  const { client } = join(99);
+  await answer(2, 100);
+  await asked(3);
+  void channel.wake();
+  await answer(3);
+  await answer(1, 101);
+  expect((await client.data()).id).toBe(100);
+  expect((await client.data()).id).toBe(101);
 });

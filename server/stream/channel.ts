@@ -24,7 +24,7 @@ export class Channel {
   readonly #followers = new Map<Connection, Follower>();
   /** The id of the last event sent to live followers. */
   #tail = 0;
-  /** Counts the hints, so that a follower does not go live between an event and its hint. */
+  /** Counts the hints, so that the first live follower does not miss the one that came while it read. */
   #hints = 0;
   #reading: Promise<void> | undefined;
   #again = false;
@@ -188,9 +188,12 @@ export class Channel {
       }
       const hasLive = this.#hasLive;
       if (!hasLive) this.#tail = follower.cursor;
-      if (hints === this.#hints && follower.cursor >= this.#tail) break;
-      // The live followers are ahead, or a restore has removed the events that they got.
-      if (hasLive) await this.wake();
+      if (follower.cursor < this.#tail) {
+        // The live followers are ahead, or a restore has removed the events that they got. While many events come, the
+        // read for all does not end.
+        await Promise.race([this.wake(), Bun.sleep(gatherMilliseconds)]);
+      } else if (hasLive || hints === this.#hints) break;
+      // Otherwise, a hint came during the read, and nobody else follows it.
     }
     follower.isLive = true;
   }
