@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { changesAfter } from "../../core/incident/stream/board.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertIndividual, noPlugins } from "../../tests/support/http/participants.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -196,6 +197,19 @@ describe("leaving a Restricted incident", () => {
     await note(incident, "secret");
     expect(await toldBy(stream)).toEqual([]);
     stream.leave();
+  });
+
+  test("is announced to that person also when the participation is deleted before the announcement", async () => {
+    const incident = await report("Restricted");
+    const before = await note(incident, "before");
+    await leave(incident);
+    const left = await note(incident, "secret");
+    const deleted = await admin.call("DELETE", `${incident.path}/participants/${incident.participantId}`);
+    expect(deleted.http).toBe(204);
+    const readers = async (after: number) =>
+      (await changesAfter(server.db, new Map([[incident.id, after]])))[0]!.readers;
+    expect(await readers(before)).toContain(`insider${names}@example.com`);
+    expect(await readers(left)).not.toContain(`insider${names}@example.com`);
   });
 
   test("does not end streams of an Open one", async () => {

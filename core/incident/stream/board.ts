@@ -67,16 +67,22 @@ async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMa
   if (ids.length === 0) return [];
   const since = Math.min(...ids.map((id) => announced.get(id)!));
   const left = eq(event.kind, "participant.left");
+  // The participation may have been deleted since. Nested, because drizzle would otherwise drop the column's table name.
+  const deleted = sql`(select (e.data ->> 'individual_id')::bigint from ${event} as e
+    where e.incident_id = ${sql`${event.incidentId}`} and e.kind = 'participant.deleted'
+      and e.data -> 'participant_id' = ${sql`${event.data}`} -> 'participant_id')`;
   return db
     .select({ id: event.incidentId, eventId: event.id, user: individual.email })
     .from(event)
     .leftJoin(participant, and(left, sql`${participant.id} = (${event.data} ->> 'participant_id')::bigint`))
-    .leftJoin(individual, eq(individual.id, participant.individualId))
+    .leftJoin(
+      individual,
+      and(left, sql`${individual.id} = coalesce(${participant.individualId}, ${deleted})`),
+    )
     .where(
       and(
         inArray(event.incidentId, [...ids]),
         gt(event.id, since),
-        // The participation may have been deleted since.
         or(and(left, sql`${individual.id} is not null`), becameRestricted),
       ),
     );
