@@ -187,10 +187,13 @@ class Board extends Watch {
       this.#incidents.delete(id);
       return;
     }
-    this.#put(detail);
     const top = Math.max(0, ...newest.map((event) => event.id));
-    // A restored backup: what follows gets smaller ids.
-    if (last !== undefined && top < last) last = top;
+    if (last !== undefined && top < last) {
+      // A restored backup: what follows gets smaller ids, and an older version is not an answer that was overtaken.
+      last = top;
+      this.#incidents.delete(id);
+    }
+    this.#put(detail);
     let fresh = newest.filter((event) => event.id > (last ?? 0));
     if (last !== undefined && fresh.length === firstEvents)
       fresh = await client.list<TimelineEvent>(path, { after: String(last) }, Number.POSITIVE_INFINITY);

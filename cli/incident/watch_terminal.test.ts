@@ -232,6 +232,19 @@ describe("the board", () => {
     expect(terminal.screen.text).toContain("Disk full");
   });
 
+  test("shows older states after a backup was restored", async () => {
+    const [incident, events] = [server.incidents.get(7)!, [...server.events.get(7)!]];
+    server.incident(7, { status: "Stable" });
+    server.happens(7, "Stable", { kind: "incident.stable" });
+    const terminal = watch([]);
+    await terminal.pictures(/^INC-7 +Stable/m);
+    await server.requested(1);
+    server.incidents.set(7, incident);
+    server.events.set(7, events);
+    server.end();
+    await terminal.pictures(/^INC-7 +Active/m);
+  });
+
   test("text of others is harmless", async () => {
     server.incident(7, { title: hostile });
     const terminal = watch([]);
