@@ -105,6 +105,15 @@ test("waits as long as the server says, longer after each failure, with jitter",
   expect(await next(news)).toMatchObject({ type: "lost", delay: 3000 });
 });
 
+test("waits longer after each failure also if the server says 0", async () => {
+  const news = start({ random: () => 1 });
+  await next(news);
+  server.answers.set("stream", () => Response.json({}, { status: 503 }));
+  server.send("retry: 0\n\n");
+  server.end();
+  for (const delay of [750, 1500, 3000]) expect(await next(news)).toMatchObject({ type: "lost", delay });
+});
+
 test("no wait grows beyond 45 s", async () => {
   const news = start({ random: () => 1 });
   await next(news);

@@ -27,6 +27,7 @@ export interface Followed {
 
 /** The server sends a heartbeat every 15 s. */
 const longestSilence = 45_000;
+/** Also the shortest, whatever the server says: with 0, no number of failures would slow it down. */
 const firstDelay = 500;
 const longestDelay = 30_000;
 /** A connection that lasted this long resets the delay. */
@@ -80,7 +81,7 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     const lost = lossOf(error, options, hasOpened);
     if (lost === undefined) throw error;
     if (openedAt !== undefined && io.clock.now().getTime() - openedAt >= goodConnection) failures = 0;
-    base = Math.min(parser.retry ?? base, longestDelay);
+    base = Math.min(Math.max(parser.retry ?? base, firstDelay), longestDelay);
     // The jitter keeps the clients of a server that restarts apart.
     const delay = Math.min(base * 2 ** Math.min(failures, 10), longestDelay) * (1 + random() / 2);
     failures += 1;
