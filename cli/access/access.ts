@@ -1,7 +1,8 @@
 import type { Static } from "elysia";
-import { Conflict, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { Conflict, TooManyRequests } from "../../platform/errors.ts";
 import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
+import { mayPass } from "../client/request.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../progress.ts";
 import { parseSpan, units } from "../when.ts";
@@ -95,11 +96,6 @@ export class AccessClient extends ApiClient {
     const body = { role, incident, reason, duration, break_glass: breakGlass };
     return this.call("POST", "/access/requests/", body);
   }
-}
-
-/** Whether the same request may succeed later. */
-export function mayPass(error: unknown): error is Unavailable | TooManyRequests {
-  return error instanceof Unavailable || error instanceof TooManyRequests;
 }
 
 export type KeyFor = (role: Role) => Promise<string | undefined>;

@@ -1,12 +1,12 @@
 import { constants } from "node:os";
 import { NotFound, SvcError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { request } from "../client/request.ts";
+import { mayPass, request } from "../client/request.ts";
 import { authorization } from "../client/session.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { localTime } from "../when.ts";
-import { AccessClient, type Issued, type Lease, mayPass, targetSeconds, type Wanted } from "./access.ts";
+import { AccessClient, type Issued, type Lease, targetSeconds, type Wanted } from "./access.ts";
 import { CommandKey, type UsedCredential } from "./use.ts";
 
 /** The shortest duration that the server accepts. */

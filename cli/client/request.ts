@@ -5,6 +5,7 @@ import {
   Forbidden,
   InvalidInput,
   NotFound,
+  Refused,
   SvcError,
   TooManyRequests,
   Unauthenticated,
@@ -37,6 +38,11 @@ export interface Answer {
 
 /** The request or its answer was lost: the same request may succeed when it is repeated. */
 export class NetworkFault extends Unavailable {}
+
+/** Whether the same request may succeed later. */
+export function mayPass(error: unknown): error is Unavailable | TooManyRequests {
+  return (error instanceof Unavailable && !(error instanceof Refused)) || error instanceof TooManyRequests;
+}
 
 /** Shown on the approve page: program, version and platform. */
 const userAgent = `svc/${version} (${process.platform}; ${process.arch})`;
@@ -211,8 +217,8 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
   const id = typeof body.request_id === "string" ? ` (request ${printable(body.request_id, 80)})` : "";
   const message = detail + id;
   // RFC 9110 15.5.9 and RFC 8470 5.2 allow the same request again. So does a server that says when.
-  const mayPass = status === 408 || status === 425 || retryAfter(headers) !== undefined;
-  if (status < 400 || status >= 500 || mayPass) return new Unavailable(message);
+  const isTransient = status === 408 || status === 425 || retryAfter(headers) !== undefined;
+  if (status < 400 || status >= 500 || isTransient) return new Unavailable(message);
   if (status === 403) return new Forbidden(message);
   if (status === 404) return new NotFound(message);
   if (status === 409 || status === 412) return new Conflict(message);

@@ -1,7 +1,8 @@
 import pLimit from "p-limit";
-import { Forbidden, NotFound, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import { Forbidden, NotFound } from "../../platform/errors.ts";
 import type { Query } from "../client/api_client.ts";
 import { follow } from "../client/follow.ts";
+import { mayPass } from "../client/request.ts";
 import type { Io } from "../io.ts";
 import { fullScreen, writeSlowly } from "../screen.ts";
 import { cut } from "../table.ts";
@@ -156,8 +157,7 @@ class Board extends Watch {
         await work();
         return;
       } catch (error) {
-        const mayPass = error instanceof Unavailable || error instanceof TooManyRequests;
-        if (!this.#isLoaded || !mayPass) throw error;
+        if (!this.#isLoaded || !mayPass(error)) throw error;
         await this.io.sleep(retryMilliseconds, this.client.signal);
       }
     }
