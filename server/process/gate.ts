@@ -47,6 +47,28 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
   }
 }
 
+const quietStepMilliseconds = 20;
+
+/**
+ * Resolves when nothing has happened for a while, or after `longestMilliseconds`. It counts steps, because what arrives
+ * while the machine is too busy to run this process is seen only afterwards.
+ *
+ * @param happened whether anything did since the last call
+ */
+export async function awaitQuiet(
+  happened: () => boolean,
+  quietMilliseconds: number,
+  longestMilliseconds: number,
+): Promise<void> {
+  const began = performance.now();
+  happened();
+  for (let quiet = 0; quiet < quietMilliseconds;) {
+    await Bun.sleep(quietStepMilliseconds);
+    if (performance.now() - began >= longestMilliseconds) return;
+    quiet = happened() ? 0 : quiet + quietStepMilliseconds;
+  }
+}
+
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
@@ -60,7 +82,8 @@ export class Gate {
   #closing = false;
   /** How many callers wait in `settle`. */
   #settling = 0;
-  #lastRequest = 0;
+  /** Set by each request while connections are closed. */
+  #requested = false;
   readonly #root: string;
   /** The original request of one whose path was rewritten: the server knows only the original. */
   readonly #originals = new WeakMap<Request, Request>();
@@ -117,7 +140,7 @@ export class Gate {
       return this.#refuse(request, new Response(null, { status: 400, headers: { connection: "close" } }));
     const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
     if (this.#passes && !this.#closes) return next(request);
-    this.#lastRequest = performance.now();
+    this.#requested = true;
     const { limitConcurrency, limitMaxRequests } = this.options;
     this.#seen += 1;
     if (this.#seen === limitMaxRequests) this.enough();
@@ -159,14 +182,13 @@ export class Gate {
    * one, if their connections end.
    */
   async settle(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
-    const began = performance.now();
-    this.#lastRequest = began;
     this.#settling += 1;
-    for (;;) {
-      const now = performance.now();
-      if (now - this.#lastRequest >= quietMilliseconds || now - began >= longestMilliseconds) break;
-      await Bun.sleep(Math.min(20, quietMilliseconds));
-    }
+    const hasRequest = () => {
+      const requested = this.#requested;
+      this.#requested = false;
+      return requested;
+    };
+    await awaitQuiet(hasRequest, quietMilliseconds, longestMilliseconds);
     this.#settling -= 1;
   }
 

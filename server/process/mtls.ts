@@ -5,6 +5,7 @@ import type { Server } from "bun";
 import { hostInUrl } from "../../platform/address.ts";
 import { SvcError } from "../../platform/errors.ts";
 import { setTlsClient, type TlsClient } from "../http/tls_client.ts";
+import { awaitQuiet } from "./gate.ts";
 import type { StartOptions } from "./options.ts";
 import { addressOfSocket, Forwarded } from "./relay.ts";
 import type { Service } from "./service.ts";
@@ -86,7 +87,7 @@ export async function listenMtls(
   const handshakes = new Set<TLSSocket>();
   /** Connections without a request so far. */
   const silent = new Set<TLSSocket>();
-  let lastConnection = 0;
+  let connected = false;
 
   function forward(client: TLSSocket): void {
     const about: TlsClient = { address: addressOfSocket(client), chain: chainOf(client) };
@@ -157,7 +158,7 @@ export async function listenMtls(
       }
       handshakes.add(client);
       silent.add(client);
-      lastConnection = performance.now();
+      connected = true;
       client.once("close", () => {
         handshakes.delete(client);
         silent.delete(client);
@@ -206,12 +207,12 @@ export async function listenMtls(
     shareNewConnections: () => shareNewConnections(current.sockets),
     ignoreNewConnections: () => ignoreNewConnections(current.sockets),
     async settle() {
-      const began = performance.now();
-      do await Bun.sleep(Math.min(20, quietMilliseconds));
-      while (
-        (silent.size > 0 || performance.now() - lastConnection < quietMilliseconds) &&
-        performance.now() - began < settleMilliseconds
-      );
+      const hasConnection = () => {
+        const isBusy = silent.size > 0 || connected;
+        connected = false;
+        return isBusy;
+      };
+      await awaitQuiet(hasConnection, quietMilliseconds, settleMilliseconds);
     },
     async stop(now) {
       current.server.close();
