@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { aptInstall, ensure } from "../../tests/support/programs.ts";
@@ -39,14 +40,10 @@ beforeAll(async () => {
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const role = {
+    ...usualRole,
     description: "AWS",
     groups: ["*"],
-    approval: "none",
-    default_duration: 3600,
     max_duration: 43_200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   };
   const settings = { roleArn, endpoint: sts.url, region: "eu-central-1" };
   for (const [slug, plugin, given] of [

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -31,17 +32,13 @@ beforeAll(async () => {
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const settings = { principals: "deploy", host: "127.0.0.1", user: sshd.account };
   const { http } = await admin.call("POST", "/access/roles/", {
+    ...usualRole,
     slug: "web-hosts",
     description: "Hosts",
     plugin: "ssh-ca",
     settings,
     groups: ["*"],
-    approval: "none",
     default_duration: 600,
-    max_duration: 7200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   });
   expect(http).toBe(201);
   await admin.call("GET", "/access/roles/web-hosts/check");

@@ -292,7 +292,7 @@ describe("an upgrade without a transaction", () => {
     await sql.unsafe("begin; lock table old in access share mode");
     const change = upgrade({ url, revisions: [base, step] });
     let written = Promise.resolve("");
-    // On a slow machine, the upgrade may give up its lock after 5 s, before the row waits behind it, and then tries again.
+    // The upgrade gives up after 5 s and tries again. If that happens before the row has to wait, the row is written.
     for (let isQueued = false; !isQueued;) {
       await until("the upgrade to wait for the table", () => waiting(1));
       let isWritten = false;

@@ -58,17 +58,12 @@ let made = 0;
 async function makeRole(plugin: PluginSlug, settings: object = {}, more: object = {}): Promise<string> {
   const slug = `aws-${++made}`;
   const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...usualRole,
     slug,
     description: "Deployments",
     plugin,
     settings: { roleArn, endpoint: sts.url, ...plugins[plugin], ...settings },
-    groups: ["oncall"],
-    default_duration: 3600,
     max_duration: 86_400,
-    approval: "none",
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
     ...more,
   });
   expect([http, body.detail]).toEqual([201, undefined]);

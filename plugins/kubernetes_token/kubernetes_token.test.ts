@@ -212,17 +212,12 @@ test.each([
     ...settings,
   };
   const { http } = await admin.call("POST", "/access/roles/", {
+    ...usualRole,
     slug: "bad",
     description: "",
     plugin: "kubernetes-token",
     settings: target,
     groups: ["*"],
-    default_duration: 3600,
-    max_duration: 7200,
-    approval: "none",
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   });
   expect(http).toBe(400);
 });

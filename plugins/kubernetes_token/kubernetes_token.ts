@@ -164,7 +164,10 @@ async function post(
   throw response.status in refused ? new Refused(detail) : new Unavailable(detail);
 }
 
-/** @throws also for an answer that is too long */
+/**
+ * As platform/bounded_body.ts, which is not part of the interface that third parties have.
+ * @throws also for an answer that is too long
+ */
 async function readAnswer({ body }: Response): Promise<Answer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -8,6 +8,7 @@ import { sql } from "drizzle-orm";
 import { spawnSvc } from "../../cli/testing/process.ts";
 import { authorityKey } from "../../drizzle/schema/index.ts";
 import { startClientCertificateServer } from "../../tests/support/domain/client_certificate_server.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -36,17 +37,12 @@ let made = 0;
 async function makeRole(settings: object = {}): Promise<string> {
   const slug = `web-${++made}`;
   const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...usualRole,
     slug,
     description: "The web",
     plugin: "x509-ca",
     settings,
     groups: ["*"],
-    approval: "none",
-    default_duration: 3600,
-    max_duration: 7200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   });
   expect([http, body.detail]).toEqual([201, undefined]);
   return slug;

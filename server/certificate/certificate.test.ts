@@ -14,6 +14,7 @@ import type { Actor } from "../../core/context.ts";
 import { auditLog, authorityKey, clientCertificate, token } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
@@ -316,17 +317,12 @@ test("users list and revoke their own certificates, and admins everybody's", asy
 test("no access role can sign with the authority that stands for users", async () => {
   const admin = await personOf(server, newUser(), ["admin"]);
   const role = (authority: string) => ({
+    ...usualRole,
     slug: `web-${authority}`,
     description: "",
     plugin: "x509-ca",
     settings: { authority },
     groups: ["*"],
-    approval: "none",
-    default_duration: 3600,
-    max_duration: 7200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   });
   expect((await admin.call("POST", "/access/roles/", role("clients"))).http).toBe(201);
   expect((await admin.call("POST", "/access/roles/", role("client"))).http).toBe(400);

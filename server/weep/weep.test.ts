@@ -5,6 +5,7 @@ import { Unavailable } from "../../platform/errors.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startFakeSts } from "../../tests/support/domain/fake_sts.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import {
@@ -257,17 +258,11 @@ test("aws-web-identity gets credentials from STS with a token for STS alone", as
   });
   const root = await personOf(real, "root@example.com", ["admin"]);
   const { http } = await root.call("POST", "/access/roles/", {
+    ...usualRole,
     slug: "deploy",
     description: "",
     plugin: "aws-web-identity",
-    groups: ["oncall"],
-    approval: "none",
     settings: { roleArn, endpoint: sts.url, region: "eu-central-1" },
-    default_duration: 3600,
-    max_duration: 7200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
   });
   expect(http).toBe(201);
   const bob = await personOf(real, "bob@example.com", ["oncall"]);

@@ -6,6 +6,7 @@ import { after } from "../../../platform/clock.ts";
 import { type AccessTarget, startAccessTarget } from "../domain/access_target.ts";
 import { newCertificateRequest } from "../domain/certificate_request.ts";
 import { type FakeSts, startFakeSts } from "../domain/fake_sts.ts";
+import { usualRole } from "../domain/usual_role.ts";
 import type { Prepare } from "./permission_catalog.ts";
 import { users, type World } from "./permission_world.ts";
 import type { Role } from "./permissions.ts";
@@ -23,17 +24,12 @@ async function makeRole(world: World, more: object = {}) {
   }
   const slug = `quokka-${world.next()}`;
   const fields = {
+    ...usualRole,
     slug,
     description: "",
     plugin: "postgresql-role",
     settings,
     groups: ["*"],
-    approval: "none",
-    default_duration: 3600,
-    max_duration: 7200,
-    incident_required: false,
-    break_glass: false,
-    disabled: false,
     ...more,
   };
   const { http, body } = await world.admin.call("POST", "/access/roles/", fields);
