@@ -10,7 +10,7 @@ import { buildForTests } from "./build_for_tests.ts";
 import { runChecks } from "./check.ts";
 import { type Counts, readReport } from "./junit.ts";
 import { createRunDirectory } from "./run_directory.ts";
-import { type Lane, lanesOf } from "./test_lanes.ts";
+import { type TestRun, testRunsOf } from "./test_runs.ts";
 
 const root = join(import.meta.dir, "..");
 /** For one test. Bun's limit of 5 s fails on busy machines. */
@@ -131,13 +131,13 @@ async function runTests(files: string[], changed?: string, env = process.env): P
   });
   try {
     const chosen = changed === undefined ? files : [changed, ...files];
-    const lanes = lanesOf(chosen, containers, buildMilliseconds);
+    const runs = testRunsOf(chosen, containers, buildMilliseconds);
     const results = await Promise.all(
-      lanes.map((lane, at) =>
-        runLane(lane, {
+      runs.map((run, at) =>
+        runBunTest(run, {
           directory,
-          name: `lane${at}`,
-          // The output of the others is printed when they have ended, so that every file's lines stay together.
+          name: `run${at}`,
+          // The output of the others is printed when they end, so that the lines of each file stay together.
           immediate: at === 0,
           env: {
             TMPDIR: temporary,
@@ -159,22 +159,22 @@ async function runTests(files: string[], changed?: string, env = process.env): P
   }
 }
 
-interface LaneRun {
+interface RunOptions {
   directory: string;
-  /** Of its report, and of the file with its output. */
+  /** The name of its report, and of the file with its output. */
   name: string;
   immediate: boolean;
   env: Record<string, string | undefined>;
 }
 
-async function runLane(lane: Lane, { directory, name, immediate, env }: LaneRun): Promise<Counts> {
+async function runBunTest(run: TestRun, { directory, name, immediate, env }: RunOptions): Promise<Counts> {
   const report = join(directory, `${name}.xml`);
   const log = join(directory, `${name}.log`);
   const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
   // Files share the modules of their process: a tenth of all processor time went into loading these for each file.
-  const limits = [`--parallel=${lane.workers}`, "--no-isolate", `--timeout=${patienceMilliseconds}`];
+  const limits = [`--parallel=${run.workers}`, "--no-isolate", `--timeout=${patienceMilliseconds}`];
   const output = immediate ? ("inherit" as const) : openSync(log, "a");
-  const child = Bun.spawn([process.execPath, "test", ...limits, ...reporter, ...lane.args], {
+  const child = Bun.spawn([process.execPath, "test", ...limits, ...reporter, ...run.args], {
     cwd: root,
     env,
     stdio: ["ignore", output, output],

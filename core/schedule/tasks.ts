@@ -1,4 +1,4 @@
-// Vocabulary. A scheduled task is one of the eight below. A slot is an instant at which a task is due. It depends only
+// Vocabulary. A scheduled task is one of those below. A slot is an instant at which a task is due. It depends only
 // on the task and the time. A run is the execution of a slot. The worker that inserts its row has claimed it. A lease
 // is how long a claim is valid without being renewed. After that, another worker may take the run over as its next
 // attempt.

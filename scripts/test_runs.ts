@@ -13,7 +13,7 @@ const waitingWorkers = 2;
 const containerWorkers = 2;
 
 /** One run of `bun test`. */
-export interface Lane {
+export interface TestRun {
   /** Processes that run files concurrently. */
   workers: number;
   /** The files, and patterns of files that it leaves out. */
@@ -27,7 +27,7 @@ export interface Lane {
  * @param containers the folder of the tests that run only if they are chosen
  * @param buildMilliseconds how long the machine took to build `svc`
  */
-export function lanesOf(chosen: string[], containers: string, buildMilliseconds: number): Lane[] {
+export function testRunsOf(chosen: string[], containers: string, buildMilliseconds: number): TestRun[] {
   const busy = buildMilliseconds < fastBuildMilliseconds ? busyWorkers.fast : busyWorkers.slow;
   if (chosen.length > 0) {
     const workers = chosen.every((path) => path.startsWith(containers)) ? containerWorkers : busy;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Lane, lanesOf } from "./test_lanes.ts";
+import { type TestRun, testRunsOf } from "./test_runs.ts";
 import { waitingTests } from "./waiting_tests.ts";
 
 const root = join(import.meta.dir, "..");
@@ -13,7 +13,7 @@ test("every file that mostly waits exists, and is listed once", () => {
 
 describe("the runs of npm test", () => {
   test("together run each file once: what one runs by name, the other leaves out", async () => {
-    const [rest, waiting] = lanesOf([], "tests/containers", 3000);
+    const [rest, waiting] = testRunsOf([], "tests/containers", 3000);
     const searched = async (...args: string[]) => {
       const command = [process.execPath, "test", "--test-name-pattern", "^no test has this name$", ...args];
       const child = Bun.spawn(command, { cwd: root, stdout: "ignore", stderr: "pipe" });
@@ -28,14 +28,14 @@ describe("the runs of npm test", () => {
   });
 
   test("with chosen files, are one", () => {
-    const [lane, ...others] = lanesOf(["--changed", "cli"], "tests/containers", 3000);
-    expect(lane!.args).toEqual(["--changed", "cli"]);
+    const [run, ...others] = testRunsOf(["--changed", "cli"], "tests/containers", 3000);
+    expect(run!.args).toEqual(["--changed", "cli"]);
     expect(others).toEqual([]);
   });
 
   test("are fewer at once on a slow machine", () => {
     const workersAt = (buildMilliseconds: number) =>
-      lanesOf([], "tests/containers", buildMilliseconds).map(({ workers }) => workers);
+      testRunsOf([], "tests/containers", buildMilliseconds).map(({ workers }) => workers);
     expect([workersAt(3000), workersAt(8000)]).toEqual([
       [4, 2],
       [3, 2],
@@ -44,9 +44,9 @@ describe("the runs of npm test", () => {
 
   test("of the containers, have fewer processes", () => {
     const [[all], [some]] = [["tests/containers"], ["tests/containers/release"]].map((chosen) =>
-      lanesOf(chosen, "tests/containers", 3000),
-    ) as [Lane[], Lane[]];
+      testRunsOf(chosen, "tests/containers", 3000),
+    ) as [TestRun[], TestRun[]];
     expect([all!.workers, some!.workers]).toEqual([2, 2]);
-    expect(lanesOf(["tests/containers", "cli"], "tests/containers", 3000)[0]!.workers).toBeGreaterThan(2);
+    expect(testRunsOf(["tests/containers", "cli"], "tests/containers", 3000)[0]!.workers).toBeGreaterThan(2);
   });
 });
