@@ -61,6 +61,15 @@ Options:
     expect(stdout).toContain("\n  --proxy-headers                       Trust X-Forwarded-For");
   });
 
+  test("marks an argument that can be repeated", async () => {
+    const usage = async (line: string) => (await svc([...line.split(" "), "--help"])).stdout.split("\n")[2];
+    expect(await usage("incident add")).toBe("Usage: svc incident add [USER...] [options]");
+    expect(await usage("incident role give")).toBe("Usage: svc incident role give [USER ROLE] [options]");
+    expect(await usage("incident task assign")).toBe(
+      "Usage: svc incident task assign TASK USER... [options]",
+    );
+  });
+
   test("shows both forms of a negatable option", async () => {
     expect((await svc(["login", "--help"])).stdout).toContain("\n  --[no-]browser   ");
   });

@@ -13,8 +13,10 @@ export function usageLine(
   const words = ["svc", ...path];
   if (command === undefined) return [...words, "COMMAND"].join(" ");
   const { args, rest } = command;
-  for (const [name, schema] of positionalsOf(args))
-    words.push(isRequired(schema) ? metavar(name, schema) : `[${metavar(name, schema)}]`);
+  for (const [name, schema] of positionalsOf(args)) {
+    const placeholder = `${metavar(name, schema)}${repeats(name, schema) ? "..." : ""}`;
+    words.push(isRequired(schema) ? placeholder : `[${placeholder}]`);
+  }
   return [...words, "[options]", ...(rest === undefined ? [] : ["--", rest])].join(" ");
 }
 
@@ -75,6 +77,11 @@ export async function groupHelp(path: readonly string[], group: Group): Promise<
 
 export function metavar(name: string, schema: ArgSchema): string {
   return schema.metavar ?? kebab(name).toUpperCase();
+}
+
+/** Whether the placeholder is that of each word. If it names several words, such as `USER ROLE`, it says itself what repeats. */
+function repeats(name: string, schema: ArgSchema): boolean {
+  return schema.multiple === true && !metavar(name, schema).includes(" ");
 }
 
 function isRequired(schema: ArgSchema): boolean {

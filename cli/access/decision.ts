@@ -20,6 +20,6 @@ export async function decideWith(
   const request = await AccessClient.within(io, server, (client) =>
     client.call<AccessRequest>("POST", path, note === undefined ? undefined : { note }),
   );
-  const text = `${done[verb]}: ${printable(request.user)} and ${printable(request.role)}`;
+  const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}`;
   io.stdout.write(`${json ? jsonText(request) : text}\n`);
 }

@@ -60,16 +60,16 @@ export const roleArg = {
   role: {
     type: "enum",
     metavar: "ROLE",
-    description: "With this role (default: participant)",
+    description: "Role in the incident, by default participant",
     choices: roles,
   },
 } as const;
 
-export const usersArg = wordsArg("USER", "Who");
+export const usersArg = wordsArg("USER", "Address, the part of it before the @, name, or me");
 
 export const roleWordArg = wordsArg("ROLE", roles.join(", "));
 
-export const roleUserArg = wordsArg("USER ROLE", `Who, and then the role: ${roles.join(", ")}`);
+export const roleUserArg = wordsArg("USER ROLE", `The person, then the role: ${roles.join(", ")}`);
 
 export const tasksArg = {
   tasks: {
@@ -91,7 +91,7 @@ export const othersArg = {
     required: false,
     multiple: true,
     metavar: "OTHER",
-    description: "The other incidents. The first of several names the incident itself",
+    description: "The other incidents. Of several, the first one is the incident itself",
   },
 } as const;
 

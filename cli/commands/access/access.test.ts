@@ -147,7 +147,10 @@ test("run waits for approval, and continues when the request is approved elsewhe
   expect(listed.stdout).toContain("alice@example.com");
   expect(listed.stdout).toContain(reason);
   expect(await svc(alice, "approve", String(request!.id))).toMatchObject({ code: 1 });
-  expect(await svc(root, "approve", String(request!.id))).toMatchObject({ code: 0 });
+  expect(await svc(root, "approve", String(request!.id))).toMatchObject({
+    code: 0,
+    stdout: "Approved: till for alice@example.com\n",
+  });
   expect(await waiting.finished).toMatchObject({ code: 0, stdout: `as ${(await newest()).name}\n` });
   expect((await newest()).requestId).toBe(request!.id);
 });

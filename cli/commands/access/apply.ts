@@ -18,7 +18,7 @@ export default defineCommand({
   },
   examples: ["svc access apply -f orders-db.yaml"],
   notes: [
-    "For admins. Omitted fields get their defaults. An omitted secret of an existing role keeps its value. docs/credentials.md has an example for each plugin.",
+    "For admins. Omitted fields get their defaults. An omitted secret of an existing role keeps its value. docs/credentials.md and the pages that it lists have examples.",
   ],
   async run({ file, server, json }, io) {
     const text = await (file === "-" ? Bun.stdin.text() : Bun.file(file).text()).catch((error: Error) => {

@@ -15,7 +15,7 @@ export default defineCommand({
       default: "json",
       metavar: "FORMAT",
       description:
-        "json; env for a shell; token for the token alone; aws for credential_process; ssh or x509 for a key and a certificate in files; kube for kubectl (default: json)",
+        "env for a shell; token for the token alone; aws for credential_process; ssh or x509 for a key and a certificate in files; kube for kubectl",
     },
     ...wantedArgs,
     ...serverArgs,

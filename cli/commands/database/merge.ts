@@ -8,6 +8,7 @@ export default defineCommand({
       type: "positional",
       multiple: true,
       required: false,
+      metavar: "HEAD",
       description: "Revisions to merge (default: all heads)",
     },
     message: {

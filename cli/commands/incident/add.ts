@@ -6,8 +6,6 @@ export default defineCommand({
   summary: "Add people to an incident",
   args: { ...usersArg, ...incidentArg, ...roleArg, ...clientArgs },
   examples: ["svc incident add dana", "svc incident add INC-44 dana erin@example.com --role observer"],
-  notes: [
-    "USER is an e-mail address, the part before the @, or a name. Somebody whom svc does not know yet is added by their address.",
-  ],
+  notes: ["People whom svc does not know yet are added by their address."],
   run: (options, io) => peopleCommand("add", options, io),
 });

@@ -15,7 +15,7 @@ export default defineCommand({
   },
   examples: ['svc incident close -r "Rolled back to 1.4.2"', "svc incident close INC-44 -e"],
   notes: [
-    "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved and both versions are shown.",
+    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved and both versions are shown.",
   ],
   async run({ id, server, json, resolution, file, editor }, io) {
     const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor, "--resolution");

@@ -7,11 +7,14 @@ import { jsonText, printable, printJson } from "../../text.ts";
 export default defineCommand({
   summary: "Show the incident that is in use",
   args: {
-    short: { type: "boolean", description: "Only its name, without asking the server: for a shell prompt" },
+    short: {
+      type: "boolean",
+      description: "Print only its name, without asking the server: for a shell prompt",
+    },
     ...clientArgs,
   },
   examples: ["svc incident current", "PS1='$(svc incident current --short) $ '"],
-  notes: ["It is that of SVC_INCIDENT, or of svc incident use. Without one, the command exits with 1."],
+  notes: ["SVC_INCIDENT or svc incident use sets it. If neither has, the command exits with 1."],
   async run({ short, server, json }, io) {
     const { readDefaultIncident } = await import("../../incident/default.ts");
     const variable = io.env.SVC_INCIDENT?.trim();

@@ -14,20 +14,20 @@ export default defineCommand({
   summary: "Change an incident",
   args: {
     ...idArg,
-    title: { type: "string", metavar: "TITLE", description: "The new title" },
-    description: { type: "string", short: "d", metavar: "TEXT", description: "The new description" },
+    title: { type: "string", metavar: "TITLE", description: "New title" },
+    description: { type: "string", short: "d", metavar: "TEXT", description: "New description" },
     ...textArgs("the description"),
-    type: { type: "string", short: "t", metavar: "TYPE", description: "The new type" },
-    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "The new priority" },
-    resolution: { type: "string", short: "r", metavar: "TEXT", description: "The new resolution" },
-    restricted: { type: "boolean", description: "Only its participants may see it" },
-    open: { type: "boolean", description: "Everybody may see it" },
+    type: { type: "string", short: "t", metavar: "TYPE", description: "New type" },
+    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "New priority" },
+    resolution: { type: "string", short: "r", metavar: "TEXT", description: "New resolution" },
+    restricted: { type: "boolean", description: "Make it visible only to its participants" },
+    open: { type: "boolean", description: "Make it visible to everybody" },
     ...clientArgs,
   },
   examples: ["svc incident edit", 'svc incident edit INC-44 --title "Checkout is slow" -p Low'],
   notes: [
     "Without an option, title and description open in your editor (VISUAL, or else EDITOR).",
-    "If somebody else changed the incident meanwhile, their change stays; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
+    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
   ],
   async run(options, io) {
     const { id, title, description, file, editor, type, priority, resolution, restricted, open } = options;

@@ -27,19 +27,19 @@ export default defineCommand({
       choices: ["md", "json", "html"],
       default: "md",
       metavar: "FORMAT",
-      description: "md, json or html",
+      description: "Format of the file",
     },
     output: {
       type: "string",
       short: "o",
       metavar: "FILE",
-      description: "Where to write it (default: stdout)",
+      description: "File to write to (default: stdout)",
     },
     force: { type: "boolean", description: "Replace FILE if it exists" },
     ...clientArgs,
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
-  notes: ["What you may not see is not in it."],
+  notes: ["The export contains only what you may see."],
   async run({ id, format, output, force, server, json }, io) {
     const toFile = output !== undefined && output !== "-";
     if (toFile && !force && fs.existsSync(output))

@@ -6,6 +6,6 @@ export default defineCommand({
   summary: "Leave an incident, with all your roles in it",
   args: { ...idArg, ...clientArgs },
   examples: ["svc incident leave", "svc incident leave INC-44"],
-  notes: ["A commander hands over first: svc incident role give USER."],
+  notes: ["A commander must hand over first: svc incident role give USER."],
   run: (options, io) => leaveCommand(options, io),
 });

@@ -7,12 +7,10 @@ export default defineCommand({
   args: {
     ...othersArg,
     ...incidentArg,
-    duplicate: { type: "boolean", description: "It is a duplicate of the other incident" },
+    duplicate: { type: "boolean", description: "Mark the incident as a duplicate of the other one" },
     ...clientArgs,
   },
   examples: ["svc incident link INC-41", "svc incident link INC-44 INC-41 --duplicate"],
-  notes: [
-    "Both incidents show the link, to those who may see the other one. Of several incidents, the first one is linked with the others.",
-  ],
+  notes: ["Both incidents show the link, to those who may see the other one."],
   run: (options, io) => linkCommand(options, io),
 });

@@ -15,20 +15,31 @@ export default defineCommand({
       short: "s",
       metavar: "STATUS",
       default: "open",
-      description: "Only these",
+      description: "Only incidents in this status",
       choices: ["active", "stable", "closed", "open", "all"],
     },
-    mine: { type: "boolean", description: "Only those that you take part in" },
-    commander: { type: "string", metavar: "USER", description: "Only those that USER commands" },
-    type: { type: "string", short: "t", metavar: "TYPE", description: "Only those of this type" },
-    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Only those of this priority" },
-    search: { type: "string", short: "S", metavar: "QUERY", description: "Only those with these words" },
+    mine: { type: "boolean", description: "Only incidents that you take part in" },
+    commander: { type: "string", metavar: "USER", description: "Only incidents that USER commands" },
+    type: { type: "string", short: "t", metavar: "TYPE", description: "Only incidents of this type" },
+    priority: {
+      type: "string",
+      short: "p",
+      metavar: "PRIORITY",
+      description: "Only incidents of this priority",
+    },
+    search: { type: "string", short: "S", metavar: "QUERY", description: "Only incidents with these words" },
     since: {
       type: "string",
       metavar: "TIME",
-      description: "Only those reported since then: 2h, 7d, 14:05, 2026-11-20",
+      description: "Only incidents reported since then: 2h, 7d, 14:05, 2026-11-20",
     },
-    limit: { type: "number", short: "L", metavar: "COUNT", default: 30, description: "At most so many" },
+    limit: {
+      type: "number",
+      short: "L",
+      metavar: "COUNT",
+      default: 30,
+      description: "Maximum number of incidents",
+    },
     ...clientArgs,
   },
   examples: [
@@ -38,7 +49,7 @@ export default defineCommand({
     "svc incident list --json | jq -r '.items[].name'",
   ],
   notes: [
-    "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and then COMMANDER and PRIORITY left out.",
+    "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and COMMANDER and PRIORITY are left out.",
   ],
   async run({ status, mine, commander, type, priority, search, since, limit, server, json }, io) {
     if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)

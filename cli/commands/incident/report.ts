@@ -5,13 +5,18 @@ import { reportCommand } from "../../incident/report.ts";
 export default defineCommand({
   summary: "Report an incident",
   args: {
-    title: { type: "positional", required: false, metavar: "TITLE", description: "What is wrong, in a line" },
-    description: { type: "string", short: "d", metavar: "TEXT", description: "More about it" },
+    title: {
+      type: "positional",
+      required: false,
+      metavar: "TITLE",
+      description: "What is wrong, in one line",
+    },
+    description: { type: "string", short: "d", metavar: "TEXT", description: "Description" },
     ...textArgs("the description"),
-    type: { type: "string", short: "t", metavar: "TYPE", description: "Its type (default: the first one)" },
-    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Its priority" },
-    restricted: { type: "boolean", description: "Only its participants may see it" },
-    commander: { type: "string", metavar: "USER", description: "Who commands it" },
+    type: { type: "string", short: "t", metavar: "TYPE", description: "Type (default: the first one)" },
+    priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Priority" },
+    restricted: { type: "boolean", description: "Make it visible only to its participants" },
+    commander: { type: "string", metavar: "USER", description: "Commander of the incident" },
     use: { type: "boolean", description: "Make it the incident of the other commands" },
     quiet: { type: "boolean", short: "q", description: "Print only its name" },
     recover: { type: "string", metavar: "FILE", description: "Send the report of a failed attempt again" },
@@ -23,7 +28,7 @@ export default defineCommand({
     'journalctl -n 50 | svc incident report "Worker fails" -p High -F -',
   ],
   notes: [
-    "On a terminal, svc asks for what is missing. With TITLE and --priority nothing is, and it takes the first type. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
+    "On a terminal, svc asks for what is missing; with TITLE and --priority, it asks for nothing. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",
   ],
   run: (options, io) => reportCommand(options, io),
 });

@@ -16,12 +16,12 @@ import {
 import type { Io } from "../../io.ts";
 
 export default defineCommand({
-  summary: "Write to the participants, in the incident's channel",
+  summary: "Send a message to the participants, in the incident's channel",
   args: {
     ...textArg,
     ...incidentArg,
     ...textArgs("the message"),
-    to: { type: "string", metavar: "USER", description: "Only to this participant" },
+    to: { type: "string", metavar: "USER", description: "Send it only to this participant" },
     ...clientArgs,
   },
   examples: [

@@ -12,11 +12,11 @@ export default defineCommand({
       metavar: "ID",
       description: "The incident: INC-7, its number or its URL",
     },
-    none: { type: "boolean", description: "Choose none" },
+    none: { type: "boolean", description: "Choose no incident" },
     ...clientArgs,
   },
   examples: ["svc incident use INC-44", "svc incident use --none"],
-  notes: ["SVC_INCIDENT takes precedence, and so does an incident that is named."],
+  notes: ["SVC_INCIDENT takes precedence, and so does an incident on the command line."],
   async run({ id, none, server, json }, io) {
     const defaults = await import("../../incident/default.ts");
     if (none) {

@@ -21,7 +21,7 @@ export default defineCommand({
   summary: "Show an incident",
   args: {
     ...idArg,
-    timeline: { type: "boolean", description: "The whole timeline, not only its last ten events" },
+    timeline: { type: "boolean", description: "Show the whole timeline, not only its last ten events" },
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],

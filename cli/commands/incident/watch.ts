@@ -14,13 +14,13 @@ export default defineCommand({
     since: {
       type: "string",
       metavar: "TIME",
-      description: "Begin with the events since then: 2h, 14:05, 2026-11-20 (default: the last ten)",
+      description: "Start with the events since then: 2h, 14:05, 2026-11-20 (default: the last ten)",
     },
     until: {
       type: "enum",
       choices: ["stable", "closed"],
       metavar: "STATUS",
-      description: "End when the incident is",
+      description: "Exit when the incident has this status",
     },
     ...serverArgs,
     json: { type: "boolean", description: "Print a line of JSON for each event" },
@@ -33,7 +33,7 @@ export default defineCommand({
     "svc incident watch --json | jq -r 'select(.kind == \"incident.reported\") | .incident'",
   ],
   notes: [
-    "It goes on until Ctrl-C, until STATUS is reached, or until you may no longer see the incident. If the connection is lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q leaves it. Without a terminal, it prints a line for each event.",
+    "Runs until Ctrl-C, until the incident has STATUS, or until you may no longer see it. If the connection is lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q quits. Without a terminal, it prints one line for each event.",
   ],
   run: (options, io) => watchCommand(options, io),
 });

@@ -3,7 +3,7 @@ import { affectedCommand } from "../../../incident/affected.ts";
 import { affectedArg, clientArgs, incidentArg } from "../../../incident/args.ts";
 
 export default defineCommand({
-  summary: "Remove services and applications that an incident does not affect",
+  summary: "Remove services and applications that an incident no longer affects",
   args: { ...affectedArg, ...incidentArg, ...clientArgs },
   examples: ["svc incident affected remove Checkout"],
   notes: ["svc incident view shows what an incident affects."],

@@ -11,13 +11,13 @@ export default defineCommand({
       type: "string",
       short: "F",
       metavar: "FILE",
-      description: "Replace it with the text of FILE, or of - for stdin",
+      description: "Replace the text with that of FILE, or - for stdin",
     },
     ...clientArgs,
   },
   examples: ["svc incident doc edit 12", "svc incident doc edit Notes -F notes.md"],
   notes: [
-    "It opens in your editor (VISUAL, or else EDITOR). If somebody else changed the text meanwhile, nothing is saved, both versions are shown, and yours is kept in a file.",
+    "The text opens in your editor (VISUAL, or else EDITOR). If somebody else has changed it in the meantime, nothing is saved, both versions are shown, and yours is kept in a file.",
   ],
   run: (options, io) => docEditCommand(options, io),
 });

@@ -5,15 +5,15 @@ import { docNewCommand } from "../../../incident/doc.ts";
 export default defineCommand({
   summary: "Add a document to an incident",
   args: {
-    ...wordsArg("NAME", "Its name"),
+    ...wordsArg("NAME", "Name of the document"),
     ...incidentArg,
     type: {
       type: "string",
       default: "reference",
       metavar: "TYPE",
-      description: "What it is for: incident, review, reference",
+      description: "Purpose: incident, review, reference",
     },
-    link: { type: "string", metavar: "URL", description: "Where it is, if its text is elsewhere" },
+    link: { type: "string", metavar: "URL", description: "Address of a text that is stored elsewhere" },
     ...textArgs("the text"),
     ...clientArgs,
   },
@@ -21,6 +21,6 @@ export default defineCommand({
     'svc incident doc new "Timeline of the vendor" -F vendor.md',
     "svc incident doc new Dashboard --link https://grafana.example.com/d/1",
   ],
-  notes: ["It prints the number of the document."],
+  notes: ["Prints the number of the document."],
   run: (options, io) => docNewCommand(options, io),
 });

@@ -6,6 +6,8 @@ export default defineCommand({
   summary: "Give a role to somebody: commander, unless you say which",
   args: { ...roleUserArg, ...incidentArg, ...clientArgs },
   examples: ["svc incident role give dana", "svc incident role give dana scribe"],
-  notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
+  notes: [
+    "Giving somebody command takes it from the current commander. People who do not take part yet join.",
+  ],
   run: (options, io) => roleCommand("give", options, io),
 });

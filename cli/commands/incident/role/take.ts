@@ -10,6 +10,6 @@ export default defineCommand({
     "svc incident role take scribe",
     "svc incident role take INC-44 commander",
   ],
-  notes: ["Who takes command takes it over from the present commander. Who does not take part yet joins."],
+  notes: ["Taking command takes it from the current commander. If you do not take part yet, you join."],
   run: (options, io) => roleCommand("take", options, io),
 });
