@@ -24,7 +24,7 @@ export default defineCommand({
   },
   examples: [
     'svc incident report "Checkout is down" --priority High --use',
-    'svc incident report "Disk full" -p Low -t Outage -F notes.md',
+    'svc incident report "Disk full" -p Low -t "Data Loss" -F notes.md',
     'journalctl -n 50 | svc incident report "Worker fails" -p High -F -',
   ],
   notes: [
