@@ -16,7 +16,7 @@ export interface CommandDefinition<A extends Args = Args> {
   args: A;
   /** The placeholder of a command line that follows `--`, which `run` gets as `rest`. */
   rest?: string;
-  /** For options known from other programs, as typed: the command line to use instead. */
+  /** Options that people know from other programs, as typed, with the command line to use instead. */
   instead?: Readonly<Record<string, string>>;
   /** Whole command lines, shown at the end of the help. */
   examples?: readonly string[];

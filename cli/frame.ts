@@ -122,7 +122,7 @@ async function unknownIn(
   const errors = validationError?.errors ?? [];
   const option = errors.find((e) => isArgsValidationError(e) && e.code === "err:arg:unknown-option");
   const command = errors.find(isCommandNotFoundError);
-  // gunshi takes an option that precedes the command for the command.
+  // gunshi reads an option before the command as the command.
   if (command !== undefined && (option === undefined || tokens[0]?.kind !== "option")) {
     const group = find(commandPath, tree);
     const instead = group && isGroup(group) ? group.instead?.[command.commandName] : undefined;

@@ -79,7 +79,7 @@ export function metavar(name: string, schema: ArgSchema): string {
   return schema.metavar ?? kebab(name).toUpperCase();
 }
 
-/** Whether the placeholder is that of each word. If it names several words, such as `USER ROLE`, it says itself what repeats. */
+/** Whether each word has this placeholder. One that names several words, such as `TASK USER...`, shows what repeats. */
 function repeats(name: string, schema: ArgSchema): boolean {
   return schema.multiple === true && !metavar(name, schema).includes(" ");
 }

@@ -25,7 +25,7 @@ if (argv[0] === "--version" || argv[0] === "-V") {
   process.exit(code);
 }
 
-/** The same for a cached credential, which the AWS tools and kubectl get each time they start. */
+/** Prints a cached credential without loading the rest: the AWS tools and kubectl run this each time they start. */
 async function shortcut(): Promise<boolean> {
   const { printCached } = await import("./access/shortcut.ts");
   return printCached(argv, process.env, process.stdout);

@@ -101,7 +101,7 @@ function section(path: readonly string[], command: CommandDefinition): string[] 
   ];
 }
 
-/** Escapes what roff would take for a request, or replace by a typographic character, which nobody could paste. */
+/** Escapes text that roff would read as a request, or replace by typographic characters, which a shell does not accept. */
 function text(plain: string): string {
   const safe = plain
     .replaceAll("\\", "\\e")

@@ -1,14 +1,14 @@
 import type { Environment } from "../platform/variable.ts";
 import type { Io, Output } from "./io.ts";
 
-// Draws on a terminal while something is watched: either lines that scroll above a line which stays, or the whole screen.
-// What is drawn fits the terminal; control sequences in it are ours alone.
+// Draws on a terminal while something is watched: either lines that scroll above a status line, or the whole screen. Callers
+// fit the text to the terminal, and remove control sequences that are not ours.
 
 const clearLine = "\r\x1b[K";
 const clearBelow = "\x1b[J";
 const hideCursor = "\x1b[?25l";
 const showCursor = "\x1b[?25h";
-// Terminals disagree about the width of some characters: what is too long after all is cut.
+// Terminals disagree about the width of some characters. With this, they cut a line that is too long.
 const noWrap = "\x1b[?7l";
 const wrap = "\x1b[?7h";
 const enterScreen = `\x1b[?1049h${hideCursor}${noWrap}`;
@@ -40,7 +40,7 @@ export interface Display {
   close(): void;
 }
 
-/** Lines that scroll, and one line below them that is drawn again and again. `status` gets the width it may have. */
+/** Lines that scroll, above a status line that is redrawn. `status` receives the available width. */
 export function statusLine(io: Io, status: (width: number) => string): Display {
   const { stdout } = io;
   const width = () => Math.max(1, (stdout.columns ?? 80) - 1);
@@ -88,7 +88,7 @@ function rowsOf(line: string, columns: number): number {
   return rows;
 }
 
-/** The whole screen. `lines` gets the size, and `last` is what stays on the terminal afterwards. */
+/** The whole screen. `lines` receives the size, and `last` returns the text that stays on the terminal afterwards. */
 export function fullScreen(
   io: Io,
   lines: (columns: number, rows: number) => readonly string[],
@@ -134,7 +134,7 @@ interface Steps {
   finish(): void;
 }
 
-/** Draws again when the size changes, and gives the terminal back once at the end, whatever ends the process. */
+/** Redraws when the size changes, and restores the terminal once at the end, whatever ends the process. */
 function closing({ stdout, onExit, onSuspend }: Io, { refresh, enter, leave, finish }: Steps): () => void {
   const stopListening = onExit(() => close());
   const stopSuspending = onSuspend(leave, enter);
@@ -152,7 +152,7 @@ function closing({ stdout, onExit, onSuspend }: Io, { refresh, enter, leave, fin
   return close;
 }
 
-/** Writes, and waits while a slow reader has not read what was written before. */
+/** Writes, and waits until a slow reader has read what was written before. */
 export async function writeSlowly(stdout: Output, text: string): Promise<void> {
   if (stdout.write(text) !== false || stdout.on === undefined) return;
   const { promise, resolve } = Promise.withResolvers<void>();

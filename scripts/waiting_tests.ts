@@ -1,7 +1,7 @@
 /**
- * Files that mostly wait: for time limits, intervals and restarts of the processes that they start. They run in processes
- * of their own beside the others, so that their waiting costs no time. A file belongs here if its processor time (its
- * own and that of its processes) is less than half of its duration; the longest comes first.
+ * Files that mostly wait: for time limits, intervals and restarts of the processes that they start. They run in separate
+ * processes, concurrently with the others, so that waiting costs no time. A file belongs here if its processor time
+ * (including that of its processes) is less than half of its duration. The longest comes first.
  */
 export const waitingTests = [
   "tests/chaos/schedule.test.ts",

@@ -11,9 +11,9 @@ export interface Challenge {
   pollingUrl: string;
   lifetime: number;
   interval: number;
-  /** The code that the approve page shows as well; only a server that binds has one. */
+  /** The code that the approve page also shows. An old server has none. */
   userCode: string | undefined;
-  /** Whether the server takes our verifier (and holds polls). An old server does neither. */
+  /** Whether the server requires our verifier, and holds polls. An old server does neither. */
   bound: boolean;
   /** Whether the server accepts client certificates; an old server does not say. */
   certificates?: boolean | undefined;

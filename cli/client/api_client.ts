@@ -15,7 +15,7 @@ const largestSkew = 300_000;
 export type Query = Readonly<Record<string, string | undefined>>;
 
 export interface CallOptions {
-  /** Makes a repeated POST harmless. */
+  /** The `Idempotency-Key`, which makes a repeated POST harmless. */
   key?: string;
   /** Seconds. */
   timeout?: number;
@@ -23,7 +23,7 @@ export interface CallOptions {
 
 /** The API, as the signed-in user. */
 export class ApiClient {
-  /** Something else is drawn on the terminal. */
+  /** Whether something else draws on the terminal. */
   isDrawing = false;
   readonly #waiting: WaitingLine;
   /** Milliseconds by which the clock of this machine is ahead of the server's, as of the last answer. */
@@ -50,7 +50,7 @@ export class ApiClient {
     return io.interruptible((signal) => work(new this(io, session, signal)));
   }
 
-  /** @throws SvcError for what the server refuses, with its sentence */
+  /** @throws SvcError if the server refuses, with its message */
   async call<T>(
     method: Request["method"],
     path: string,
@@ -88,8 +88,8 @@ export class ApiClient {
   }
 
   /**
-   * Refuses a time that the user gave relative to now, or without a zone, if the clock of this machine is wrong: the
-   * timeline would keep it for ever, and a list would begin at another time. Needs an answer of the server.
+   * Refuses a time that the user gave relative to now, or without a zone, if this machine's clock is wrong: the timeline
+   * would record a wrong time. Call it after a request, because it uses the time in the server's answer.
    *
    * @throws UsageError
    */
@@ -101,14 +101,14 @@ export class ApiClient {
     );
   }
 
-  /** The first items of a list; all of them without `most`, up to a thousand. */
+  /** Returns the first items of a list, at most `most`. */
   async list<T>(path: string, query: Query = {}, most = 1000): Promise<T[]> {
     const items: T[] = [];
     for await (const page of this.pages<T>(path, query, most)) items.push(...page);
     return items;
   }
 
-  /** The same, page by page: a caller that has enough stops reading. */
+  /** Like `list`, page by page: a caller that has enough stops reading. */
   async *pages<T>(path: string, query: Query, most: number): AsyncGenerator<T[]> {
     let cursor: string | null = null;
     for (let left = most; left > 0;) {
@@ -119,14 +119,14 @@ export class ApiClient {
         throw new Unavailable(`${this.session.server.base} answered without a list; is it an svc server?`);
       yield answer.items;
       left -= answer.items.length;
-      // A server that repeats itself would be asked for ever.
+      // If the server repeated a cursor, this would never end.
       if ((answer.next_cursor ?? null) === null || answer.next_cursor === cursor) return;
       cursor = answer.next_cursor;
     }
   }
 }
 
-/** `?a=1&b=2` without what is undefined. */
+/** Returns `?a=1&b=2`, without undefined values. */
 export function queryText(query: Query): string {
   const given = Object.entries(query).filter((one): one is [string, string] => one[1] !== undefined);
   return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;

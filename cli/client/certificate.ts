@@ -28,7 +28,7 @@ import { authorization, fromKeychain, type Session } from "./session.ts";
 // by whichever command comes after two thirds of its lifetime. Other clients (curl, Weep) read the same two files.
 
 const publicKeyAlgorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
-/** For which other processes leave the renewal to the one that began it. */
+/** How long other processes leave the renewal to the one that began it. */
 const renewalSeconds = 30;
 /** A renewal delays the user's command, so it fails soon, and is tried again after a while. */
 const renewalRequestSeconds = 2;
@@ -87,8 +87,8 @@ export function describeCertificate(
 }
 
 /**
- * Asks for a certificate with a new token, and stores it in place of the one before, which is revoked. The key stays the
- * same for the same user, so that a program that reads both files never sees two that do not belong together.
+ * Gets a certificate with a new token, and stores it in place of the previous one, which is revoked. The key stays the
+ * same for the same user, so that a program that reads both files never sees two that do not match.
  */
 export async function obtainCertificate(
   io: Io,
@@ -177,7 +177,7 @@ export async function endCertificate(
 }
 
 /**
- * By the certificate itself, or by the token where the certificate's address cannot be reached.
+ * Revokes a certificate with itself, or with the token if the certificate's address cannot be reached.
  *
  * @returns false if it was no longer valid
  * @throws Unavailable
@@ -235,7 +235,7 @@ async function renew(io: Io, server: Server, stored: StoredCertificate, pair: Ke
     const { cert, ...answer } = await askFor(io, at, undefined, pair.key, renewalRequestSeconds);
     updateCredentials(io.env, (all) => {
       const known = all.servers[base]?.certificate;
-      // Not over that of another sign-in, nor after a sign-out.
+      // Do not overwrite the certificate of another sign-in, nor write one after a sign-out.
       if (known?.renewing_until !== renewing_until) return all;
       rewrite(file, cert);
       return withCertificate(all, base, { ...known, ...answer, renewing_until: undefined });

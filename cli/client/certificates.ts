@@ -16,6 +16,8 @@ export interface Certificate {
 }
 
 /**
+ * Revokes certificates, those of this session last.
+ *
  * @returns the serial numbers of those that were revoked
  * @throws NotFound for one that does not exist, after the others were revoked
  */

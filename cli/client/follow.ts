@@ -27,7 +27,7 @@ export interface Followed {
 
 /** The server sends a heartbeat every 15 s. */
 const longestSilence = 45_000;
-/** Also the shortest, whatever the server says: with 0, no number of failures would slow it down. */
+/** Also the minimum: if the server said 0, failures would never lead to longer delays. */
 const firstDelay = 500;
 const longestDelay = 30_000;
 /** A connection that lasted this long resets the delay. */
@@ -92,21 +92,21 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
   }
 }
 
-/** Why a connection was lost; undefined if the next one would end the same way. */
+/** Returns why a connection was lost. Undefined if the next one would end the same way. */
 function lossOf(error: unknown, { session }: Followed, hasOpened: boolean): string | undefined {
   if (error === undefined) return `${session.server.base} ended the connection`;
   if (error instanceof Broken) return error.message;
   if (error instanceof NetworkFault || error instanceof TooManyRequests) return error.detail;
-  // Such as the sign-in page of a hotel, after a laptop woke up.
+  // For example, a captive portal answers after a laptop has resumed.
   return error instanceof Unavailable && !(error instanceof Refused) && hasOpened ? error.detail : undefined;
 }
 
-/** The connection ended without an end of the answer. */
+/** The connection ended before the answer did. */
 class Broken extends Error {}
 
 /**
- * The chunks of an answer; throws when the server was silent for too long. By the clock, since a timer stands still while
- * a laptop sleeps.
+ * Yields the chunks of an answer, and throws if the server is silent for too long. It compares the clock, because timers
+ * stop while a laptop sleeps.
  */
 async function* chunksOf(
   response: Response,
@@ -138,7 +138,7 @@ async function* chunksOf(
   }
 }
 
-/** @throws Refused if it is no stream of events */
+/** @throws Refused if it is not a stream of events */
 function read(parser: SseParser, chunk: Uint8Array, { server }: Session): SseMessage[] {
   try {
     return parser.push(chunk);

@@ -39,7 +39,7 @@ export function chosenServer(env: Environment, option: string | undefined): Chos
   return { server: chooseServer(option, env.SVC_SERVER, () => credentials().last), credentials };
 }
 
-/** The same, with a warning if others can listen. */
+/** Like `chosenServer`, with a warning if others can read what is sent. */
 export function openServer(io: Io, option: string | undefined): Chosen {
   const chosen = chosenServer(io.env, option);
   const warning = plainHttpWarning(chosen.server);
@@ -100,8 +100,8 @@ export async function renewInTime(session: Session, io: Io): Promise<void> {
 }
 
 /**
- * Takes over the token or certificate of a sign-in that the same user made meanwhile, in another terminal.
- * @returns whether there is one
+ * Switches to a newer token or certificate, if the same user has signed in again in another terminal.
+ * @returns whether there was one
  */
 export async function renewSession(session: Session, io: Io): Promise<boolean> {
   if (session.source === "SVC_TOKEN") return false;
@@ -122,7 +122,7 @@ export async function renewSession(session: Session, io: Io): Promise<boolean> {
   return true;
 }
 
-/** The token of an entry, from where it is stored. */
+/** Reads the token of an entry from the file or the keychain. */
 export async function storedToken(io: Io, server: Server, entry: Entry): Promise<AccessToken | undefined> {
   if (entry.storage === "keychain") return readToken(await fromKeychain(() => io.keychain.get(server.base)));
   return readToken(entry.token);

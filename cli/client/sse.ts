@@ -15,7 +15,7 @@ export interface SseMessage {
 /** Characters of one message. The longest event of an incident has about 20,000. */
 const largestMessage = 1_048_576;
 
-/** The stream is not one of events, or has a message that is too large. */
+/** The answer is not a stream of events, or has a message that is too large. */
 export class InvalidStream extends Error {
   override name = "InvalidStream";
 }
@@ -27,7 +27,7 @@ export class SseParser {
   /** Milliseconds to wait before reconnecting, if the server says so. */
   retry: number | undefined;
 
-  // Skips the byte order mark, as the specification demands.
+  // Skips the byte order mark, as the specification requires.
   readonly #decoder = new TextDecoder("utf-8");
   #rest: string[] = [];
   #restSize = 0;
@@ -42,14 +42,14 @@ export class SseParser {
     this.#id = lastEventId;
   }
 
-  /** The messages that this chunk completes. @throws InvalidStream */
+  /** Returns the messages that this chunk completes. @throws InvalidStream */
   push(chunk: Uint8Array): SseMessage[] {
     let text = this.#decoder.decode(chunk, { stream: true });
     if (text === "") return [];
     if (this.#endedWithCr && text.startsWith("\n")) text = text.slice(1);
     this.#endedWithCr = text.endsWith("\r");
     const lines = text.split(/\r\n|\r|\n/);
-    // In parts, since a line that comes byte by byte would be copied for each of them.
+    // In parts: appending to a string would copy a line that arrives byte by byte each time.
     this.#rest.push(lines.pop()!);
     this.#restSize += this.#rest.at(-1)!.length;
     if (lines.length > 0) {

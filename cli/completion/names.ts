@@ -7,7 +7,7 @@ import { printable } from "../text.ts";
 import type { Asked } from "./complete.ts";
 import type { Candidate } from "./values.ts";
 
-/** With the start of svc, this is less than 300 ms. Later, the user has already typed on. */
+/** Less than 300 ms with the start of svc. After that, the user has continued to type. */
 const patienceMilliseconds = 200;
 /** People are read page by page, as far as the time allows. */
 const peopleAtOnce = 200;
@@ -68,7 +68,7 @@ function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
 }
 
 interface Found extends Candidate {
-  /** Unambiguous: the address of a person whose name others may have. */
+  /** The unambiguous form: the address of a person whose name others may also have. */
   long?: string;
 }
 
@@ -122,7 +122,7 @@ const about = (text: string): string => printable(text, 60).replaceAll("\t", " "
 /** Words that mean the same to every shell, once it has escaped spaces: no name may become part of a command. */
 const plainWord = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}@._+ -]*$/u;
 
-/** As the user began to write them: in lower case, or as an address. */
+/** Spells the candidates as the user began: in lower case, or as an address. */
 function spelled(found: readonly Found[], last: string): Candidate[] {
   const counts = new Map<string, number>();
   for (const { word } of found) counts.set(word, (counts.get(word) ?? 0) + 1);

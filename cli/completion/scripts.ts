@@ -1,5 +1,5 @@
-// Our own, because our values have types that a library does not know: TASK and REVISION are looked up, FILE and DIRECTORY
-// left to the shell.
+// Written here and not by a library, which does not know the types of our values: svc looks up TASK and REVISION, and the
+// shell completes FILE and DIRECTORY.
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];

@@ -34,14 +34,14 @@ export async function affectedCommand(verb: "add" | "remove", options: WordOptio
   done(io, incident, json, after);
 }
 
-/** For a server that knows no catalog of them. */
+/** For an older server, which does not record this. */
 export const nothingAffected: Affected = { services: [], applications: [] };
 
 export async function affectedBy(client: IncidentClient, { id }: { id: number }): Promise<Affected> {
   return client.call<Affected>("GET", `/incidents/${id}/affected/`);
 }
 
-/** `Affects Checkout, Shop`; undefined if nothing is known to be. */
+/** `Affects Checkout, Shop`; undefined if nothing is recorded. */
 export function affectedLine({ services, applications }: Affected): string | undefined {
   const names = [...services, ...applications].map(({ name }) => printable(name, 80));
   return names.length === 0 ? undefined : `Affects ${names.join(", ")}`;

@@ -55,7 +55,7 @@ export const textArgs = (what: string) =>
 
 export const roles = ["commander", "scribe", "liaison", "participant", "reporter", "observer"] as const;
 
-/** With which role somebody takes part. */
+/** The role with which somebody takes part. */
 export const roleArg = {
   role: {
     type: "enum",

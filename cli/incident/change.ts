@@ -14,9 +14,9 @@ export type IncidentFields = Pick<
 >;
 
 /**
- * Changes fields of an incident, as `putChange`. The server answers with the fields of a list.
+ * Changes fields of an incident, like `putChange`. The server answers with the fields of a list.
  *
- * @param names how the types and priorities of the change are called
+ * @param names the names of the types and priorities in the change
  */
 export async function changeIncident(
   client: IncidentClient,

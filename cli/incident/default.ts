@@ -14,7 +14,7 @@ export interface DefaultIncident {
   name: string;
 }
 
-/** Beside the credentials. */
+/** Next to the credentials. */
 function defaultIncidentPath(env: Environment): string {
   return join(dirname(credentialsPath(env)), "incident.json");
 }

@@ -101,7 +101,7 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
         ? await create()
         : await sending(io, "document", text, again(incident.name), create, false);
     if (text !== undefined) {
-      // From here on, another document would be one too many.
+      // From here on, repeating the command would add a second document.
       const edit = againLine(io, server, ["doc", "edit", String(created.id)]);
       await sending(io, "document", text, edit, () => firstText(io, server, created, text.text));
     }
@@ -207,7 +207,7 @@ async function editedContent(io: Io, file: string | undefined, before: string): 
   return undefined;
 }
 
-/** @throws Conflict if somebody else changed the text meanwhile */
+/** @throws Conflict if somebody else has changed the text in the meantime */
 async function putContent(client: IncidentClient, { id }: Document, before: Content, text: string) {
   const path = `/documents/${id}/content`;
   try {
@@ -234,7 +234,7 @@ async function documentsOf(client: IncidentClient, incident: IncidentDetail): Pr
   return client.list<Document>("/documents/", { incident_id: String(incident.id), sort: "id" });
 }
 
-/** The document that a number or a name means. @throws NotFound */
+/** Finds a document by its number or name. @throws NotFound */
 async function findDocument(
   client: IncidentClient,
   text: string,

@@ -5,8 +5,8 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { writePrivately } from "../client/private_file.ts";
 
-// Texts that people wrote and requests whose answer was lost: the server may not have them yet. A draft carries the
-// Idempotency-Key of its request in its name, so that sending it again cannot send it twice.
+// Texts that people wrote and requests whose answer was lost: the server may not have them yet. The name of a draft
+// contains the Idempotency-Key of its request, so that sending it again adds nothing twice.
 
 /** `$XDG_STATE_HOME/svc/drafts`; only its owner can read it. */
 export function draftDirectory(env: Environment): string {

@@ -14,8 +14,8 @@ function editorOf(env: Environment): string {
 }
 
 /**
- * Lets the user edit a text in a draft. What they wrote stays in the file until the caller removes it, also when the
- * editor fails or is killed.
+ * Lets the user edit a text in a draft. The text stays in the file until the caller removes it, also when the editor
+ * fails or is killed.
  *
  * @throws Unavailable if the editor fails, and says where the text is
  */
@@ -46,7 +46,7 @@ function readBack(path: string): Uint8Array | undefined {
   try {
     return fs.readFileSync(path);
   } catch (error) {
-    // An editor may have been told to delete it.
+    // The user may have deleted it in the editor.
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
     throw new ConfigurationError([`cannot read ${path} (${code})`], { cause: error });

@@ -9,7 +9,7 @@ const name = /^INC-[1-9]\d{0,18}$/i;
 const id = /^[1-9]\d{0,14}$/;
 
 /**
- * The name or id in what the user typed, as it goes into a path of the API; undefined if it is neither.
+ * Parses the name or id that the user typed, for a path of the API. Undefined if it is neither.
  * @throws UsageError for a URL of another server, or of something else
  */
 export function parseIncidentId(text: string, base: string): IncidentRef | undefined {

@@ -13,7 +13,7 @@ import { printable } from "../text.ts";
 import { readDefaultIncident } from "./default.ts";
 import { type IncidentRef, parseIncidentId } from "./id.ts";
 
-// What the commands of `svc incident` ask the API, in the types of its answers.
+// The requests of `svc incident` to the API, with the types of its answers.
 
 export type Person = Static<typeof personView>;
 export type Incident = Static<typeof incidentView>;
@@ -41,8 +41,8 @@ export class IncidentClient extends ApiClient {
   }
 
   /**
-   * The incident that a command is about: the one that was typed, else SVC_INCIDENT, else that of `svc incident use`, else
-   * the user's only active one, else the one that the user chooses now.
+   * Returns the incident that a command is about: the one that was typed, else SVC_INCIDENT, else that of
+   * `svc incident use`, else the user's only active one, else the one that the user chooses now.
    *
    * @throws UsageError without a terminal to choose on
    * @throws NotFound with similar names
@@ -87,7 +87,7 @@ export class IncidentClient extends ApiClient {
     return this.list(`/incidents/${id}/participants/`, active ? { active: "true" } : {});
   }
 
-  /** Sends what may be sent only once: a repetition with the same key changes nothing. */
+  /** Sends a POST with a key: a repetition with the same key changes nothing. */
   async post<T>(path: string, body: unknown, { key = crypto.randomUUID(), ...more }: CallOptions = {}) {
     return this.call<T>("POST", path, body, { key, ...more });
   }
@@ -139,7 +139,7 @@ function isIncident({ id, name, title, status }: Partial<IncidentDetail>): boole
   return Number.isSafeInteger(id) && [name, title, status].every((text) => typeof text === "string");
 }
 
-/** For what an older server does not know. */
+/** Returns `instead` for a route that an older server does not have. */
 export function ifUnknown<T>(instead: T): (error: unknown) => T {
   return (error) => {
     if (error instanceof NotFound) return instead;
@@ -147,13 +147,13 @@ export function ifUnknown<T>(instead: T): (error: unknown) => T {
   };
 }
 
-/** On stderr, which incident a change was about. */
+/** Prints on stderr which incident was changed. */
 export function announce(io: Io, { name, title, status }: Pick<Incident, "name" | "title" | "status">): void {
   const closed = status === "Closed" ? " (Closed)" : "";
   io.stderr.write(`${name}: ${printable(title)}${closed}\n`);
 }
 
-/** The item that `text` names, in any case. @throws UsageError with the names, or the nearest one */
+/** Finds an item by name, ignoring case. @throws UsageError with the names, or the nearest one */
 export function pickNamed<T extends Named>(items: readonly T[], text: string, what: string): T {
   const wanted = text.trim().toLowerCase();
   const found = items.find(({ name }) => name.toLowerCase() === wanted);
@@ -167,7 +167,7 @@ export function pickNamed<T extends Named>(items: readonly T[], text: string, wh
   throw new UsageError(`"${shown(text)}" is not an incident ${what}: ${hint}`);
 }
 
-/** The item whose name `text` was most likely meant to be, in any case; undefined if none is close. */
+/** Finds the item whose name is closest to `text`, ignoring case. Undefined if none is close. */
 export function nearestNamed<T extends { name: string }>(items: readonly T[], text: string): T | undefined {
   const lower = (name: string) => name.toLowerCase();
   const match = nearest(

@@ -71,7 +71,7 @@ function wordsOf({ words, incident }: WordOptions) {
   return split;
 }
 
-/** The incident and the others. All are looked up before anything is changed: a typing error changes nothing. */
+/** Returns the incident and the others. All are looked up before anything changes, so a typing error changes nothing. */
 async function incidentsOf(client: IncidentClient, typed: string | undefined, words: readonly string[]) {
   const others = new Map<number, IncidentDetail>();
   for (const word of words) {

@@ -43,7 +43,7 @@ export async function peopleCommand(
   if (words.length === 0) throw new UsageError("missing argument: USER");
   const { incident, items } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(typed);
-    // All are looked up before anyone is added: a typing error changes nothing.
+    // All are looked up before anyone is added, so a typing error changes nothing.
     const emails: string[] = [];
     for (const word of words) emails.push(await emailOf(io, client, word));
     const participants = await client.participants(incident);
@@ -91,7 +91,7 @@ function parseRole(text: string): string {
   return role;
 }
 
-/** Gives a role to somebody, who joins first if necessary. A commander takes over from the present one. */
+/** Gives a role to somebody, who joins first if necessary. A new commander replaces the current one. */
 async function assume(
   client: IncidentClient,
   incident: IncidentDetail,

@@ -26,8 +26,8 @@ export function fullNameOf({ name, email }: Person): string {
 }
 
 /**
- * The e-mail address of the person that `text` names: an address, the part before the @, or a name. An address may be of
- * somebody whom the server does not know yet.
+ * Returns the e-mail address of the person that `text` names: an address, the part before the @, or a name. The server
+ * need not know an address yet.
  *
  * @throws NotFound with the nearest name
  */

@@ -11,8 +11,8 @@ import type { IncidentClient } from "./incident.ts";
 const longestRetry = 86_400_000;
 
 /**
- * Sends what may be sent only once. If the answer is lost, the request is kept as a draft, and the same command sends it
- * again, with its key: the server may have done it.
+ * Sends a request that must not be executed twice. If the answer is lost, the server may have executed it: the request is
+ * kept as a draft, and the same command sends it again, with its key.
  *
  * @param command what is the same when the command is repeated: the body, with times as they were typed
  */
@@ -32,7 +32,7 @@ export async function postOnce<T>(
       const at = io.clock.now().getTime();
       if (!kept) writeDraft(io.env, kind, JSON.stringify({ command: shown, body, at }), "json", key);
     } catch {
-      // There is no place for it.
+      // There is no space for it.
     }
     if (keptRequest(io, kind, shown))
       io.stderr.write("To try again, repeat the command: nothing is added twice.\n");
@@ -52,7 +52,7 @@ export async function postOnce<T>(
   }
 }
 
-/** The request that the same command has sent in vain. Removes those that are too old. */
+/** Returns the request that the same command sent without getting an answer. Removes those that are too old. */
 function keptRequest({ env, clock }: Io, kind: string, command: string) {
   for (const path of pathsOf(env, kind)) {
     const key = draftKey(env, path);

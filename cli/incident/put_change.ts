@@ -14,8 +14,8 @@ export interface Replaced<T extends { version: number }, F extends object> {
 const attempts = 10;
 
 /**
- * Changes fields of a record that the user has seen. If somebody else changed it meanwhile, and not these fields, their
- * change stays and ours is added.
+ * Changes fields of a record that the user has seen. If somebody else has changed other fields in the meantime, both
+ * changes are kept.
  *
  * @throws Conflict with both versions if somebody else changed the same field, and for what the server refuses
  */

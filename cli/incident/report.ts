@@ -55,7 +55,7 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   try {
     sent = await send(io, options.server, draft, key, options.title !== undefined);
   } catch (error) {
-    // A command line that is wrong can be repeated, unless some of it was written elsewhere.
+    // The user can repeat an invalid command line, unless part of the report was written elsewhere.
     const isTyped =
       options.title !== undefined && !options.editor && options.file !== "-" && options.recover === undefined;
     if (!(isTyped && isFaultOf(error))) keepReport();
@@ -83,7 +83,7 @@ function use(io: Io, { id, name }: Incident, server: string): void {
   if (note !== undefined) io.stderr.write(`${note}\n`);
 }
 
-/** A fault of the command line: repeating it as it is would not help. */
+/** Whether the command line is at fault: repeating it unchanged would not help. */
 function isFaultOf(error: unknown): boolean {
   const faults = [UsageError, NotFound, InvalidInput, Forbidden, Unauthenticated];
   return faults.some((fault) => error instanceof fault);
@@ -100,7 +100,7 @@ async function titleOf({ title: typed }: ReportOptions, recovered: ReportDraft |
   return title.trim();
 }
 
-/** The description. `remove` removes what the editor left, once the text is elsewhere. */
+/** Returns the description. `remove` removes the editor's file, once the text is stored elsewhere. */
 async function descriptionOf(options: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
   let text = options.description ?? recovered?.description ?? "";
   if (options.file !== undefined) text = await readText(io, options.file, "description");
@@ -142,7 +142,7 @@ async function send(
       client.list<Named & { rank: number }>("/incident_priorities/", { sort: "id" }),
       draft.commander === undefined ? undefined : emailOf(io, client, draft.commander),
     ]);
-    // With title and priority, a report is complete: what was pasted after it must not become the answer to a question.
+    // With title and priority, a report is complete: lines pasted after it must not become answers to questions.
     const isComplete = isTitleTyped && draft.priority !== undefined;
     const type = await chosenOf(io, types, draft.type, "type", isComplete);
     const isAssumed = draft.type === undefined && isComplete && types.length > 1;
@@ -169,7 +169,7 @@ async function send(
   });
 }
 
-/** The type or priority that was named, or the only one, or the one that the user chooses, or the first type. */
+/** Returns the type or priority that was named, else the only one, else the one that the user chooses, else the first type. */
 async function chosenOf(
   io: Io,
   items: readonly Named[],
@@ -196,7 +196,7 @@ function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void 
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
 }
 
-/** Stores what could not be sent, and prints the command that sends it again. Whether that was possible. */
+/** Stores a report that could not be sent, and prints the command that sends it again. @returns whether that worked */
 function keep(io: Io, server: string | undefined, draft: ReportDraft, key: string): boolean {
   try {
     const { path } = writeDraft(io.env, "report", `${JSON.stringify(draft, undefined, 2)}\n`, "json", key);

@@ -146,7 +146,7 @@ async function changeTasks(
       }
     });
   } finally {
-    // Also what was changed before another task failed.
+    // Includes tasks that were changed before another one failed.
     const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
     for (const incident of incidents.values()) announce(io, incident);
   }

@@ -42,7 +42,7 @@ export async function watchCommand(options: WatchOptions, io: Io): Promise<void>
       await watch.run(since);
     });
   } finally {
-    // Also after Ctrl-C, which does not wait for the work.
+    // Ctrl-C does not wait for the work, so this also runs while it goes on.
     watch?.close();
   }
 }
@@ -69,7 +69,7 @@ export abstract class Watch {
     this.#ticker = setInterval(() => this.display?.refresh(), 1000);
   }
 
-  /** What the reader must not miss. */
+  /** A text that the reader must not miss. */
   protected notice(): string | undefined {
     return this.#connection ?? endingNotice(this.client, this.io);
   }
@@ -128,10 +128,10 @@ class IncidentWatch extends Watch {
     }
   }
 
-  /** Whether this was what the user waits for. */
+  /** Shows an event. @returns whether the incident now has the status that the user waits for */
   async #receive(message: SseMessage): Promise<boolean> {
     const event = eventOf(message, this.client);
-    // Not the last event that was shown: ids are smaller after a backup was restored, and the server says from where.
+    // Compared with the previous id, not the last event shown: after a restored backup, ids continue at a smaller number.
     if (event === undefined || event.id <= Number(message.previousId)) return false;
     if (/^(incident|role|participant)\./.test(event.kind)) void this.#refetch();
     await this.#show([event]);

@@ -12,9 +12,9 @@ import { stylesOf } from "./text.ts";
 import { firstEvents, parseObject, readEvents, Watch, type WatchOptions } from "./watch.ts";
 import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";
 
-/** Incidents on the board; the rest is a matter for `svc incident list`. */
+/** Incidents on the board. `svc incident list` shows the others. */
 const mostIncidents = 100;
-/** Closed incidents that stay on the board, since it was open when they were closed. */
+/** Incidents that stay on the board after they are closed. */
 const mostClosed = 5;
 const keptEvents = 50;
 /** Requests at a time. */
@@ -80,7 +80,7 @@ class Board extends Watch {
       const { done, value: news } = await Promise.race([stream.next(), this.#failed.promise]);
       if (done) return;
       this.hear(news);
-      // Nothing says what changed while nobody listened. From here on, the stream does.
+      // The stream does not announce earlier changes.
       if (news.type === "open") await this.#untilDone(() => this.#load());
       else if (news.type === "message") this.#note(news.message.data);
     }
@@ -118,7 +118,7 @@ class Board extends Watch {
     this.display?.refresh();
   }
 
-  /** The events of an incident that is there when the board opens. */
+  /** Reads the events of an incident that is open when the board opens. */
   async #begin(id: number): Promise<void> {
     const [read, detail] = await Promise.all([
       readEvents(this.client, id, this.since),
@@ -150,7 +150,7 @@ class Board extends Watch {
     }
   }
 
-  /** Repeats work that fails because the server is not there: the stream says when it ends for good. */
+  /** Repeats work that fails because the server cannot be reached. The stream decides when to give up. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
@@ -167,7 +167,7 @@ class Board extends Watch {
   #read(id: number): Promise<void> {
     const before = this.#reads.get(id) ?? Promise.resolve();
     const read = before.then(() => this.#readNow(id));
-    // A failure is the matter of who asked for that read.
+    // Whoever started that read handles its failure.
     const settled = read
       .catch(() => {})
       .finally(() => this.#reads.get(id) === settled && this.#reads.delete(id));

@@ -31,13 +31,13 @@ export interface Written {
   key: string;
   /** The file that holds it already. */
   path?: string;
-  /** It came from stdin, and cannot be read again. */
+  /** Whether it came from stdin, which cannot be read again. */
   isPiped?: boolean;
 }
 
 /**
- * The words of a command line: the incident, if the first one names it, and the others, of which there are at least so
- * many.
+ * Splits the words of a command line into the incident, if the first word names it, and the others, of which at least
+ * `least` must remain.
  */
 export function splitWords(given: readonly string[] = [], incident?: string, least = 0) {
   const [first] = given;
@@ -48,9 +48,9 @@ export function splitWords(given: readonly string[] = [], incident?: string, lea
 }
 
 /**
- * Where the text comes from.
+ * Returns where the text comes from.
  *
- * @param name what the text on the command line is called in its help
+ * @param name the placeholder of the text in the help
  * @throws UsageError if it comes from several places
  */
 export function sourceOf(
@@ -67,9 +67,9 @@ export function sourceOf(
 }
 
 /**
- * The text that a command sends. On a terminal, without any source, the editor opens.
+ * Reads the text that a command sends. On a terminal, without any source, the editor opens.
  *
- * @param what what it is, for errors and for the name of a draft: `note`
+ * @param what the kind of text, for errors and for the name of a draft: `note`
  * @throws UsageError without a source
  * @throws InvalidInput for an empty one, one that is too long, and binary data
  */
@@ -92,14 +92,14 @@ export async function writtenText(
   return checked(io, withoutComment(text), what, draft);
 }
 
-/** The text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
+/** Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
 export async function fromFile(io: Io, file: string, what: string): Promise<Written> {
   const text = await readText(io, file, what);
   const key = file === "-" ? undefined : draftKey(io.env, file);
   return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
 }
 
-/** Checks what came from the editor: an empty text leaves no draft, any other fault does. */
+/** Checks the text of the editor. The draft of an empty text is removed; with any other fault, it stays. */
 export function checked(io: Io, text: string, what: string, draft: Draft, limit?: number): Written {
   if (text.trim() === "") removeDraft(io.env, draft.path);
   try {
@@ -110,7 +110,7 @@ export function checked(io: Io, text: string, what: string, draft: Draft, limit?
   }
 }
 
-/** The command line that sends a text again, up to the file. */
+/** Returns the command line that sends a text again, up to the file. */
 export function againLine(
   io: Io,
   server: string | undefined,
@@ -130,8 +130,8 @@ export function option(name: string, value: string | undefined): string[] {
 }
 
 /**
- * Sends a text, and removes its draft. If that fails, or a signal ends the process, the text is kept, and what to type is
- * printed.
+ * Sends a text, and removes its draft. If that fails, or a signal ends the process, it keeps the text and prints the command
+ * that sends it again.
  *
  * @param again of `againLine`
  * @param isLast whether the text is then sent; the draft stays otherwise
@@ -163,8 +163,8 @@ export async function sending<T>(
 }
 
 /**
- * Runs a command whose text may come from stdin. It is read first, since it cannot be read again: if the command fails
- * before it takes the text, or a signal ends it, the text is kept.
+ * Runs a command whose text may come from stdin, and reads that first. If the command fails before it uses the text, or a
+ * signal ends it, the text is kept, because stdin cannot be read again.
  *
  * @param again as for `sending`
  */
@@ -207,7 +207,7 @@ function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void
   if (path) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(path)}\n`);
 }
 
-/** The file that holds the text now. Without one, for instance on a full disk, the text is printed. */
+/** Stores the text, and returns its file. If that fails, for example on a full disk, it prints the text. */
 function keep(io: Io, what: string, text: string, key: string): string | undefined {
   try {
     return writeDraft(io.env, what, `${text}\n`, "md", key).path;
@@ -219,7 +219,7 @@ function keep(io: Io, what: string, text: string, key: string): string | undefin
   }
 }
 
-/** Reads the incident of a command before anything is written. */
+/** Reads the incident of a command, before the user writes anything. */
 export async function incidentOf(
   io: Io,
   server: string | undefined,
@@ -229,9 +229,9 @@ export async function incidentOf(
 }
 
 /**
- * Changes several things, one after the other. If one fails, the incident is announced, and how far it got.
+ * Changes several things, one after the other. If one fails, it prints the incident and what was done until then.
  *
- * @param did what was done with them, for that message: `were added`
+ * @param did the change, for that message: `were added`
  */
 export async function eachInTurn<T, R>(
   io: Io,

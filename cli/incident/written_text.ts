@@ -4,10 +4,10 @@ import { descriptionLength } from "../../platform/text.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 
-/** Bytes. More is not read at all. */
+/** Bytes. A larger file is not read. */
 export const largestText = 1_048_576 * 4;
 
-/** Reads a text from a file, or from stdin for `-`. @throws InvalidInput for what is no text */
+/** Reads a text from a file, or from stdin for `-`. @throws InvalidInput for binary data */
 export async function readText(io: Io, file: string, what: string): Promise<string> {
   const shown = file === "-" ? "stdin" : printable(file, 200);
   const bytes = file === "-" ? await io.readStdin(largestText) : readFile(file, shown);
@@ -50,7 +50,7 @@ export function decodeText(bytes: Uint8Array, shown: string, what: string): stri
   return text.replace(/\r\n?/g, "\n");
 }
 
-/** Refuses what the server would, before it is sent. @throws InvalidInput */
+/** Refuses a text that the server would refuse. @throws InvalidInput */
 export function checkText(text: string, what: string, limit = descriptionLength): string {
   const trimmed = text.replace(/^(?:[^\S\n]*\n)+|\s+$/g, "");
   if (!/[^\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(trimmed))

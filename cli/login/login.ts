@@ -19,11 +19,11 @@ import { awaitDecision } from "./poll.ts";
 export interface LoginOptions {
   user?: string;
   server?: string;
-  /** True and false: `--browser` and `--no-browser`. */
+  /** True for `--browser`, false for `--no-browser`. */
   browser?: boolean;
   force?: boolean;
   keychain?: boolean;
-  /** Gets a client certificate, too. */
+  /** Also get a client certificate. */
   certificate?: boolean;
 }
 
@@ -32,18 +32,18 @@ export interface SignedIn {
   user: string;
   expiresAt: Date;
   storage: "file" | "keychain";
-  /** The token, or the certificate, was there already and is still good. */
+  /** The stored token, or certificate, is still valid. */
   reused: boolean;
   certificate?: CertificateInfo;
 }
 
 /**
- * Signs in through the browser and stores the token, or finds that this is not needed. The token that it replaces is
+ * Signs in through the browser and stores the token, unless the stored one is still valid. The token that it replaces is
  * revoked, and so is one that could not be stored.
  */
 export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
   const { server, credentials } = openServer(io, options.server);
-  // Read before anything is asked of the person: what cannot be stored must not be signed in first.
+  // Read first: the user must not approve a sign-in that cannot be stored.
   const entry = credentials().servers[server.base];
   if (!options.force) {
     const reused = await (options.certificate ? stillCertified : stillSignedIn)(io, server, entry, options);
@@ -71,7 +71,7 @@ export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
   return { server: server.base, user: confirmed, expiresAt, storage, reused: false, certificate };
 }
 
-/** @throws SvcError, after which the sign-in is there, without a certificate */
+/** Gets a certificate with the token of a sign-in. @throws SvcError; the sign-in is stored nevertheless */
 async function certify(
   io: Io,
   server: Server,
@@ -100,7 +100,7 @@ async function endCertificateOfOther(
     io.stderr.write(`svc: warning: the certificate of ${before.certificate.user}: ${fault}\n`);
 }
 
-/** The stored certificate, if it is the wanted user's and the server takes it. */
+/** Returns the stored certificate, if it is the wanted user's and the server accepts it. */
 async function stillCertified(
   io: Io,
   server: Server,
@@ -126,7 +126,7 @@ async function stillCertified(
   }
 }
 
-/** Before anybody is asked to approve: what cannot be stored must not be issued. */
+/** Checks that a token can be stored, before the user is asked to approve. */
 async function checkStorage(io: Io, server: Server, storage: "file" | "keychain"): Promise<void> {
   // The file has an entry for a token in the keychain, too.
   assertStorable(io.env);
@@ -139,9 +139,9 @@ async function checkStorage(io: Io, server: Server, storage: "file" | "keychain"
 }
 
 /**
- * Stores the token. If that fails after all, the token is revoked: nothing would ever use or end it. A certificate stays,
+ * Stores the token. If that fails, the token is revoked, because nothing would ever use or revoke it. A certificate stays
  * until another one replaces it.
- * @returns the token and the entry that stood there before
+ * @returns the previous token and entry
  */
 async function store(
   io: Io,
@@ -151,7 +151,7 @@ async function store(
   const stored: Entry = { user, storage, expires_at: token.expiresAt.toISOString() };
   if (storage === "file") stored.token = token.token;
   try {
-    // What stands there now, which another process may have stored while this one waited.
+    // Another process may have stored this one while we waited.
     const kept = await io.keychain.get(server.base).catch(() => null);
     if (storage === "keychain") await fromKeychain(() => io.keychain.set(server.base, token.token));
     let before: Entry | undefined;
@@ -167,7 +167,7 @@ async function store(
   }
 }
 
-/** Revokes a token that cannot be kept. @returns the error to show, which says whether that worked */
+/** Revokes a token that cannot be stored. @returns the error to show, which says whether that worked */
 async function takenBack(io: Io, server: Server, token: AccessToken, error: unknown): Promise<unknown> {
   const outcome = await revoke(io, server, token).then(
     () => "the token was revoked",
@@ -177,7 +177,7 @@ async function takenBack(io: Io, server: Server, token: AccessToken, error: unkn
   return new SvcError(error.code, `${error.detail}; ${outcome}`, { cause: error });
 }
 
-/** Ends a token that nothing refers to any more. The new sign-in is valid even if the server cannot be reached now. */
+/** Revokes a token that was replaced. The new sign-in is valid even if the server cannot be reached now. */
 async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promise<void> {
   if (isExpired(token, io)) return;
   await revoke(io, server, token).catch((error: Error) => {
@@ -192,16 +192,16 @@ async function revoke(io: Io, server: Server, token: AccessToken): Promise<void>
   const answer = await io.interruptible((signal) =>
     request(io, server, `${server.base}/tokens/current`, { method: "DELETE", headers, signal }),
   );
-  // 401: it was not valid any more.
+  // 401: it was no longer valid.
   if (answer.status !== 204 && answer.status !== 401) throw problem(answer, server);
 }
 
 const validUntil = (token: AccessToken) => `valid until ${localTime(token.expiresAt)}`;
 
 /**
- * The stored sign-in, if it is the wanted user's, has not expired here and the server takes it.
+ * Returns the stored sign-in, if it is the wanted user's, has not expired by this clock and the server accepts it.
  *
- * @throws SvcError if the server neither takes nor refuses it: that it is still good would be a guess
+ * @throws SvcError if the server neither accepts nor refuses it
  */
 async function stillSignedIn(
   io: Io,
@@ -230,7 +230,7 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   const answer = await requestPatiently(io, server, url, signal);
   if (answer.status !== 200) throw problem(answer, server);
   const challenge = readChallenge(answer.body, server);
-  // Before anybody is asked to approve.
+  // Before the user is asked to approve.
   if (options.certificate && challenge.certificates === false)
     throw new ConfigurationError([
       `${server.base} does not accept client certificates (--mtls-port or SVC_MTLS_URL); to sign in without one: svc login`,
@@ -259,10 +259,10 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   }
 }
 
-/** Seconds that a server may keep us waiting in all before we give up. */
+/** Seconds in total that a busy server may make us wait. */
 const LONGEST_WAIT = 600;
 
-/** Asks, and asks again after the pause that a busy server wants (429, or 503 with Retry-After). */
+/** Sends a request, and repeats it after the time that a busy server asks for (429, or 503 with Retry-After). */
 async function requestPatiently(io: Io, server: Server, url: string, signal: AbortSignal): Promise<Answer> {
   const deadline = io.clock.now().getTime() + LONGEST_WAIT * 1000;
   let said = false;
@@ -294,7 +294,7 @@ function invitation({ challengeUrl, userCode }: Challenge, server: Server, user:
 function checkUser(user: string): string {
   const name = user.trim();
   if (name === "") throw new UsageError("missing argument: USER");
-  // As path segments these two mean directories, even percent-encoded (WHATWG URL).
+  // As path segments, these two are relative, even percent-encoded (WHATWG URL).
   if (name === "." || name === ".." || name.length > 256 || printable(name) !== name) {
     throw new UsageError(`USER: "${printable(name, 40)}" is not a user name`);
   }

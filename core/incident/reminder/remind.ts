@@ -175,9 +175,9 @@ export interface Reminded {
 }
 
 /**
- * Returns which reminder is due: the k-th is due k · N hours after the anchor, 0 means none. Reminders between the last
- * one sent and this one are not made up for. If N has changed since the last one, its time counts and not its number:
- * the time that it covered is not due again, and later ones are numbered on from it, because no number is used twice.
+ * Returns which reminder is due: the k-th is due k · N hours after the anchor, 0 means none. Missed reminders between the
+ * last one sent and this one are skipped. If N has changed since the last one, its time counts and not its number: the time
+ * that it covered is not due again, and later ones continue its numbers, because no number is used twice.
  */
 export function dueReminder(anchor: Date, hours: number, now: Date, last?: Reminded): number {
   const period = hours * 3_600_000;
