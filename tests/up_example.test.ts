@@ -29,7 +29,7 @@ test("only the first start loads example data, and says how to start without", a
     await using first = startUp(data, [], issuer);
     await first.ready;
     expect(first.output()).toMatch(
-      /Example data loaded: 43 incidents \(to begin without: remove .+, then --no-example\)/,
+      /Example data loaded: 43 incidents \(to start without it: stop svc, delete .+, use --no-example\)/,
     );
     expect(await incidentsOf(first)).toBe(43);
   }

@@ -39,13 +39,13 @@ export default defineCommand({
     },
     mtls: {
       type: "boolean",
-      description: "Also serve clients with certificates, on a port of their own (mutual TLS)",
+      description: "Also serve clients with certificates (mutual TLS), on a separate port",
     },
     mtlsPort: {
       type: "custom",
       metavar: "PORT",
       default: 8443,
-      description: "Port for --mtls; 0 for any free one",
+      description: "Port for --mtls; 0 for any free port",
       parse: parsePort,
     },
     dataDir: {
@@ -71,8 +71,8 @@ export default defineCommand({
     "Starts PostgreSQL (from npm), upgrades its schema, and starts the trial sign-in provider, the server and a worker. Then it prints the address and the next command.",
     `Trial users: ${users.join(", ")}. Their password is ${defaultPassword}, or the value of SVC_TRIAL_PASSWORD.`,
     ".svc in the clone keeps the database (postgres/), key_secret, and the logs of this start and the previous one (log/). To start over, stop svc and delete .svc.",
-    "The first start loads example data: three months of incidents of a fictional company. To start without, stop svc, delete .svc, and use --no-example. The database of SVC_DATABASE_URL gets no example data.",
-    "--mtls makes a certificate for localhost, and an authority for it that is kept in .svc/mtls/. Clients have to trust .svc/mtls/ca.pem: set NODE_EXTRA_CA_CERTS for svc, use --cacert for curl.",
+    "The first start loads example data: three months of incidents of a fictional company. To start without it, stop svc, delete .svc, and use --no-example. The database of SVC_DATABASE_URL gets no example data.",
+    "--mtls creates a certificate for localhost, and its authority in .svc/mtls/. Clients must trust .svc/mtls/ca.pem: set NODE_EXTRA_CA_CERTS for svc, or --cacert for curl.",
     "The environment, and .env in the clone, take precedence: with SVC_DATABASE_URL, svc starts no PostgreSQL; with SVC_OIDC_ISSUER, no trial sign-in provider.",
     "Ctrl-C (or SIGTERM) stops all processes within a few seconds. They also stop if svc is killed. Only one trial can run in a data directory.",
   ],

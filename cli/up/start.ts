@@ -196,7 +196,7 @@ async function firstExample({ dataDir }: Settings, url: string): Promise<string>
   const { db, close } = openDatabase(url, 1);
   try {
     const { incidents } = await loadExample(db, systemClock.now());
-    return `Example data loaded: ${incidents} incidents (to begin without: remove ${dataDir}, then --no-example)`;
+    return `Example data loaded: ${incidents} incidents (to start without it: stop svc, delete ${dataDir}, use --no-example)`;
   } finally {
     await close();
   }
