@@ -5,7 +5,7 @@ import { table } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
-  summary: "List the access roles that you may request",
+  summary: "List the access roles that you may request, or all for admins",
   args: clientArgs,
   examples: ["svc access list", "svc access list --json"],
   async run({ server, json }, io) {
