@@ -25,7 +25,7 @@ export const applications: Resource<typeof application, typeof columns, Applicat
     sorts: { id: { by: application.id, kind: "id" }, name: { by: application.name, kind: "text" } },
   },
   filters: { source: byText("source", application.source), name: byText("name", application.name) },
-  there: isNull(deletedAt),
+  present: isNull(deletedAt),
   writers: "members",
   deleted: "application.deleted",
   taken: { application_own_name_idx: "Another application has this name" },

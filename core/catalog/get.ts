@@ -15,7 +15,7 @@ export async function getRecord<T extends CatalogTable, C extends Columns, F ext
   const [found] = await db
     .select(resource.columns as Columns)
     .from(table)
-    .where(and(eq(resource.table.id, id), resource.there, resource.seen?.(reader)));
+    .where(and(eq(resource.table.id, id), resource.present, resource.seen?.(reader)));
   if (!found) throw noSuch(resource);
   return found as Item<C>;
 }

@@ -77,7 +77,7 @@ async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Tem
   if (new Set(templates.map(({ resourceType }) => resourceType)).size < templates.length)
     throw new InvalidInput("templates", "Two templates have the same resource_type");
   // Everyone who reads an incident of the type reads the template's text, so it must not belong to an incident.
-  const ofNone = { id: document.id, there: isNull(document.incidentId) };
+  const ofNone = { id: document.id, present: isNull(document.incidentId) };
   await keepTargets(
     tx,
     ofNone,

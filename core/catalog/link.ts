@@ -4,14 +4,14 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { definition, term } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 
-/** A table whose rows are named by id. Rows that do not match `there` are hidden, and cannot be named. */
+/** A table whose rows are named by id. Rows that do not match `present` are hidden, and cannot be named. */
 export interface Target {
   id: PgColumn;
-  there?: SQL;
+  present?: SQL;
 }
 
 export const toDefinition: Target = { id: definition.id };
-export const toTerm: Target = { id: term.id, there: sql`${term.deletedAt} is null` };
+export const toTerm: Target = { id: term.id, present: sql`${term.deletedAt} is null` };
 
 /** A table of pairs: the targets that its owners name. */
 export interface Link {
@@ -29,7 +29,7 @@ export interface Link {
  */
 export function linkedIds({ owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
   const ids = sql`select ${to} from ${owner.table} join ${target.id.table} on ${target.id} = ${to}
-    where ${and(eq(owner, ownerId), areOurs(owner.table, ours), target.there)} order by ${to}`;
+    where ${and(eq(owner, ownerId), areOurs(owner.table, ours), target.present)} order by ${to}`;
   // Nested, because drizzle would otherwise drop the columns' table names, and `id` would be the target's.
   return sql<number[]>`${sql`array(${ids})`}`.mapWith((texts: string[]) => texts.map(Number));
 }
@@ -47,7 +47,7 @@ export async function setLinks(
   const { table } = owner;
   const targets = await keepTargets(tx, target, field, ids);
   const seen =
-    target.there && inArray(to, sql`(select ${target.id} from ${target.id.table} where ${target.there})`);
+    target.present && inArray(to, sql`(select ${target.id} from ${target.id.table} where ${target.present})`);
   const removed = await tx
     .delete(table)
     .where(and(eq(owner, ownerId), areOurs(table, ours), notInArray(to, targets), seen))
@@ -68,7 +68,7 @@ export async function setLinks(
  */
 export async function keepTargets(
   tx: Transaction,
-  { id, there }: Target,
+  { id, present }: Target,
   field: string,
   ids: readonly number[],
 ): Promise<number[]> {
@@ -77,7 +77,7 @@ export async function keepTargets(
   const found = await tx
     .select({ id })
     .from(id.table)
-    .where(and(inArray(id, wanted), there))
+    .where(and(inArray(id, wanted), present))
     .for("key share");
   if (found.length < wanted.length)
     throw new InvalidInput(field, `The field ${field} refers to a record that does not exist`);

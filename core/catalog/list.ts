@@ -25,7 +25,7 @@ export async function listRecords<T extends CatalogTable, C extends Columns, F e
   const rows = await db
     .select({ item: resource.columns as Columns, key: page.key })
     .from(table)
-    .where(page.within(and(resource.there, resource.seen?.(reader), ...conditions)))
+    .where(page.within(and(resource.present, resource.seen?.(reader), ...conditions)))
     .orderBy(...page.orderBy)
     .limit(page.limit);
   return page.finish(rows as { item: Item<C>; key: Key }[]);

@@ -56,7 +56,7 @@ export async function releaseFromLists(
  */
 export async function releaseFromDefinitions(
   tx: Transaction,
-  { id, source, told }: { id: number; source: string; told: Deletion },
+  { id, source, deletion }: { id: number; source: string; deletion: Deletion },
 ): Promise<void> {
   const { termId, definitionId } = definitionTerm;
   const its = tx.select({ id: definitionId }).from(definitionTerm).where(eq(termId, id));
@@ -75,5 +75,5 @@ export async function releaseFromDefinitions(
     .where(and(inArray(definition.id, ids), notExists(uses)))
     .returning({ id: definition.id });
   for (const one of removed)
-    await audit(tx, { ...told, action: "definition.deleted", subject: String(one.id) });
+    await audit(tx, { ...deletion, action: "definition.deleted", subject: String(one.id) });
 }

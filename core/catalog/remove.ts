@@ -21,19 +21,19 @@ export async function removeRecord<T extends CatalogTable, C extends Columns, F 
   resource: Resource<T, C, F>,
   { id, address }: { id: number; address: string },
 ): Promise<void> {
-  const { one, many, table, there, deleted: action } = resource;
+  const { one, many, table, present, deleted: action } = resource;
   if (!actor.admin) throw new Forbidden(`Only an admin can delete ${many}`);
-  const told = { at: clock.now(), actor: actor.user, address };
+  const deletion = { at: clock.now(), actor: actor.user, address };
   await db.transaction(async (tx) => {
     // The source of a record never changes.
     if (resource.listedBy) unlessListed(resource, await getRecord({ db: tx }, actor, resource, id), plugins);
-    await resource.release?.(tx, id, told);
+    await resource.release?.(tx, id, deletion);
     const removal = tx
       .delete<CatalogTable>(table)
-      .where(and(eq(table.id, id), there))
+      .where(and(eq(table.id, id), present))
       .returning({ id: table.id });
     const [removed] = await unlessReferredTo(`This ${one}`, removal);
     if (!removed) throw noSuch(resource);
-    await audit(tx, { ...told, action, subject: String(id) });
+    await audit(tx, { ...deletion, action, subject: String(id) });
   });
 }

@@ -51,8 +51,8 @@ export interface Resource<
   list: List<string>;
   /** The filters of a list, and how to parse a caller's value. `parse` throws InvalidInput. */
   filters: Readonly<Record<string, { by: PgColumn; parse: (text: string) => string }>>;
-  /** Does not match tombstones, which are invisible. */
-  there?: SQL;
+  /** Matches the records that exist for readers. Deleted ones of a source remain as tombstones. */
+  present?: SQL;
   /** The records that the reader may know of. By default all. */
   seen?(reader: Reader): SQL;
   /**
@@ -83,9 +83,9 @@ export interface Resource<
   listedBy?: "term" | "application";
   /**
    * Removes references that would prevent the deletion and belong to nobody, in the order in which others lock them.
-   * Those that are records are audited as in `told`.
+   * Those that are records are audited like `deletion`.
    */
-  release?(tx: Transaction, id: number, told: Deletion): Promise<void>;
+  release?(tx: Transaction, id: number, deletion: Deletion): Promise<void>;
 }
 
 /** @throws Forbidden */

@@ -36,7 +36,7 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
     sorts: { id: { by: term.id, kind: "id" }, text: { by: term.text, kind: "text" } },
   },
   filters: { source: byText("source", term.source), text: byText("text", term.text) },
-  there: isNull(deletedAt),
+  present: isNull(deletedAt),
   writers: "members",
   deleted: "term.deleted",
   taken: { term_own_text_idx: "Another term has this text" },
@@ -49,7 +49,7 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
       ? new Forbidden("Only an admin can change the text of a term for which somebody is called")
       : comesFromSource("term", item),
   listedBy: "term",
-  release: async (tx, id, told) => {
+  release: async (tx, id, deletion) => {
     const [found] = await tx.select({ source: term.source }).from(term).where(eq(term.id, id));
     // Before the term, like term-sync.
     if (found?.source) await lockSource(tx, found.source);
@@ -57,6 +57,6 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
     await tx.select({ id: term.id }).from(term).where(eq(term.id, id)).for("update");
     // Found by the worker, which does not prevent the deletion.
     await tx.delete(documentTerm).where(and(eq(documentTerm.termId, id), eq(documentTerm.source, "Found")));
-    if (found?.source) await releaseFromDefinitions(tx, { id, source: found.source, told });
+    if (found?.source) await releaseFromDefinitions(tx, { id, source: found.source, deletion });
   },
 };

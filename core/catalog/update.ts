@@ -22,7 +22,7 @@ export async function updateRecord<T extends CatalogTable, C extends Columns, F 
 ): Promise<Item<C>> {
   mayWrite(resource, actor);
   const values = resource.parse(fields);
-  const { one, table, there, taken } = resource;
+  const { one, table, present, taken } = resource;
   return db.transaction(async (tx) => {
     if (resource.guard) resource.guard(actor, fields, await getRecord({ db: tx }, actor, resource, id));
     await resource.prepare?.(tx, fields);
@@ -33,7 +33,7 @@ export async function updateRecord<T extends CatalogTable, C extends Columns, F 
         and(
           eq(table.id, id),
           eq(table.version, version),
-          there,
+          present,
           resource.seen?.(actor),
           resource.may?.(actor, values),
         ),

@@ -67,8 +67,8 @@ export async function setAffected(
     await keepTargets(tx, { id: service.id }, "service_ids", serviceIds);
     // One that has vanished from its source stays affected.
     const added = applicationIds.filter((id) => !before.applications.some((had) => had.id === id));
-    const present = { id: application.id, there: isNull(application.deletedAt) };
-    await keepTargets(tx, present, "application_ids", added);
+    const applications = { id: application.id, present: isNull(application.deletedAt) };
+    await keepTargets(tx, applications, "application_ids", added);
     await tx.delete(incidentService).where(eq(incidentService.incidentId, incidentId));
     await tx.delete(incidentApplication).where(eq(incidentApplication.incidentId, incidentId));
     if (serviceIds.length > 0)

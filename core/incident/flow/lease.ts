@@ -156,9 +156,9 @@ export async function fail(context: Context, claim: Claim, failure: Failure): Pr
 async function recordEventOf(
   tx: Transaction,
   { incidentId, step }: Claim,
-  told: Pick<TimelineEvent, "at" | "kind" | "description">,
+  entry: Pick<TimelineEvent, "at" | "kind" | "description">,
 ): Promise<void> {
-  await recordEvent(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
+  await recordEvent(tx, { ...entry, incidentId, actor: "system", source: sourceOf(step), data: { step } });
 }
 
 /** As if it had not begun: it is due in this many seconds. @throws LeaseLost */

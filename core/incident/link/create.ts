@@ -35,17 +35,17 @@ export async function createLink(
       .returning({ id: incidentLink.id });
     if (!made) throw new Conflict("These incidents are linked already");
     const side = kind === "related" ? "related" : "duplicate_of";
-    const told = { at: createdAt, actor: actor.user, kind: "incident.linked" } as const;
+    const shared = { at: createdAt, actor: actor.user, kind: "incident.linked" } as const;
     const data = { link_id: made.id };
     const related = "Linked with a related incident";
     await recordEvent(tx, {
-      ...told,
+      ...shared,
       incidentId,
       data: { ...data, link: side },
       description: kind === "related" ? related : "Marked as a duplicate of another incident",
     });
     await recordEvent(tx, {
-      ...told,
+      ...shared,
       incidentId: linkedId,
       data: { ...data, link: kind === "related" ? "related" : "duplicated_by" },
       description: kind === "related" ? related : "Another incident was marked as a duplicate of this one",

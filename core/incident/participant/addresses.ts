@@ -19,12 +19,12 @@ export const mailingListSlug = "mailing-list";
  * `individual-17` and `team-3`. If several have the same address, only one of them is included.
  */
 export async function recipientsOf({ db }: Context, incidentId: number): Promise<string[]> {
-  const told = toldOf(db, incidentId);
-  const rows = await db
-    .selectDistinctOn([told.email], { recipient: told.recipient })
-    .from(told)
-    .orderBy(told.email, told.recipient);
-  return rows.map(({ recipient }) => recipient);
+  const rows = recipientRows(db, incidentId);
+  const found = await db
+    .selectDistinctOn([rows.email], { recipient: rows.recipient })
+    .from(rows)
+    .orderBy(rows.email, rows.recipient);
+  return found.map(({ recipient }) => recipient);
 }
 
 /** Returns the mail address of this recipient, or undefined if it is no longer one. */
@@ -33,13 +33,13 @@ export async function addressOf(
   incidentId: number,
   recipient: string,
 ): Promise<string | undefined> {
-  const told = toldOf(db, incidentId);
-  const [row] = await db.select({ email: told.email }).from(told).where(eq(told.recipient, recipient));
+  const rows = recipientRows(db, incidentId);
+  const [row] = await db.select({ email: rows.email }).from(rows).where(eq(rows.recipient, recipient));
   return row?.email;
 }
 
 /** A team's address may reach non-participants, so Restricted content is not sent there. */
-function toldOf(db: Context["db"], incidentId: number) {
+function recipientRows(db: Context["db"], incidentId: number) {
   return union(
     db
       .select({
@@ -66,7 +66,7 @@ function toldOf(db: Context["db"], incidentId: number) {
           isNotNull(team.email),
         ),
       ),
-  ).as("told");
+  ).as("recipients");
 }
 
 /** Whether a message about an incident may go to this person. If it is Restricted, only to a participant. */

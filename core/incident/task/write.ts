@@ -77,10 +77,10 @@ export async function writeTask(
   if (!written) return false;
   await tx.delete(taskAssignee).where(eq(taskAssignee.taskId, id));
   await addAssignees(tx, id, assignees, ids);
-  const told = { id, incidentId, description };
-  if (kind) await recordTaskEvent(tx, kind, told, change);
+  const subject = { id, incidentId, description };
+  if (kind) await recordTaskEvent(tx, kind, subject, change);
   if (!kind || !sameContent(current, next) || current.reminders !== reminders)
-    await recordTaskEvent(tx, "task.updated", told, change);
+    await recordTaskEvent(tx, "task.updated", subject, change);
   return true;
 }
 
@@ -108,12 +108,12 @@ export const taskSaid = {
 } as const satisfies Partial<Record<EventKind, string>>;
 
 /** Longer descriptions are cut where a task has one line. */
-const toldCharacters = 200;
+const quotedCharacters = 200;
 
 /** Returns a description as one line. */
 export function taskLine(description: string): string {
   const line = description.replaceAll(/\s+/g, " ").trim();
-  return line.length > toldCharacters ? `${line.slice(0, toldCharacters).toWellFormed()}…` : line;
+  return line.length > quotedCharacters ? `${line.slice(0, quotedCharacters).toWellFormed()}…` : line;
 }
 
 export async function recordTaskEvent(

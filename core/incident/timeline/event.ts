@@ -77,14 +77,14 @@ export const becameRestricted = sql`${event.kind} = 'incident.updated'
  * Appends to an incident's timeline, in the transaction of the change.
  *
  * It locks the incident before it takes the id, until the commit. So the events of one incident are committed in the
- * order of their ids, and a reader that goes on with `id > cursor` never misses one. A change that locks other rows
+ * order of their ids, and a reader that continues with `id > cursor` never misses one. A change that locks other rows
  * before that calls `lockIncident` first, so that two such changes cannot deadlock.
  *
  * @returns the id
- * @throws NotFound when the incident was deleted meanwhile
+ * @throws NotFound when the incident has been deleted in the meantime
  */
-export async function recordEvent(db: Database | Transaction, told: TimelineEvent): Promise<number> {
-  const { incidentId, at, actor, kind, description, source = "core", data } = told;
+export async function recordEvent(db: Database | Transaction, entry: TimelineEvent): Promise<number> {
+  const { incidentId, at, actor, kind, description, source = "core", data } = entry;
   // One statement, because others wait for the lock. The id is taken for a row of `locked`: after it was locked.
   const [recorded] = await db.execute<{ id: string }>(sql`
     with locked as materialized (
