@@ -35,3 +35,22 @@ test("every link of a page has a target", async () => {
     }
   }
 });
+
+test("docs/architecture.md counts the files of each code path, and all exist", async () => {
+  const page = await Bun.file(join(root, "docs/architecture.md")).text();
+  const counts = page.split(/^##+ /m).flatMap((section) => {
+    const [, count] = /\((\d+) files\)/.exec(section) ?? [];
+    if (count === undefined) return [];
+    // A name without a folder is in that of the nearest file before it.
+    const files: string[] = [];
+    for (const [, name = ""] of section.matchAll(/`([\w./-]+\.ts)`/g)) {
+      const folders = name.includes("/") ? [""] : files.map((file) => dirname(file)).reverse();
+      const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(join(root, path)));
+      files.push(found ?? `missing: ${name}`);
+    }
+    expect(files.filter((file) => file.startsWith("missing"))).toEqual([]);
+    return [[Number(count), new Set(files).size]];
+  });
+  expect(counts.length).toBe(3);
+  expect(counts.map(([, found]) => found)).toEqual(counts.map(([said]) => said));
+});
