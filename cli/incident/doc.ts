@@ -220,7 +220,7 @@ async function putContent(client: IncidentClient, { id }: Document, before: Cont
       return await client.call<Content>("PUT", path, { text, version: now.version });
     throw new Conflict(
       [
-        `The text of document ${id} was changed by somebody else meanwhile; nothing was saved.`,
+        `The text of document ${id} has been changed by somebody else in the meantime; nothing was saved.`,
         "  Theirs:",
         ...printableLines(now.text).map((line) => `    ${line}`),
         "  Yours:",

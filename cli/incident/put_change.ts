@@ -55,7 +55,7 @@ function bothVersions<T extends { version: number }, F extends object>(
   clashing: readonly (keyof F)[],
 ): Conflict {
   const lines = clashing.flatMap((field) => [
-    `${label(field)} was changed by somebody else meanwhile; nothing was saved.`,
+    `${label(field)} has been changed by somebody else in the meantime; nothing was saved.`,
     ...version("Theirs:", shown(theirs[field], field)),
     ...version("Yours: ", shown(yours[field] as F[keyof F], field)),
   ]);

@@ -294,7 +294,7 @@ describe("a change that meets another one", () => {
       code: 1,
       stdout: "",
       stderr: [
-        `svc: The title of ${name} was changed by somebody else meanwhile; nothing was saved.`,
+        `svc: The title of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
         "svc:   Theirs: Theirs",
         "svc:   Yours:  Mine",
         "",
@@ -326,7 +326,7 @@ describe("a change that meets another one", () => {
       1,
       [
         `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
-        `svc: The description of ${name} was changed by somebody else meanwhile; nothing was saved.`,
+        `svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
         "svc:   Theirs: Theirs",
         "svc:   Yours:  Mine",
         "svc:           in two lines",

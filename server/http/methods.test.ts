@@ -75,7 +75,7 @@ describe("every address", () => {
     expect(await (await ask("POST", "/whoami")).json()).toMatchObject({
       status: 405,
       code: "method_not_allowed",
-      detail: "This address does not answer that method",
+      detail: "This address does not support that method",
     });
     const page = await ask("PUT", "/sign_in/callback");
     expect([page.status, page.headers.get("allow")]).toEqual([405, "GET, OPTIONS"]);

@@ -6,7 +6,7 @@ export type Routes = AnyElysia["routes"];
 /** The path exists, but answers the methods of `allowed` only. This is a concern of HTTP only. */
 export class WrongMethod extends Error {
   constructor(readonly allowed: string) {
-    super("This address does not answer that method");
+    super("This address does not support that method");
   }
 }
 
