@@ -5,6 +5,7 @@ import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { ensureEngine, NoEngineError } from "../tests/support/containers/engine.ts";
 import { leftoversOf, nameOfRun } from "../tests/support/containers/engine_leftovers.ts";
+import { startDebianPostgres } from "../tests/support/database/debian_postgres.ts";
 import { ensure, programs } from "../tests/support/programs.ts";
 import { buildForTests } from "./build_for_tests.ts";
 import { runChecks } from "./check.ts";
@@ -129,6 +130,9 @@ async function runTests(files: string[], changed?: string, env = process.env): P
     durable: false,
     temporary: true,
   });
+  const debian = textsOf(files).some((text) => /\b(debianServer|useDebianBackups)\b/.test(text))
+    ? await startDebianPostgres(undefined, directory)
+    : undefined;
   try {
     const chosen = changed === undefined ? files : [changed, ...files];
     const runs = testRunsOf(chosen, containers, buildMilliseconds);
@@ -143,6 +147,7 @@ async function runTests(files: string[], changed?: string, env = process.env): P
             TMPDIR: temporary,
             ...env,
             SVC_TEST_DATABASE_URL: database.url,
+            ...(debian === undefined ? {} : { SVC_TEST_DEBIAN_URL: debian.url }),
             SVC_TEST_PROGRAM: program,
             SVC_TEST_RUN: runName,
           },
@@ -154,6 +159,7 @@ async function runTests(files: string[], changed?: string, env = process.env): P
       failed: results.reduce((sum, { failed }) => sum + failed, 0),
     };
   } finally {
+    await debian?.stop();
     await database.stop();
     await rm(directory, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { dump, type Format } from "../../drizzle/backup/dump.ts";
@@ -12,7 +12,7 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { createDatabaseOn, temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { attemptAll, claimAll } from "../../tests/support/domain/delivery.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { readConfig } from "../config.ts";
@@ -22,9 +22,8 @@ import { resendDelivery } from "./resend.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
-afterAll(() => debian.stop());
 
 const clock = new TestClock();
 const channel = fakeConversation({ send: () => {} }, { slug: "channel" });

@@ -3,13 +3,13 @@ import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { contentOf, temporaryDirectory, using } from "../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 
 // docs/restore.md without an engine: its commands run in a folder like that of the container `tools`.
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/restore.md")).text();
 
-let debian: DebianServer;
+let debian: Awaited<ReturnType<typeof startDebianPostgres>>;
 beforeAll(async () => {
   debian = await startDebianPostgres();
   await upgrade({ url: debian.url });

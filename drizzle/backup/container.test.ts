@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
-  createDatabaseOn,
+  createHostile,
   hostileRevisions,
-  insertHostileRows,
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { descendants, untilGone } from "../../tests/support/process/processes.ts";
-import { upgrade } from "../revision/upgrade.ts";
 import { containerAt } from "./container.ts";
 import { dump } from "./dump.ts";
 import { restore } from "./restore.ts";
@@ -74,16 +72,13 @@ describe("the server's container", () => {
 describe("with only the tools of the server's container", () => {
   let debian: DebianServer;
   beforeAll(async () => {
-    debian = await startDebianPostgres();
+    debian = await debianServer();
   });
-  afterAll(() => debian.stop());
 
   test("dump and restore keep the content, and no argument contains the password", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await createDatabaseOn(debian.url);
+    await using database = await createHostile(debian.url);
     const revisions = hostileRevisions;
-    await upgrade({ url: database.url, revisions });
-    await insertHostileRows(database.url);
     const before = await contentOf(database.url);
     const { port, password } = new URL(database.url);
     const list = `web 0.0.0.0:1->1/tcp\na1 127.0.0.1:${port}->${port}/tcp`;
@@ -105,9 +100,8 @@ describe("with only the tools of the server's container", () => {
 
   test("an interrupted dump stops its pg_dump, which would otherwise keep its locks", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await createDatabaseOn(debian.url);
+    await using database = await createHostile(debian.url);
     const revisions = hostileRevisions;
-    await upgrade({ url: database.url, revisions });
     const at = (name: string) => join(directory.path, name);
     for (const name of ["pg_dump", "pg_restore"]) {
       const script = `#!/bin/sh

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TestClock } from "../../tests/support/clock.ts";
@@ -10,7 +10,7 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { quoted } from "../sql_text.ts";
 import { dump } from "./dump.ts";
@@ -18,9 +18,8 @@ import { restore } from "./restore.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
-afterAll(() => debian.stop());
 
 const names = {
   "a space": "svc admin",

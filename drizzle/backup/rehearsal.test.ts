@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
+import { sha256Hex } from "../../platform/secret.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -20,10 +21,17 @@ const { options, liveDatabase } = backups;
 
 const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.detail ?? String(error));
 const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
-const scratches = async () =>
-  (await run(backups.debian.url, "select datname from pg_database where datname ~ '^svc_restore_'")).map(
-    ({ datname }) => datname,
-  );
+/** The databases in which a restore of this one tries the backup. */
+const scratches = async ({ name }: { name: string }) => {
+  const mark = `svc database restore tries a backup of ${name} here`;
+  const named = `svc_restore_${sha256Hex(name).slice(0, 16)}`;
+  return (
+    await run(
+      backups.debian.url,
+      `select datname from pg_database where datname = '${named}' or shobj_description(oid, 'pg_database') = '${mark}'`,
+    )
+  ).map(({ datname }) => datname);
+};
 
 /** A pg_restore that fails while writing rows. */
 async function brokenTool(directory: string, ending: string): Promise<string> {
@@ -64,7 +72,7 @@ test("a bad backup is detected while the tables stay in use, without disturbing 
       }),
     );
     expect(await contentOf(live.url)).toEqual(before);
-    expect(await scratches()).toEqual([]);
+    expect(await scratches(live)).toEqual([]);
   }
 });
 
@@ -91,29 +99,29 @@ test("a killed restore's database is dropped by the next one, and no other datab
   const seen: string[] = [];
   const stop = new AbortController();
   const progress = async () => {
-    if (seen.length === 0) seen.push(...(await scratches()));
+    if (seen.length === 0) seen.push(...(await scratches(live)));
   };
   await restore({ ...options(live.url, path), progress, signal: stop.signal });
   const [name] = seen;
   expect(name).toMatch(/^svc_restore_[0-9a-f]{16}$/);
-  expect(await scratches()).toEqual([]);
+  expect(await scratches(live)).toEqual([]);
   const theirs = Object.assign(new URL(backups.debian.url), { pathname: `/${name}` }).href;
   // Killed before it could mark the database as its own.
   await run(backups.debian.url, `create database ${name}`);
   await restore(options(live.url, path));
-  expect(await scratches()).toEqual([]);
+  expect(await scratches(live)).toEqual([]);
   await run(backups.debian.url, `create database ${name}`);
   await run(theirs, "create table theirs ()");
   expect(await detailOf(restore(options(live.url, path)))).toBe(
     `The database ${name} is in the way: svc database restore needs that name, so drop or rename it`,
   );
-  expect(await scratches()).toEqual([name!]);
+  expect(await scratches(live)).toEqual([name!]);
   await run(
     backups.debian.url,
     `comment on database ${name} is 'svc database restore tries a backup of ${live.name} here'`,
   );
   await restore(options(live.url, path));
-  expect(await scratches()).toEqual([]);
+  expect(await scratches(live)).toEqual([]);
 });
 
 test("without the right to create databases, the backup is restored in one transaction, with a notice", async () => {

@@ -1,17 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { chmod, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
+  createHostile,
   hostileRevisions,
   insertHostileRows,
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { dropAll } from "../revision/drop.ts";
 import { upgrade } from "../revision/upgrade.ts";
@@ -23,9 +24,8 @@ import { type RestoreOptions, restore } from "./restore.ts";
 let debian: DebianServer;
 let embedded: string;
 beforeAll(async () => {
-  [debian, embedded] = [await startDebianPostgres(), await testServerUrl()];
+  [debian, embedded] = [await debianServer(), await testServerUrl()];
 });
-afterAll(() => debian.stop());
 
 const base = { release: "1.2.3", clock: new TestClock(), revisions: hostileRevisions };
 
@@ -37,14 +37,6 @@ function options(url: string, path: string, more: Partial<DumpOptions & RestoreO
   return { ...base, url, path, env: { PATH: debian.tools }, tools: () => [], confirm, ...more };
 }
 
-/** A database at the head of the hostile revisions, with rows. */
-async function hostileDatabase(server: string, settings = "") {
-  const database = await createDatabaseOn(server, settings);
-  await upgrade({ url: database.url, revisions: hostileRevisions });
-  await insertHostileRows(database.url);
-  return database;
-}
-
 const cases: [string, () => string, Format][] = [
   ["PostgreSQL with its tools, custom", () => debian.url, "custom"],
   ["PostgreSQL with its tools, portable", () => debian.url, "portable"],
@@ -54,7 +46,7 @@ const cases: [string, () => string, Format][] = [
 describe.each(cases)("%s", (_name, server, format) => {
   test("dump, drop, restore and dump again keep the content", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(server());
+    await using database = await createHostile(server());
     const [first, second] = [join(directory.path, "first"), join(directory.path, "second")];
     const before = await contentOf(database.url);
     const dumped = await dump(options(database.url, first, { format }));
@@ -104,7 +96,7 @@ describe.each(cases)("%s", (_name, server, format) => {
 
   test("a missing database is created, and dropped again if the restore fails", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(server());
+    await using database = await createHostile(server());
     await using gone = await createDatabaseOn(server());
     const path = join(directory.path, "backup");
     await dump(options(database.url, path, { format }));
@@ -156,7 +148,7 @@ describe.each(cases)("%s", (_name, server, format) => {
 describe("a failure half-way leaves the database as it was", () => {
   test("for a row that its table rejects, and row counts that differ from the backup's", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(embedded);
+    await using database = await createHostile(embedded);
     const before = await contentOf(database.url);
     const good = join(directory.path, "good");
     await dump(options(database.url, good, { format: "portable" }));
@@ -178,7 +170,7 @@ describe("a failure half-way leaves the database as it was", () => {
 
   test("for a pg_restore that fails in any section", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(debian.url);
+    await using database = await createHostile(debian.url);
     const before = await contentOf(database.url);
     const path = join(directory.path, "backup");
     await dump(options(database.url, path));
@@ -198,7 +190,7 @@ describe("a failure half-way leaves the database as it was", () => {
 
   test("for an archive whose rows differ from its declaration, and one that lacks a table", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(debian.url);
+    await using database = await createHostile(debian.url);
     const before = await contentOf(database.url);
     const path = join(directory.path, "backup");
     await dump(options(database.url, path));
@@ -232,7 +224,7 @@ describe("a failure half-way leaves the database as it was", () => {
 describe("refused before anything changes", () => {
   test("a portable backup of tables that no revision creates", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(embedded);
+    await using database = await createHostile(embedded);
     await runStatement(
       database.url,
       `create table "By Hand" (); create schema more; create table more.egg ()`,
@@ -246,7 +238,7 @@ describe("refused before anything changes", () => {
 
   test("custom: a database with a foreign table", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(debian.url);
+    await using database = await createHostile(debian.url);
     await runStatement(
       database.url,
       `create foreign data wrapper nothing; create server elsewhere foreign data wrapper nothing;
@@ -261,7 +253,7 @@ describe("refused before anything changes", () => {
 
   test("a manually added column is restored with its values, unless its type is unknown", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(embedded);
+    await using database = await createHostile(embedded);
     const path = join(directory.path, "backup");
     await runStatement(
       database.url,
@@ -294,7 +286,7 @@ describe("refused before anything changes", () => {
 
   test("portable: a manually added sequence is restored at its position", async () => {
     await using directory = await temporaryDirectory();
-    await using database = await hostileDatabase(embedded);
+    await using database = await createHostile(embedded);
     await using other = await createDatabaseOn(embedded);
     const path = join(directory.path, "backup");
     await runStatement(
@@ -329,7 +321,7 @@ describe("refused before anything changes", () => {
     "%s: a newer release's backup, an edited revision, no consent",
     async (format) => {
       await using directory = await temporaryDirectory();
-      await using database = await hostileDatabase(debian.url);
+      await using database = await createHostile(debian.url);
       const before = await contentOf(database.url);
       const path = join(directory.path, "backup");
       await dump(options(database.url, path, { format }));

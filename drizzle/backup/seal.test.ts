@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { zstdCompressSync } from "node:zlib";
 import { TestClock } from "../../tests/support/clock.ts";
-import {
-  createDatabaseOn,
-  hostileRevisions,
-  insertHostileRows,
-  temporaryDirectory,
-} from "../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
-import { upgrade } from "../revision/upgrade.ts";
+import { createHostile, hostileRevisions, temporaryDirectory } from "../../tests/support/database/backup.ts";
+import { type DebianServer, debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { dump, type Format } from "./dump.ts";
 import { readPortable, verifyPortable } from "./portable_reader.ts";
 import { formatOf } from "./restore.ts";
@@ -18,15 +12,12 @@ import { readSeal } from "./seal.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
-afterAll(() => debian.stop());
 
 async function dumped(path: string, format: Format): Promise<Buffer> {
-  await using database = await createDatabaseOn(debian.url);
+  await using database = await createHostile(debian.url);
   const { url } = database;
-  await upgrade({ url, revisions: hostileRevisions });
-  await insertHostileRows(url);
   const common = { env: { PATH: debian.tools }, tools: () => [], revisions: hostileRevisions };
   await dump({ ...common, url, path, format, release: "1", clock: new TestClock() });
   return readFile(path);

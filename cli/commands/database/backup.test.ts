@@ -1,17 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { headsOf, readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
+import { sha256Hex } from "../../../platform/secret.ts";
 import {
   contentOf,
   createDatabaseOn,
+  createPrepared,
   temporaryDirectory,
   using,
 } from "../../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../../tests/support/database/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
@@ -21,14 +23,12 @@ const [head] = headsOf(await readRevisions());
 
 let debian: DebianServer;
 beforeAll(async () => {
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
-afterAll(() => debian.stop());
 
 /** A database on Debian's server, at head, with this many rows of random data. */
 async function debianDatabase(rows = 3) {
-  const database = await createDatabaseOn(debian.url);
-  await upgrade({ url: database.url });
+  const database = await createPrepared(debian.url, "head", (url) => upgrade({ url }).then(() => {}));
   await fill(database.url, rows);
   return database;
 }
@@ -45,6 +45,8 @@ async function fill(url: string, rows: number): Promise<void> {
 /** The environment of `svc`, with only the tools of Debian's server. */
 const env = (url: string, path = debian.tools) => ({ SVC_DATABASE_URL: url, PATH: path });
 const failed = (line: string) => ({ code: 1, stdout: "", stderr: `svc: ${line}\n` });
+/** Of the database in which a restore tries the backup. */
+const scratchName = (name: string) => `svc_restore_${sha256Hex(name).slice(0, 16)}`;
 const summary = (format: string, rows: number) =>
   new RegExp(
     `^(Wrote|Restored) ${file} \\(${format} format, [\\d.]+ kB, \\d+ tables, ${rows} row${rows === 1 ? "" : "s"}, revision ${head}\\)\\n$`,
@@ -363,7 +365,7 @@ describe("an interrupted restore", () => {
     await untilGone(processes);
     expect(await contentOf(database.url)).toEqual(before);
     const scratches = () =>
-      using(debian.url, (sql) => sql`select datname from pg_database where datname ~ '^svc_restore_'`);
+      using(debian.url, (sql) => sql`select from pg_database where datname = ${scratchName(database.name)}`);
     expect(await scratches()).toHaveLength(signal === "SIGINT" ? 0 : 1);
     const again = await svc(["database", "restore", "--yes"], env(database.url), work.path);
     expect(again).toMatchObject({ code: 0, stderr: "" });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import {
   contentOf,
@@ -6,32 +6,37 @@ import {
   temporaryDirectory,
   using,
 } from "../../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
 import { svc } from "../../testing/process.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
-afterAll(() => debian.stop());
 
 const shadows = `create schema elsewhere; create table elsewhere.incident (nothing int);
   create table elsewhere.incident_type (nothing int); create table elsewhere.revision (nothing int);
   create view elsewhere.pg_class as select 1 as oid; create view elsewhere.pg_namespace as select 1 as oid`;
 
 const presets = {
-  "a search_path without public": ["search_path = nowhere", ""],
-  "an empty search_path": ["search_path = ''", ""],
-  "a search_path with other tables of these names": ["search_path = elsewhere, public, pg_catalog", shadows],
-  "a small statement_timeout": ["statement_timeout = '15ms'", ""],
-  "all names in quotes": ["quote_all_identifiers = on", ""],
+  "a search_path without public, a small statement_timeout": [
+    ["search_path = nowhere", "statement_timeout = '15ms'"],
+    "",
+  ],
+  "an empty search_path, all names in quotes": [["search_path = ''", "quote_all_identifiers = on"], ""],
+  "a search_path with other tables of these names": [
+    ["search_path = elsewhere, public, pg_catalog"],
+    shadows,
+  ],
 } as const;
 
 /** A database with such settings. */
-async function presetDatabase(preset: string, objects: string) {
+async function presetDatabase(settings: readonly string[], objects: string) {
   const [directory, database] = [await temporaryDirectory(), await createDatabaseOn(debian.url)];
   if (objects) await using(database.url, (sql) => sql.unsafe(objects));
-  await using(debian.url, (sql) => sql.unsafe(`alter database ${database.name} set ${preset}`));
+  for (const setting of settings) {
+    await using(debian.url, (sql) => sql.unsafe(`alter database ${database.name} set ${setting}`));
+  }
   const run = async (...args: string[]) => {
     const environment = { SVC_DATABASE_URL: database.url, PATH: debian.tools };
     const { code, stdout, stderr } = await svc(["database", ...args], environment, directory.path);
@@ -46,9 +51,9 @@ async function presetDatabase(preset: string, objects: string) {
   return { url: database.url, run, [Symbol.asyncDispose]: dispose };
 }
 
-describe.each(Object.entries(presets))("with %s in the database's settings", (_what, [preset, objects]) => {
+describe.each(Object.entries(presets))("with %s in the database's settings", (_what, [settings, objects]) => {
   test("the schema is created, inspected and dropped", async () => {
-    await using database = await presetDatabase(preset, objects);
+    await using database = await presetDatabase(settings, objects);
     const { run } = database;
     await run("init");
     for (const command of ["upgrade", "populate", "sync-triggers"]) {
@@ -60,7 +65,7 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
   });
 
   test("a backup is created and restored", async () => {
-    await using database = await presetDatabase(preset, objects);
+    await using database = await presetDatabase(settings, objects);
     const { run, url } = database;
     await upgrade({ url });
     const search = "?options=-c%20search_path%3Dpublic%20-c%20statement_timeout%3D0";

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { openSql, type Sql } from "../../../drizzle/connection/sql.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { failed } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 
-let debian: DebianServer;
+let debian: Awaited<ReturnType<typeof startDebianPostgres>>;
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 const at = (name: string) => join(directory.path, name);
 

@@ -8,7 +8,7 @@ import { readRevisions } from "../../../drizzle/revision/history.ts";
 import { event } from "../../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { createDatabaseOn, temporaryDirectory } from "../../../tests/support/database/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { noteOnTimeline } from "../event/note.ts";
 
@@ -16,11 +16,10 @@ let flow: FlowTest;
 let debian: DebianServer;
 beforeAll(async () => {
   flow = await startFlowTest();
-  debian = await startDebianPostgres();
+  debian = await debianServer();
 });
 afterAll(async () => {
   await flow[Symbol.asyncDispose]();
-  debian.stop();
 });
 
 test("the order of events survives a restore", async () => {

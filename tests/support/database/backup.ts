@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import type { TestDatabase } from "./database.ts";
 import { testRevision } from "./revision.ts";
 
@@ -32,6 +33,38 @@ export async function createDatabaseOn(
         async (sql) => void (await sql.unsafe(`drop database if exists ${name} with (force)`)),
       ),
   };
+}
+
+const templates = new Map<string, Promise<string>>();
+
+/**
+ * A database that `prepare` has filled on the server of `serverUrl`: a copy of the first with this name.
+ *
+ * @param name of what `prepare` does
+ */
+export async function createPrepared(
+  serverUrl: string,
+  name: string,
+  prepare: (url: string) => Promise<void>,
+): Promise<TestDatabase & { name: string }> {
+  const key = `${name} on ${serverUrl}`;
+  const template = templates.get(key) ?? prepareTemplate(serverUrl, prepare);
+  templates.set(key, template);
+  return createDatabaseOn(serverUrl, `template ${await template} strategy file_copy`);
+}
+
+async function prepareTemplate(serverUrl: string, prepare: (url: string) => Promise<void>): Promise<string> {
+  const { name, url } = await createDatabaseOn(serverUrl);
+  await prepare(url);
+  return name;
+}
+
+/** A database at the head of the hostile revisions, with their rows. */
+export function createHostile(serverUrl: string): Promise<TestDatabase & { name: string }> {
+  return createPrepared(serverUrl, "hostile", async (url) => {
+    await upgrade({ url, revisions: hostileRevisions });
+    await insertHostileRows(url);
+  });
 }
 
 /** Opens one connection for the duration of `use`. */

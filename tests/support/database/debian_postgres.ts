@@ -6,24 +6,45 @@ import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
 import { findDebianPostgres, findFaketime, missingDebianPostgres } from "../programs.ts";
 
-export interface DebianServer extends EmbeddedPostgres {
+/** A server of Debian's PostgreSQL, which is older than the embedded one and has client tools. */
+export interface DebianServer {
+  /** For a superuser. */
+  url: string;
   major: number;
   /** The directory of pg_dump and pg_restore. */
   tools: string;
 }
 
+let started: Promise<DebianServer> | undefined;
+
 /**
- * Starts a temporary server of Debian's PostgreSQL, which is older than the embedded one and has client tools. It is
- * separate from any cluster of this machine, and is removed with this process, even if that is killed.
+ * The server of the run, which scripts/test.ts starts, or one for this process, with which it is removed. Other tests use
+ * it at the same time: a test that changes more than its own databases and roles starts a server.
+ */
+export async function debianServer(): Promise<DebianServer> {
+  const url = process.env.SVC_TEST_DEBIAN_URL;
+  if (url !== undefined) {
+    const { directory: tools, major } = installed();
+    return { url, major, tools };
+  }
+  started ??= startDebianPostgres();
+  return await started;
+}
+
+/**
+ * Starts a temporary server. It is separate from any cluster of this machine, and is removed with this process, even if
+ * that is killed.
  *
  * @param wrongBy the offset of its clock in libfaketime's format: `-10m`
+ * @param parent of its directory
  * @throws Error with the command to install it
  */
-export async function startDebianPostgres(wrongBy?: string): Promise<DebianServer> {
-  const found = findDebianPostgres();
-  if (!found) throw new Error(missingDebianPostgres);
-  const { directory: tools, major } = found;
-  const directory = await mkdtemp(join(tmpdir(), "svc-debian-"));
+export async function startDebianPostgres(
+  wrongBy?: string,
+  parent = tmpdir(),
+): Promise<DebianServer & EmbeddedPostgres> {
+  const { directory: tools, major } = installed();
+  const directory = await mkdtemp(join(parent, "svc-debian-"));
   try {
     await initialise(directory, tools);
     const binaries = {
@@ -39,6 +60,12 @@ export async function startDebianPostgres(wrongBy?: string): Promise<DebianServe
     await rm(directory, { recursive: true, force: true });
     throw error;
   }
+}
+
+function installed(): NonNullable<ReturnType<typeof findDebianPostgres>> {
+  const found = findDebianPostgres();
+  if (!found) throw new Error(missingDebianPostgres);
+  return found;
 }
 
 /** Writes a program that runs another one with a wrong clock. */

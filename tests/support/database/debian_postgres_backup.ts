@@ -1,18 +1,16 @@
-import { afterAll, beforeAll } from "bun:test";
+import { beforeAll } from "bun:test";
 import type { DumpOptions } from "../../../drizzle/backup/dump.ts";
 import type { RestoreOptions } from "../../../drizzle/backup/restore.ts";
-import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { TestClock } from "../clock.ts";
-import { createDatabaseOn, hostileRevisions, insertHostileRows } from "./backup.ts";
-import { type DebianServer, startDebianPostgres } from "./debian_postgres.ts";
+import { createHostile, hostileRevisions } from "./backup.ts";
+import { type DebianServer, debianServer } from "./debian_postgres.ts";
 
-/** Starts Debian's PostgreSQL for a whole file, for backups with the tools of that server. */
+/** Debian's PostgreSQL, for backups with the tools of that server. */
 export function useDebianBackups() {
   let debian: DebianServer;
   beforeAll(async () => {
-    debian = await startDebianPostgres();
+    debian = await debianServer();
   });
-  afterAll(() => debian.stop());
   return {
     get debian() {
       return debian;
@@ -29,12 +27,6 @@ export function useDebianBackups() {
       path,
       ...more,
     }),
-    /** A database at the head of the hostile revisions, with rows. */
-    async liveDatabase(settings = "") {
-      const database = await createDatabaseOn(debian.url, settings);
-      await upgrade({ url: database.url, revisions: hostileRevisions });
-      await insertHostileRows(database.url);
-      return database;
-    },
+    liveDatabase: () => createHostile(debian.url),
   };
 }
