@@ -1,5 +1,6 @@
 import type { AnyElysia } from "elysia";
 import { asksForToken } from "../auth/actor.ts";
+import { challengeRoute } from "../challenge/routes.ts";
 
 /** One row of `svc server routes`. */
 export interface RouteRow {
@@ -10,15 +11,26 @@ export interface RouteRow {
   method: string;
 }
 
-/** Lists the application's routes by path, read from the application itself so that the list is always current. */
+/** What the route of the challenge protocol answers: Elysia's router cannot tell a literal colon from a parameter. */
+const challengePaths = [
+  "/noauth/v1/challenge:generator/:userName",
+  "/noauth/v1/challenge:poller/:challengeToken",
+];
+
+/**
+ * Lists the application's routes by path, read from the application itself so that the list is always current. Omits
+ * routes for every method: they only answer 404.
+ */
 export function routeTable(app: Pick<AnyElysia, "routes">): RouteRow[] {
-  const rows = app.routes.flatMap((route) =>
-    spellings(route.path).map((path) => ({
-      path,
-      authenticated: asksForToken(route),
-      method: route.method,
-    })),
-  );
+  const rows = app.routes
+    .filter(({ method }) => method !== "ALL")
+    .flatMap((route) =>
+      (route.path === challengeRoute ? challengePaths : [route.path]).flatMap(spellings).map((path) => ({
+        path,
+        authenticated: asksForToken(route),
+        method: route.method,
+      })),
+    );
   return rows.sort((a, b) => compare(a.path, b.path) || compare(a.method, b.method));
 }
 
