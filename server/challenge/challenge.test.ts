@@ -110,7 +110,7 @@ describe("generator", () => {
     expect(response.status).toBe(400);
     expect(response.headers.get("content-type")).toStartWith("application/json");
     const body = await response.json();
-    expect(body).toMatchObject({ status: "invalid_input", code: "invalid_input" });
+    expect(body).toMatchObject({ status: "invalid_input", code: "invalid_input", field: "user" });
     expect(JSON.stringify(body)).not.toContain("passwd");
   });
 
@@ -255,6 +255,8 @@ describe("poller", () => {
     "a".repeat(43),
     "a".repeat(44),
     "%00",
+    "%ff",
+    "%zz",
     "../../healthcheck",
     "a".repeat(5000),
     "'%20or%201=1--",

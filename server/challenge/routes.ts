@@ -20,6 +20,7 @@ import { tokenCookie } from "../auth/actor.ts";
 import { presentedCertificates } from "../auth/certificate.ts";
 import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
+import { nullable } from "../http/schema.ts";
 import { usualHeaders } from "../http/security_headers.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
 
@@ -182,9 +183,11 @@ export function challengeRoutes(deps: Deps) {
         switch (params.operation) {
           case "challenge_poller":
           case "challenge:poller":
-            return poll(params.argument, request, server, set.headers);
+            return poll(params.argument ?? "", request, server, set.headers);
           case "challenge_generator":
           case "challenge:generator":
+            if (params.argument === null)
+              throw new InvalidInput("user", "The user name is not valid percent-encoded UTF-8");
             return generate(params.argument, request, addressOf(deps, request, server));
           default:
             throw new NotFound("There is nothing at this address");
@@ -192,7 +195,7 @@ export function challengeRoutes(deps: Deps) {
       },
       {
         // A segment with invalid percent-encoding arrives as null.
-        params: t.Object({ operation: t.String(), argument: t.String() }),
+        params: t.Object({ operation: nullable(t.String()), argument: nullable(t.String()) }),
         response: {
           200: t.Union([pending, success, generated]),
           400: refused,
