@@ -1,10 +1,12 @@
 import { expect, test } from "bun:test";
+import { Type } from "@sinclair/typebox";
 import { sql } from "drizzle-orm";
 import { Elysia, t } from "elysia";
 import { openDatabase } from "../../drizzle/client.ts";
 import { createLog } from "../../platform/log.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { errorAnswer, faultOf } from "./error.ts";
+import { closed, instant, oneOf } from "./schema.ts";
 
 test("an answer that violates its schema is a 500; neither answer nor log contains its values", async () => {
   const logged: string[] = [];
@@ -54,13 +56,20 @@ test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try 
   expect(faultOf(nul, log, "4")).toMatchObject({ status: 400, code: "invalid_input" });
 });
 
-test("a value of the right type that violates a limit gets an error with the limit", async () => {
+test("an invalid value gets an error that names the field and says what it must be", async () => {
   const log = createLog("trace", { write: () => undefined });
   const body = t.Object({
     text: t.Optional(t.String({ minLength: 1, maxLength: 10 })),
     none: t.Optional(t.Union([t.Null(), t.String({ maxLength: 5 })])),
     list: t.Optional(t.Array(t.String(), { maxItems: 1 })),
-    count: t.Optional(t.Integer({ minimum: 1, maximum: 3 })),
+    count: t.Optional(Type.Integer({ minimum: 1, maximum: 3 })),
+    state: t.Optional(t.Union([oneOf(["Open", "Done"]), t.Null()])),
+    shift: t.Optional(t.Union([t.Object({ hours: Type.Integer({ minimum: 1 }) }, closed), t.Null()])),
+    page: t.Optional(t.String({ pattern: "^[1-9]$", description: "1 to 9" })),
+    id: Type.Optional(Type.String({ pattern: "^[1-9]$" })),
+    sure: t.Optional(Type.Boolean()),
+    at: t.Optional(instant),
+    needed: t.Optional(t.Object({ name: t.String() })),
   });
   const app = new Elysia()
     .onError(({ error, path, set }) => {
@@ -84,5 +93,17 @@ test("a value of the right type that violates a limit gets an error with the lim
   expect(await detailOf({ list: ["a", "b"] })).toBe("The field list has too many entries: at most 1");
   expect(await detailOf({ count: 4 })).toBe("The field count is too large: at most 3");
   expect(await detailOf({ count: 0 })).toBe("The field count is too small: at least 1");
-  expect(await detailOf({ text: 5 })).toBe("The field text is missing or has the wrong type");
+  expect(await detailOf({ page: "x" })).toBe("The field page has the wrong format: 1 to 9");
+  expect(await detailOf({ id: "x" })).toBe("The field id has the wrong format");
+  expect(await detailOf({ needed: {} })).toBe("The field needed.name is missing");
+  expect(await detailOf({ text: 5 })).toBe("The field text must be a string");
+  expect(await detailOf({ count: "1" })).toBe("The field count must be an integer");
+  expect(await detailOf({ sure: "yes" })).toBe("The field sure must be true or false");
+  expect(await detailOf({ list: "a" })).toBe("The field list must be an array");
+  expect(await detailOf({ list: [1] })).toBe("The field list.0 must be a string");
+  expect(await detailOf({ none: 5 })).toBe("The field none must be null or a string");
+  expect(await detailOf({ state: "open" })).toBe("The field state must be one of Open, Done, null");
+  expect(await detailOf({ shift: 5 })).toBe("The field shift must be an object or null");
+  expect(await detailOf({ shift: { hours: 0 } })).toBe("The field shift.hours is too small: at least 1");
+  expect(await detailOf({ at: "noon" })).toBe("The field at must be a time such as 2026-11-20T12:00:00Z");
 });

@@ -157,30 +157,43 @@ export function unknownName(where: "body" | "query", name: string | undefined): 
   return new InvalidInput(name, `The ${what} ${name} is unknown`);
 }
 
+/** What an error says about the schema that a value violates. */
+interface Violated {
+  type?: string;
+  const?: unknown;
+  anyOf?: Violated[];
+  description?: string;
+  format?: string;
+  maxLength?: number;
+  minLength?: number;
+  maxItems?: number;
+  maximum?: number;
+  minimum?: number;
+}
+
 /** A validation error from TypeBox. */
 interface Broken {
   path?: string;
   type?: number;
+  value?: unknown;
   /** For a union, the errors of each variant. */
   errors?: Iterable<Broken>[];
-  schema?: { maxLength?: number; minLength?: number; maxItems?: number; maximum?: number; minimum?: number };
+  schema?: Violated;
 }
 
 /** For a value of the right type, the limit that it violates. */
-function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | undefined {
+function limitBroken({ type, schema = {} }: Broken): string | undefined {
   switch (type) {
-    case ValueErrorType.Union:
-      return errors
-        .flatMap((kind) => [...kind])
-        .map(limitBroken)
-        .find((said) => said !== undefined);
     case ValueErrorType.StringMaxLength:
       return `is too long: at most ${schema.maxLength} characters`;
     case ValueErrorType.StringMinLength:
       return schema.minLength === 1 ? "is empty" : `is too short: at least ${schema.minLength} characters`;
-    case ValueErrorType.StringPattern:
     case ValueErrorType.StringFormat:
-      return "has the wrong format";
+      return schema.format === "date-time"
+        ? "must be a time such as 2026-11-20T12:00:00Z"
+        : "has the wrong format";
+    case ValueErrorType.StringPattern:
+      return `has the wrong format${schema.description === undefined ? "" : `: ${schema.description}`}`;
     case ValueErrorType.ArrayMaxItems:
       return `has too many entries: at most ${schema.maxItems}`;
     case ValueErrorType.IntegerMaximum:
@@ -192,6 +205,38 @@ function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | 
     default:
       return undefined;
   }
+}
+
+/** Of a union, the error of the variant that the value was meant for, if it can be told. */
+function innermost(broken: Broken): Broken {
+  const variants = (broken.errors ?? []).flatMap((errors) => [...errors].slice(0, 1)).map(innermost);
+  return variants.find((one) => one.path !== broken.path || limitBroken(one) !== undefined) ?? broken;
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  array: "an array",
+  boolean: "true or false",
+  integer: "an integer",
+  null: "null",
+  number: "a number",
+  object: "an object",
+  string: "a string",
+};
+
+/** What a schema accepts: constants, then types. */
+function acceptedBy(schema: Violated): string[] {
+  if (schema.anyOf !== undefined) return schema.anyOf.flatMap(acceptedBy);
+  if (schema.const !== undefined) return [String(schema.const)];
+  return [typeNames[schema.type ?? ""] ?? "another type"];
+}
+
+/** Says what is wrong with a value. Never echoes the value, which may be a secret. */
+function violation(broken: Broken): string {
+  if (broken.value === undefined) return "is missing";
+  const limit = limitBroken(broken);
+  if (limit !== undefined) return limit;
+  const accepted = acceptedBy(broken.schema ?? {});
+  return `must be ${accepted.length > 2 ? `one of ${accepted.join(", ")}` : accepted.join(" or ")}`;
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
@@ -208,13 +253,11 @@ function fromElysia(error: unknown): SvcError | undefined {
   const { type } = (error ?? {}) as { type?: string };
   if (code === "VALIDATION" && type !== "response") {
     const where = type === "query" ? "query" : "body";
-    const named = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
-    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
+    const broken = innermost(all?.[0] ?? {});
+    const named = broken.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
+    if (broken.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
     const field = named ?? where;
-    return new InvalidInput(
-      field,
-      `The field ${field} ${limitBroken(all?.[0]) ?? "is missing or has the wrong type"}`,
-    );
+    return new InvalidInput(field, `The field ${field} ${violation(broken)}`);
   }
   return undefined;
 }
