@@ -117,7 +117,9 @@ export function systemIo(): Io {
     onSuspend,
     osUser: () => {
       try {
-        return userInfo().username;
+        const { username } = userInfo();
+        // Bun reads only USER, and answers this without it, as in a container or a cron job.
+        return username === "unknown" ? (process.env.LOGNAME ?? "") : username;
       } catch {
         // A container may run with a user id without a name.
         return "";

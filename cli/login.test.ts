@@ -117,6 +117,17 @@ test("an expired token exits with 4, and is not printed", async () => {
   expect(await svc(["token"], { ...env, SVC_TOKEN })).toEqual({ code: 4, stdout: "", stderr });
 });
 
+test("without a name on this machine, as in a container, USER is required", async () => {
+  const { code, stderr } = await svc(["login", "--no-browser"], env);
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("missing argument: USER"),
+  });
+  server.decide("success");
+  const named = await svc(["login", "--no-browser"], { ...env, LOGNAME: "alice" });
+  expect(named).toMatchObject({ code: 0, stderr: expect.stringContaining("as alice, open") });
+});
+
 test("a machine without a keychain", async () => {
   const stderr = "svc: this machine has no keychain that svc can use; sign in without --keychain\n";
   // No session bus to reach one, wherever this runs.
