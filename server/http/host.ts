@@ -1,9 +1,16 @@
+import { usualHeaders } from "./security_headers.ts";
+
 /** A refusal before routing, as an object that clients of the challenge protocol can read, too. */
-const refusal = (status: number, code: string, detail: string) =>
+export const refusal = (
+  status: number,
+  code: string,
+  detail: string,
+  headers: Readonly<Record<string, string>> = {},
+) =>
   new Response(JSON.stringify({ status: code, code, detail }), {
     status,
     // Later requests on the connection may be for another host.
-    headers: { "content-type": "application/json", "cache-control": "no-store", connection: "close" },
+    headers: { ...usualHeaders, "content-type": "application/json", connection: "close", ...headers },
   });
 
 /** For a request whose Host is missing, invalid or repeated: its target is unknown (RFC 9112, 3.2). */

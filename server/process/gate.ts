@@ -1,4 +1,5 @@
 import type { Server, SocketAddress } from "bun";
+import { refusal } from "../http/host.ts";
 import { setTlsClient, tlsClientOf } from "../http/tls_client.ts";
 
 export interface GateOptions {
@@ -137,7 +138,7 @@ export class Gate {
     const { headers } = request;
     // Two lengths, even if they are equal: a proxy may use the other one (RFC 9112, 6.3).
     if (headers.get("content-length")?.includes(","))
-      return this.#refuse(request, new Response(null, { status: 400, headers: { connection: "close" } }));
+      return this.#refuse(request, refusal(400, "invalid_input", "The request has two Content-Lengths"));
     const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
     if (this.#passes && !this.#closes) return next(request);
     this.#requested = true;
@@ -146,8 +147,8 @@ export class Gate {
     if (this.#seen === limitMaxRequests) this.enough();
     // The current request is one of the pending ones.
     if (limitConcurrency && this.#pendingRequests > limitConcurrency) {
-      const headers = { "retry-after": "1", connection: "close" };
-      return this.#refuse(request, new Response(null, { status: 503, headers }));
+      const detail = "The server has too many requests at once: try again in a moment";
+      return this.#refuse(request, refusal(503, "unavailable", detail, { "retry-after": "1" }));
     }
     const answer = next(this.#root ? this.#withoutRoot(request) : request);
     return answer instanceof Promise

@@ -60,6 +60,9 @@ describe.each(["mine:plain", "with_elysia:app"])("%s with", (app) => {
     await Promise.all([server.says("slow for 3000"), server.says("slow for 3001")]);
     const refused = await server.fetch("/");
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
+    // Weep gives up a sign-in when an answer is not JSON.
+    expect(await refused.json()).toMatchObject({ status: "unavailable", code: "unavailable" });
+    expect(refused.headers.get("x-content-type-options")).toBe("nosniff");
     expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await server.fetch("/")).status).toBe(200);
   });
