@@ -42,6 +42,13 @@ afterAll(() => rm(directory, { recursive: true }));
 
 const file = (id: string, name: string) => readFile(join(directory, id, name), "utf8");
 
+test("a revision without a message is named after the time, as a schema change", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "revisions-"));
+  const created = await createRevision({ autogenerate: true, now: at(5), directory, schema: one });
+  expect(created!.id).toBe("20260102T0305_schema_change");
+  await rm(directory, { recursive: true });
+});
+
 describe("a team's revisions, from the first one", () => {
   test("the first has no parents", async () => {
     const created = await createRevision({

@@ -8,7 +8,8 @@ import { oneHead } from "./plan.ts";
 import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
 
 interface CreateOptions {
-  message: string;
+  /** `schema change` if there is none. */
+  message?: string;
   /** `table.old:new`, or `old:new` for a table. */
   renames?: readonly string[];
   autogenerate?: boolean;
@@ -37,7 +38,8 @@ export interface Created {
  * @throws Conflict when there are several heads; InvalidInput for an invalid rename or id
  */
 export async function createRevision(options: CreateOptions): Promise<Created | undefined> {
-  const { message, autogenerate = false, renames = [], now, directory = revisionsDirectory } = options;
+  const { autogenerate = false, renames = [], now, directory = revisionsDirectory } = options;
+  const message = options.message ?? "schema change";
   if (!autogenerate && renames.length > 0) throw new InvalidInput("rename", "--rename needs --autogenerate");
   const { generate, parseRename } = await generator();
   const revisions = await readRevisionsFrom(directory);

@@ -134,6 +134,12 @@ test("repair lists pending revisions", async () => {
   expect(await run("repair")).toEqual(failed("1 revision needs attention", `${head} ${text}\n`));
 }, 60_000);
 
+test("revision --autogenerate without a message", async () => {
+  expect(await svcOfSource(["database", "revision", "--autogenerate"], {})).toEqual(
+    ok("Nothing to do: drizzle/schema matches the newest revision\n"),
+  );
+}, 60_000);
+
 test("merge heads, and commands with a different name in svc", async () => {
   const nowhere = {};
   expect(await svcOfSource(["database", "merge", "heads"], nowhere)).toEqual(

@@ -6,9 +6,8 @@ export default defineCommand({
     message: {
       type: "string",
       short: "m",
-      required: true,
       metavar: "TEXT",
-      description: "Short description",
+      description: "Short description (default: schema change)",
     },
     autogenerate: { type: "boolean", description: "Generate the SQL from the changes in drizzle/schema" },
     rename: {
