@@ -31,7 +31,7 @@ export const eventQuery = t.Object(
           "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
       }),
     ),
-    after: t.Optional({ ...idText, description: "Only events added after the one with this id" }),
+    after: t.Optional({ ...idText, description: "The id of an event: only those added after it are listed" }),
     kind: t.Optional(t.String({ maxLength: nameLength })),
   },
   closed,
