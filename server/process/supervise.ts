@@ -2,7 +2,7 @@ import { createLifecycleLog } from "../../platform/log.ts";
 import { onHangUp, stopSignal } from "../../platform/stop_signal.ts";
 import { type MetricsPlace, serveMetrics } from "../../platform/telemetry/endpoint.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
-import { watchFiles } from "./watch.ts";
+import { isSource, watchFiles } from "./watch.ts";
 
 export interface SuperviseOptions extends Omit<SupervisorOptions, "log"> {
   /** Where the workers listen, as users write it. */
@@ -41,7 +41,11 @@ export async function supervise({
   onHangUp(again, hungUp.resolve);
   const up = await Promise.race([supervisor.start().then(() => true), stop.then(() => false)]);
   if (up) begin();
-  using _watch = reload.length === 0 ? undefined : watchFiles(reload, again);
+  const changed = () => {
+    log.info("a file has changed: restarting");
+    again();
+  };
+  using _watch = reload.length === 0 ? undefined : watchFiles(reload, changed, isSource);
   if (up) log.info(`listening on ${address} with ${options.count} worker${options.count === 1 ? "" : "s"}`);
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   await stop;

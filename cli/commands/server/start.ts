@@ -51,7 +51,10 @@ export default defineCommand({
       description: "File descriptor of an inherited socket, instead of a host and port",
       parse: whole(0, 1_000_000),
     },
-    reload: { type: "boolean", description: "Restart when a file changes" },
+    reload: {
+      type: "boolean",
+      description: "Restart when a source file (JavaScript, TypeScript, JSON, SQL) or .env changes",
+    },
     reloadDir: {
       type: "string",
       multiple: true,
