@@ -1,4 +1,5 @@
 import { chmodSync } from "node:fs";
+import { isIP } from "node:net";
 import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
 import { websocket } from "elysia/ws";
@@ -224,13 +225,17 @@ function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcErr
   if (uds !== undefined) {
     return new SvcError("configuration", `--uds: cannot listen on ${uds}`, { cause });
   }
-  const reason =
-    code === "EADDRINUSE"
-      ? "is in use: choose another one with --port"
-      : code === "EACCES"
-        ? "requires more privileges: choose another one with --port"
-        : "is not available";
-  return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
+  if (code === "EADDRINUSE" || code === "EACCES") {
+    const reason = code === "EADDRINUSE" ? "is in use" : "requires more privileges";
+    const detail = `Port ${port} of ${host} ${reason}: choose another one with --port`;
+    return new SvcError("configuration", detail, { cause });
+  }
+  // For a name without an address, Bun's code is that of some earlier error.
+  const fault =
+    code === "EADDRNOTAVAIL" || isIP(host) === 0
+      ? `${host} is not an address of this machine`
+      : `Port ${port} of ${host} is not available`;
+  return new SvcError("configuration", fault, { cause });
 }
 
 function parseHeader(text: string): [string, string] {

@@ -143,6 +143,8 @@ describe("invalid command lines", () => {
       [["--fd", "77", "--workers", "2"], "--fd 77 is not a socket"],
       [["--reload", "--reload-dir", "no"], "--reload-dir: no such directory: no"],
       [["--workers", "2", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
+      [["--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
+      [["--host", "nowhere.invalid"], "nowhere.invalid is not an address of this machine"],
       [["--port", "0", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
       [["--uds", "mine.ts"], "--uds: mine.ts exists and is not a socket"],
     ] as const) {
