@@ -58,6 +58,15 @@ describe("stays part of the description:", () => {
     ]);
   });
 
+  test.each([
+    "@alice's laptop is gone",
+    "look at @alice’s.",
+    "look at @alice@example.com's",
+    "at @alice' desk",
+  ])("a possessive, whose owner is an assignee: %s", (text) =>
+    expect(parse(`- [ ] ${text}`)).toEqual([open(text, { assignees: ["alice@example.com"] })]),
+  );
+
   test("a bare name without a domain to complete it", () => {
     expect(parseTasks("- [ ] a @alice\n- [ ] b @alice@x.org", undefined)).toEqual([
       open("a @alice"),

@@ -112,7 +112,8 @@ function taskOf(raw: string, checked: boolean, domain: string | undefined): Writ
       const said = addressOf(name, domain);
       if (said === undefined) continue;
       assignees.add(said.address);
-      marks.push({ start: place.start, end: place.end - said.after });
+      // "@alice's laptop" needs its first word.
+      if (!said.possessive) marks.push({ start: place.start, end: place.end - said.after });
     } else if (day !== undefined && isDay(day)) {
       resolveBy ??= day;
       marks.push(place);
@@ -157,10 +158,15 @@ function plainText(raw: string): { text: string; code: { start: number; end: num
 }
 
 /** The address that `@name` means, and the number of characters after the name that belong to the sentence. */
-function addressOf(name: string, domain: string | undefined): { address: string; after: number } | undefined {
-  const bare = name.replace(/[.:!?]+$/, "");
+function addressOf(
+  name: string,
+  domain: string | undefined,
+): { address: string; after: number; possessive: boolean } | undefined {
+  const after = /(['\u2019]s?)?[.:!?]*$/.exec(name)!;
+  const address = name.slice(0, after.index);
+  const possessive = after[1] !== undefined;
   try {
-    return { address: canonicalUserName(bare, domain), after: name.length - bare.length };
+    return { address: canonicalUserName(address, domain), after: after[0].length, possessive };
   } catch {
     return undefined; // not a user name, or no domain to complete it
   }
