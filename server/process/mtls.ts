@@ -52,6 +52,11 @@ export interface MtlsListener {
   stop(now: boolean): Promise<void>;
 }
 
+interface ForwardedClient extends TlsClient {
+  /** Stops forwarding what the client sends. */
+  ignoreRest(): void;
+}
+
 type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize"> & {
   websocket?: object;
 };
@@ -66,7 +71,7 @@ export async function listenMtls(
   fetch: (request: Request, server: Server<unknown>) => Response | Promise<Response>,
   failed: NonNullable<Service["handshakeFailed"]>,
 ): Promise<MtlsListener> {
-  const forwarded = new Forwarded<TlsClient>();
+  const forwarded = new Forwarded<ForwardedClient>();
   const inner = Bun.serve({
     ...settings,
     hostname: "127.0.0.1",
@@ -77,7 +82,8 @@ export async function listenMtls(
       const client = forwarded.of(portOf.call(server, request));
       if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
       setTlsClient(request, client);
-      return fetch(request, server);
+      const answer = fetch(request, server);
+      return hasBody(request) ? beforeRest(answer, client) : answer;
     },
     error: () => new Response(null, { status: 500 }),
   } as Bun.Serve.Options<unknown>) as Server<unknown>;
@@ -90,7 +96,13 @@ export async function listenMtls(
   let connected = false;
 
   function forward(client: TLSSocket): void {
-    const about: TlsClient = { address: addressOfSocket(client), chain: chainOf(client) };
+    const ignoreRest = () => {
+      client
+        .removeAllListeners("data")
+        .on("data", () => {})
+        .resume();
+    };
+    const about = { address: addressOfSocket(client), chain: chainOf(client), ignoreRest };
     open.add(client);
     client.pause();
     client.once("data", () => silent.delete(client));
@@ -120,10 +132,7 @@ export async function listenMtls(
       isFinishing = true;
       // A client that is still sending has been refused early, as with 413. With unread bytes, closing would reset the
       // connection, and the client might never see the answer.
-      client
-        .removeAllListeners("data")
-        .on("data", () => {})
-        .resume();
+      ignoreRest();
       client.end(() => setTimeout(end, unreadMilliseconds).unref());
       setTimeout(end, lingerMilliseconds).unref();
     };
@@ -221,6 +230,22 @@ export async function listenMtls(
       await inner.stop(now);
     },
   };
+}
+
+function hasBody({ headers }: Request): boolean {
+  return headers.get("transfer-encoding") !== null || headers.get("content-length") !== null;
+}
+
+/**
+ * A refusal that ends its connection, such as 413, may be for a client that is still sending. Bun closes the connection
+ * then, and writing more to it would fail before the answer has been read. Other answers may be sent while the application
+ * still reads the body.
+ */
+async function beforeRest(answer: Response | Promise<Response>, client: ForwardedClient): Promise<Response> {
+  const response = await answer;
+  // Undefined when a WebSocket was opened.
+  if (response?.status >= 400 && response.headers.get("connection") === "close") client.ignoreRest();
+  return response;
 }
 
 /** Like `from.pipe(to)`, which costs a tenth of all requests more. */
