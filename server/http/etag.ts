@@ -3,7 +3,11 @@
 
 import { InvalidInput } from "../../platform/errors.ts";
 
-/** The strong validator of RFC 9110, 8.8.3: everything an answer shows of a record belongs to this version. */
+/**
+ * Returns the ETag of a record: the version that a PUT replaces, for If-Match. What an answer shows of other records, such
+ * as the name of an incident's type, changes without it. So it cannot validate a stored answer (RFC 9110, 8.8.1): answers
+ * are `no-store`, and GET ignores If-None-Match.
+ */
 export const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
 /** Returns the ETag header of a text, unless it has no version or one with characters that a tag cannot contain. */

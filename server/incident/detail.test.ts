@@ -77,6 +77,18 @@ describe("GET /incidents/{incident_id}", () => {
     expect(headers.get("etag")).toBe(`"${body.version}"`);
   });
 
+  test("answers in full despite If-None-Match: a type is renamed without a new version of the incident", async () => {
+    const path = `/incidents/${await reported()}`;
+    const { body, headers } = await member.call("GET", path);
+    const typePath = `/incident_types/${ids.incidentTypeId}`;
+    const type = (await admin.call("GET", typePath)).body;
+    expect((await admin.call("PUT", typePath, { ...type, name: "Renamed" })).http).toBe(200);
+    const again = await member.call("GET", path, undefined, { "if-none-match": headers.get("etag")! });
+    expect([again.http, again.body.incident_type.name]).toEqual([200, "Renamed"]);
+    expect([again.body.version, again.headers.get("cache-control")]).toEqual([body.version, "no-store"]);
+    expect((await admin.call("PUT", typePath, { ...type, version: type.version + 1 })).http).toBe(200);
+  });
+
   test("has empty lists without any, and names the original reporter even after they left", async () => {
     const [row] = await server.db
       .insert(incident)

@@ -52,8 +52,9 @@ names them.
 page it is null. Pages stay consistent while records are added or deleted.
 
 **Writes.** A \`PUT\` replaces all fields and includes the \`version\` it is based on: 409 if the record has changed since.
-\`If-Match\` may repeat the \`ETag\` of that version, and nothing else. A record can be sent back as \`GET\` returned it: fields
-that a \`PUT\` does not replace are checked for their type and otherwise ignored. A \`POST\` with an \`Idempotency-Key\` is
+\`If-Match\` may repeat the \`ETag\` of that version, and nothing else. The \`ETag\` says nothing about other records of which
+an answer shows parts, so a \`GET\` is always answered in full, and answers must not be cached. A record can be sent back as
+\`GET\` returned it: fields that a \`PUT\` does not replace are checked for their type and otherwise ignored. A \`POST\` with an \`Idempotency-Key\` is
 executed once in 24 hours, however often it is sent; its response is repeated as long as you may read it. Only admins delete.
 
 **Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as if it did not exist.`;
