@@ -14,9 +14,16 @@ export function signInRoutes(deps: Deps) {
       throw new NotFound("There is nothing at this address");
     const sessionId = readCookie(request, sessionCookieName(config));
     const session = sessionId && (await findSession(deps, sessionId));
-    if (!session)
+    const url = new URL(request.url);
+    const finished = session && (await sso.finish({ session, url }));
+    if (!finished) {
+      // If another tab has signed the session in meanwhile, the browser comes again with its new cookie.
+      const isReplaced = sessionId && !(await findSession(deps, sessionId));
+      const start = isReplaced ? await sso.startOf(url) : undefined;
+      if (start !== undefined) return redirect(start);
       throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
-    const { identity, returnTo } = await sso.finish({ session, url: new URL(request.url) });
+    }
+    const { identity, returnTo } = finished;
     const id = await signInSession(deps, { session, identity, address: addressOf(deps, request, server) });
     return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
   });

@@ -220,6 +220,20 @@ describe("the callback", () => {
     await expectRefused(again, 401, "was not started in this browser, or is already over");
   });
 
+  test("of another tab may arrive with the cookie from before the first one's sign-in", async () => {
+    const browser = new TestBrowser();
+    const [first, second] = [await halfWay(browser), await halfWay(browser)];
+    const late = new TestBrowser();
+    for (const [host, jar] of browser.cookies) late.cookies.set(host, new Map(jar));
+    expect((await browser.request(first)).status).toBe(303);
+    const { status, headers } = await late.request(second);
+    expect([status, headers.getSetCookie()]).toEqual([303, []]);
+    const page = await browser.open(new URL(headers.get("location")!, server.url).href);
+    expect(page.text).toContain("Sign in a terminal?");
+    // Without the new cookie, the address shows nothing.
+    expect((await late.request(page.url)).status).toBe(404);
+  });
+
   test("is not used up by HEAD", async () => {
     const browser = new TestBrowser();
     const back = await halfWay(browser);

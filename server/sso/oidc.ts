@@ -5,7 +5,7 @@ import type { Context } from "../../core/context.ts";
 import { signIn } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
-import { looksLikeSecret, newSecret, sha256 } from "../../platform/secret.ts";
+import { newSecret, sha256 } from "../../platform/secret.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";
@@ -29,6 +29,9 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
   const metadata = discoverer(context, new URL(issuer), fetch);
   const redirectUri = config.publicUrl + callbackPath;
+  const stateOf = (url: URL) => url.searchParams.get("state") ?? "";
+  const isAttemptOf = (url: URL) =>
+    and(eq(signIn.stateHash, sha256(stateOf(url))), gt(signIn.expiresAt, clock.now()));
 
   return {
     kind: "redirect",
@@ -73,21 +76,12 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     },
 
     async finish({ session, url }) {
-      const state = url.searchParams.get("state") ?? "";
-      const [attempt] = looksLikeSecret(state)
-        ? await db
-            .delete(signIn)
-            .where(
-              and(
-                eq(signIn.stateHash, sha256(state)),
-                eq(signIn.sessionHash, session.idHash),
-                gt(signIn.expiresAt, clock.now()),
-              ),
-            )
-            .returning()
-        : [];
-      if (!attempt)
-        throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
+      const [attempt] = await db
+        .delete(signIn)
+        .where(and(isAttemptOf(url), eq(signIn.sessionHash, session.idHash)))
+        .returning();
+      if (!attempt) return undefined;
+      const state = stateOf(url);
       const provider = await metadata.current();
       try {
         const answer = new URL(redirectUri);
@@ -109,6 +103,11 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         metadata.distrust();
         throw signInError(error);
       }
+    },
+
+    async startOf(url) {
+      const [attempt] = await db.select().from(signIn).where(isAttemptOf(url));
+      return attempt?.returnTo;
     },
   };
 }

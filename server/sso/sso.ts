@@ -20,9 +20,15 @@ export interface RedirectSignOn {
   }): Promise<URL | undefined>;
   /**
    * Completes an attempt from the callback; each attempt works once.
+   * @returns undefined if the session has no such attempt
    * @throws Unauthenticated with our own message, whatever the issuer said; Unavailable when it does not answer
    */
-  finish(answer: { session: Session; url: URL }): Promise<{ identity: Identity; returnTo: string }>;
+  finish(answer: {
+    session: Session;
+    url: URL;
+  }): Promise<{ identity: Identity; returnTo: string } | undefined>;
+  /** Where the attempt of a callback was started, if it is not over. */
+  startOf(url: URL): Promise<string | undefined>;
 }
 
 /** By a signed header that an identity-aware proxy adds to each request. */
