@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { type AddressInfo, createServer } from "node:net";
 import { eq } from "drizzle-orm";
 import { session } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
@@ -136,6 +137,18 @@ describe("an issuer", () => {
     server.issuer.misbehaviour = "token endpoint down";
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
     await expectRefused(page, 503, "does not answer: try again");
+  });
+
+  test("that breaks off its answer to the code shows the same page", async () => {
+    await using early = await startTestServer();
+    const answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
+    const broken = createServer((socket) => socket.once("data", () => socket.end(answer)));
+    await new Promise<void>((resolve) => broken.listen(0, "127.0.0.1", resolve));
+    const { port } = broken.address() as AddressInfo;
+    early.issuer.metadata = { token_endpoint: `http://127.0.0.1:${port}/token` };
+    const page = await new TestBrowser().open((await newChallenge(early)).challengeUrl);
+    await expectRefused(page, 503, "does not answer: try again");
+    broken.close();
   });
 
   test("whose metadata name another issuer is not called down", async () => {

@@ -199,11 +199,19 @@ function signInError(error: unknown): SvcError {
   return new Unauthenticated("You were not signed in: the sign-in provider's answer is not valid", options);
 }
 
-/** Whether the issuer, or a proxy in front of it, cannot be reached or says that it is down or overloaded. */
+/** Whether the issuer, or a proxy in front of it, cannot be reached, breaks off, or says that it is down or overloaded. */
 function isOutage(error: unknown): boolean {
   const { code, cause } = error as { code?: string; cause?: unknown };
   if (error instanceof TypeError || code === "OAUTH_TIMEOUT") return true;
-  return cause instanceof Response && (cause.status >= 500 || cause.status === 429);
+  if (cause instanceof Response) return cause.status >= 500 || cause.status === 429;
+  return isCutOff(cause);
+}
+
+/** Whether a connection ended, or the time limit, after the headers of an answer: the library cannot parse the body then. */
+function isCutOff(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { name, code, cause } = error as { name: string; code?: unknown; cause?: unknown };
+  return code === "ECONNRESET" || name === "TimeoutError" || isCutOff(cause);
 }
 
 const unreachable = (cause: unknown) =>
