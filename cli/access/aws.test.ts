@@ -93,6 +93,14 @@ async function getAsStranger() {
   const variables = { ...env, SVC_SERVER: server.url, SVC_TOKEN: token };
   return spawnSvc(["access", "get", "aws-deploy", "--format", "aws"], variables, preload).finished;
 }
+/** Runs svc as if the clock of this machine were 15 minutes behind. */
+async function getBehind() {
+  const preload = join(home, "behind.mjs");
+  const now = "static now = () => super.now() - 900_000";
+  const create = "constructor(...given) { given.length > 0 ? super(...given) : super(Date.now()); }";
+  await writeFile(preload, `globalThis.Date = class extends Date { ${now}; ${create} };`);
+  return spawnSvc(["access", "get", "aws-deploy", "--format", "aws"], env, preload).finished;
+}
 const directory = () => join(home, ".config/svc/issued");
 const files = () =>
   fs.existsSync(directory()) ? fs.readdirSync(directory()).filter((name) => name.endsWith(".json")) : [];
@@ -191,6 +199,12 @@ describe("svc access get --format aws", () => {
     const second = sessionIn(await get());
     expect(second).not.toBe(first);
     expect(sessionIn(await get())).toBe(second);
+    // Even if the clock of this machine is 15 minutes behind.
+    endIn(-901);
+    const third = sessionIn(await getBehind());
+    expect(sessionIn(await getBehind())).toBe(third);
+    endIn(599);
+    expect(sessionIn(await getBehind())).not.toBe(third);
   });
 
   test("prints the cached credential until it expires if it cannot be replaced", async () => {

@@ -1,5 +1,6 @@
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
+import type { Clock } from "../../platform/clock.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
@@ -28,6 +29,12 @@ export interface CacheKey {
 }
 
 export type Account = Pick<CacheKey, "server" | "user" | "session">;
+
+/** A credential, and by how many milliseconds the clock of this machine was behind the server's when it was issued. */
+interface Kept {
+  issued: Issued;
+  behind: number;
+}
 
 /** How many seconds before its end a credential must be replaced, given its lifetime in seconds. */
 export type Margin = (lifetime: number) => number;
@@ -70,7 +77,7 @@ export function findCredential(
   { now, margin, warn }: { now: Date; margin: Margin; warn: Warn },
 ): Issued | undefined {
   const known = read(pathOf(env, key), key, warn);
-  return known && isFresh(known, now, margin) ? known : undefined;
+  return known && isFresh(known, now, margin) ? known.issued : undefined;
 }
 
 /**
@@ -81,7 +88,7 @@ export async function cachedCredential(
   io: Io,
   key: CacheKey,
   margin: Margin,
-  issue: () => Promise<Issued>,
+  issue: () => Promise<{ issued: Issued; serverClock: Clock }>,
 ): Promise<Issued> {
   const warn: Warn = (message) => io.stderr.write(`svc: warning: ${message}\n`);
   const look = (within: Margin, say: Warn = () => {}) =>
@@ -90,16 +97,18 @@ export async function cachedCredential(
   if (known) return known;
   const path = pathOf(io.env, key);
   const directory = makeDirectory(dirname(path), io.clock.now(), warn);
-  if (!directory) return await issue();
+  if (!directory) return (await issue()).issued;
   const lockPath = `${path.slice(0, -".json".length)}.lock`;
   const lock = await waitForLock(io, lockPath, () => look(margin) !== undefined);
   try {
     const meanwhile = look(margin);
     if (meanwhile) return meanwhile;
-    const issued = await issue();
+    const { issued, serverClock } = await issue();
+    // A clock that is ahead only causes a replacement too early, and may be set right before the credential's end.
+    const behind = Math.max(0, serverClock.now().getTime() - io.clock.now().getTime());
     // The user may have signed out in the meantime.
     const account = accountOf(io, key.server);
-    if (account?.session === key.session) write(path, { key, issued }, warn);
+    if (account?.session === key.session) write(path, key, { issued, behind }, warn);
     return issued;
   } catch (error) {
     const last = error instanceof Interrupted ? undefined : look(() => 0);
@@ -140,20 +149,20 @@ function pathOf(env: Environment, key: CacheKey): string {
   return join(directoryOf(env), `${prefixOf(key.server)}${sha256Hex(textOf(key)).slice(0, 40)}.json`);
 }
 
-function isFresh({ created_at, expires_at }: Issued, now: Date, margin: Margin): boolean {
-  const end = Date.parse(expires_at);
-  const lifetime = (end - Date.parse(created_at)) / 1000;
-  return (end - now.getTime()) / 1000 > margin(lifetime);
+function isFresh({ issued, behind }: Kept, now: Date, margin: Margin): boolean {
+  const end = Date.parse(issued.expires_at);
+  const lifetime = (end - Date.parse(issued.created_at)) / 1000;
+  return (end - now.getTime() - behind) / 1000 > margin(lifetime);
 }
 
-function read(path: string, key: CacheKey, warn: Warn): Issued | undefined {
+function read(path: string, key: CacheKey, warn: Warn): Kept | undefined {
   const kept = readFile(path, warn);
   // The file may have been copied or renamed.
-  return kept?.key === textOf(key) ? kept.issued : undefined;
+  return kept?.key === textOf(key) ? kept : undefined;
 }
 
 /** Reads a cached credential. Undefined for any other file. */
-function readFile(path: string, warn: Warn): { key: string; issued: Issued } | undefined {
+function readFile(path: string, warn: Warn): (Kept & { key: string }) | undefined {
   let descriptor: number;
   try {
     const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
@@ -167,8 +176,8 @@ function readFile(path: string, warn: Warn): { key: string; issued: Issued } | u
     const fault = faultOf(stat);
     if (fault !== undefined) warn(`ignoring ${path}, which ${fault}`);
     if (fault !== undefined || !stat.isFile() || stat.size > largestFile) return undefined;
-    const kept = JSON.parse(fs.readFileSync(descriptor, "utf8")) as { key: string; issued: Issued };
-    return isIssued(kept.issued) ? kept : undefined;
+    const kept = JSON.parse(fs.readFileSync(descriptor, "utf8")) as Kept & { key: string };
+    return isIssued(kept.issued) && typeof kept.behind === "number" ? kept : undefined;
   } catch {
     return undefined;
   } finally {
@@ -216,9 +225,9 @@ function warnUnwritable(path: string, error: unknown, warn: Warn): void {
   warn(`${path} cannot be written (${code}), so the credential is not cached`);
 }
 
-function write(path: string, { key, issued }: { key: CacheKey; issued: Issued }, warn: Warn): void {
+function write(path: string, key: CacheKey, kept: Kept, warn: Warn): void {
   try {
-    writePrivately(path, JSON.stringify({ key: textOf(key), issued }));
+    writePrivately(path, JSON.stringify({ key: textOf(key), ...kept }));
   } catch (error) {
     warnUnwritable(path, error, warn);
   }

@@ -34,13 +34,17 @@ export default defineCommand({
   async run({ role, format, server, ...wanted }, io) {
     if (format === "ssh") return getSshAccess(io, { role, server, wanted });
     if (format === "x509") return getX509Access(io, { role, server, wanted });
-    const obtain = () => AccessClient.within(io, server, (client) => client.obtain(role, wanted));
+    const obtain = () =>
+      AccessClient.within(io, server, async (client) => ({
+        issued: await client.obtain(role, wanted),
+        serverClock: client.serverClock,
+      }));
     const margin = cachedFormats[format];
     const account = margin && accountOf(io, server);
     const { incident, duration } = wanted;
     const issued = account
       ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)
-      : await obtain();
+      : (await obtain()).issued;
     io.stdout.write(formatCredential(format, issued, io.env));
   },
 });
