@@ -220,12 +220,24 @@ function onSuspend(before: () => void, after: () => void): () => void {
       process.kill(process.pid, "SIGSTOP");
     });
   };
+  const onResume = () => {
+    for (const output of [process.stdout, process.stderr]) refreshSize(output);
+    after();
+  };
   process.on("SIGTSTP", onStop);
-  process.on("SIGCONT", after);
+  process.on("SIGCONT", onResume);
   return () => {
     process.off("SIGTSTP", onStop);
-    process.off("SIGCONT", after);
+    process.off("SIGCONT", onResume);
   };
+}
+
+/**
+ * Reads the size of a terminal. Streams do that on SIGWINCH, which a suspended job does not get. The method is an internal
+ * one of Node, which Bun has too.
+ */
+function refreshSize(output: object): void {
+  (output as { _refreshSize?(): void })._refreshSize?.();
 }
 
 async function readStdin(limit: number): Promise<Uint8Array> {

@@ -296,6 +296,19 @@ test.each([
   expect(screen.text.match(/Note: rolled back/g)).toHaveLength(1);
 });
 
+test("fg draws in the size that the terminal got while the board was suspended", async () => {
+  const screen = new TerminalScreen(100, 30);
+  const terminal = onShell('set -m; "$@"; echo stopped; read -r word; fg', screen);
+  await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +COMMANDER +AGE$/m);
+  terminal.press("\x1a");
+  await terminal.pictures(/^stopped$/m);
+  terminal.resize(40, 12);
+  terminal.press("\n");
+  await terminal.pictures(/^NAME +STATUS +PRIORITY +TITLE +AGE$/m);
+  terminal.press("q");
+  await terminal.exited;
+});
+
 /** A shell on a pseudo-terminal; `"$@"` is the board. */
 function onShell(script: string, screen: TerminalScreen) {
   const watchers: (() => void)[] = [];
@@ -322,6 +335,10 @@ function onShell(script: string, screen: TerminalScreen) {
     pictures,
     pid: child.pid,
     press: (keys: string) => child.terminal!.write(keys),
+    resize: (columns: number, rows: number) => {
+      screen.resize(columns, rows);
+      child.terminal!.resize(columns, rows);
+    },
     exited: child.exited,
   };
 }
