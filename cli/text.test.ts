@@ -1,5 +1,23 @@
 import { expect, test } from "bun:test";
-import { jsonText, shellWord } from "./text.ts";
+import { jsonText, printable, shellWord } from "./text.ts";
+
+test("what a terminal obeys, or nobody sees, becomes U+FFFD; joiners stay", () => {
+  for (const one of [
+    "\x00",
+    "\t",
+    "\x1b",
+    "\x9b",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\ufeff",
+    "\u2028",
+    "\u{e0041}",
+  ])
+    expect(printable(`a${one}b`)).toBe("a\ufffdb");
+  for (const one of ["👩\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "❤️", "支払い"])
+    expect(printable(one)).toBe(one);
+});
 
 test("JSON is the same value, without characters that a terminal obeys", () => {
   const value = { "a\x9b": "\x9b2J\x7f\u202egnp\u2066\u2028\x1b[31m", wide: "支払い", quote: '"\\u009b' };
