@@ -99,6 +99,17 @@ test("an unknown parameter is refused and named", async () => {
   expect(others).toEqual([]);
 });
 
+test("a question mark without parameters is none", async () => {
+  const plain = operations.filter(
+    ({ method, operation }) => method === "GET" && !operation.parameters?.some((one) => one.in === "query"),
+  );
+  expect(plain.length).toBeGreaterThan(10);
+  for (const { path } of plain) {
+    const statusOf = async (end: string) => (await admin.call("GET", `${addressOf(path)}${end}`)).http;
+    expect([path, await statusOf("?")]).toEqual([path, await statusOf("")]);
+  }
+});
+
 test("a repeated parameter is refused and named", async () => {
   const searched = operations.filter(({ operation }) =>
     operation.parameters?.some(({ name }) => name === "q"),

@@ -25,7 +25,8 @@ export function refuseUnknownQuery(routes: Routes) {
     const known = hasQuery.get(`${method === "HEAD" ? "GET" : method} ${route}`);
     if (known === undefined) return;
     const { searchParams } = new URL(url);
-    if (!known) throw unknownName("query", [...searchParams.keys()][0]);
+    const [first] = searchParams.keys();
+    if (first !== undefined && !known) throw unknownName("query", first);
     refuseRepeated(searchParams);
   };
   return new Elysia({ name: "unknown query" }).onBeforeHandle({ as: "global" }, check);
