@@ -17,6 +17,11 @@ test("what a terminal obeys, or nobody sees, becomes U+FFFD; joiners stay", () =
     expect(printable(`a${one}b`)).toBe("a\ufffdb");
   for (const one of ["👩\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "❤️", "支払い"])
     expect(printable(one)).toBe(one);
+  expect([printable("ab👩", 3), printable("ab👩", 4), printable("ab👩c", 4)]).toEqual([
+    "ab…",
+    "ab👩",
+    "ab👩…",
+  ]);
 });
 
 test("JSON is the same value, without characters that a terminal obeys", () => {

@@ -7,7 +7,8 @@ import type { Io } from "./io.ts";
  */
 export function printable(text: string, limit = 2000): string {
   const clean = text.replace(/[[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]--[\u200c\u200d]]/gv, "\uFFFD");
-  return clean.length > limit ? `${clean.slice(0, limit)}…` : clean;
+  // Never in the middle of a character of two UTF-16 units.
+  return clean.length > limit ? `${clean.slice(0, limit).replace(/\p{Cs}$/u, "")}…` : clean;
 }
 
 /**
