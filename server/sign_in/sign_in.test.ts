@@ -202,6 +202,17 @@ describe("an issuer", () => {
     expect(await next()).toBe(`${early.issuer.url}/moved`);
   });
 
+  test("that replaces its key is believed at once, also one that withdraws the old key", async () => {
+    const open = async () => new TestBrowser().open((await newChallenge(server)).challengeUrl);
+    expect((await open()).text).toContain("Sign in a terminal?");
+    const { discoveries } = server.issuer;
+    server.issuer.key = "stranger";
+    expect((await open()).text).toContain("Sign in a terminal?");
+    expect(server.issuer.discoveries).toBe(discoveries);
+    server.issuer.key = "own";
+    expect((await open()).text).toContain("Sign in a terminal?");
+  });
+
   test("is not asked for its metadata on every failed sign-in", async () => {
     await using early = await startTestServer();
     early.issuer.misbehaviour = "wrong nonce";

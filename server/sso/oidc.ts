@@ -113,7 +113,10 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
 }
 
 interface Discoverer {
-  /** The issuer's metadata, at most a minute old; older only while the issuer does not answer. */
+  /**
+   * The issuer's metadata, at most a minute old; older only while the issuer does not answer. Each result reads the
+   * issuer's keys when it first needs them, because an issuer may replace them at any time.
+   */
   current(): Promise<client.Configuration>;
   /** Call this after a failed sign-in: the next one reloads the metadata, since they may have been corrected. */
   distrust(): void;
@@ -126,15 +129,21 @@ const distrustedMilliseconds = 5000;
 /** Fetches the issuer's metadata when first needed, so that the server starts, and keeps running, without it. */
 function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch): Discoverer {
   const { clock, config, log } = context;
-  let known: { provider: client.Configuration; at: number; goodFor: number } | undefined;
-  let looking: Promise<client.Configuration> | undefined;
+  let known: { document: string; at: number; goodFor: number } | undefined;
+  let looking: Promise<string> | undefined;
   requireSecure("SVC_OIDC_ISSUER", issuer);
-  const discover = () => {
+  /** `readDocument` answers the first request, which is for the metadata. */
+  const discover = (readDocument: client.CustomFetch) => {
+    let next = readDocument;
     const metadata = { [client.clockTolerance]: clockToleranceSeconds };
     const authentication = clientAuthentication(config.oidcClientSecret);
     return client.discovery(issuer, config.oidcClientId, metadata, authentication, {
       timeout: issuerTimeoutSeconds,
-      [client.customFetch]: fetch as client.CustomFetch,
+      [client.customFetch]: (url, options) => {
+        const read = next;
+        next = fetch as client.CustomFetch;
+        return read(url, options);
+      },
       execute: [
         // Verify the ID token's signature even where TLS alone would suffice.
         client.enableNonRepudiationChecks,
@@ -145,7 +154,13 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
   const look = async () => {
     const at = clock.now().getTime();
     try {
-      known = { provider: await discover(), at, goodFor: freshMilliseconds };
+      let answer: Response | undefined;
+      await discover(async (url, options) => {
+        const response = await (fetch as client.CustomFetch)(url, options);
+        answer = response.clone();
+        return response;
+      });
+      known = { document: await answer!.text(), at, goodFor: freshMilliseconds };
     } catch (cause) {
       if (!known) throw isOutage(cause) ? unreachable(cause) : invalidMetadata(cause);
       log.warn(
@@ -154,15 +169,20 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
       );
       known = { ...known, at, goodFor: distrustedMilliseconds };
     }
-    return known.provider;
+    return known.document;
+  };
+  const freshDocument = async () => {
+    if (known && Math.abs(clock.now().getTime() - known.at) < known.goodFor) return known.document;
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
   };
   return {
     async current() {
-      if (known && Math.abs(clock.now().getTime() - known.at) < known.goodFor) return known.provider;
-      looking ??= look().finally(() => {
-        looking = undefined;
-      });
-      return looking;
+      const document = await freshDocument();
+      const headers = { "content-type": "application/json" };
+      return discover(async () => new Response(document, { headers }));
     },
     distrust() {
       if (known) known.goodFor = distrustedMilliseconds;

@@ -33,6 +33,8 @@ export async function startTestIssuer() {
     userinfo: undefined as Record<string, unknown> | undefined,
     /** Replaces members of its metadata. */
     metadata: {} as Record<string, unknown>,
+    /** The key that it signs with, and publishes. */
+    key: "own" as "own" | "stranger",
     /** The number of requests for its metadata. */
     discoveries: 0,
     authorizations: [] as URLSearchParams[],
@@ -53,8 +55,8 @@ export async function startTestIssuer() {
       exp: wrong("expired") ? now - 3600 : now + 300,
     };
     if (wrong("alg none")) return new UnsecuredJWT(claims).encode();
-    const { privateKey } = await issuerKey(wrong("unknown key") ? "stranger" : "own");
-    const kid = wrong("unknown key") ? "stranger" : "key-1";
+    const kid = wrong("unknown key") ? "stranger" : issuer.key;
+    const { privateKey } = await issuerKey(kid);
     return new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(privateKey);
   }
 
@@ -81,7 +83,7 @@ export async function startTestIssuer() {
           });
         case "/jwks":
           return Response.json({
-            keys: [{ ...(await issuerKey("own")).publicJwk, kid: "key-1", alg: "RS256", use: "sig" }],
+            keys: [{ ...(await issuerKey(issuer.key)).publicJwk, kid: issuer.key, alg: "RS256", use: "sig" }],
           });
         case "/authorize": {
           const query = url.searchParams;
