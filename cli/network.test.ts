@@ -122,6 +122,16 @@ describe("a proxy", () => {
     });
     expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
   });
+  test("of another protocol is named as the cause", async () => {
+    const { code, stderr } = await whoami("https://svc.example.test", {
+      HTTPS_PROXY: "socks5://127.0.0.1:1080",
+    });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "svc: cannot reach https://svc.example.test: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http or https address\n",
+    });
+  });
   test("is not used for hosts in NO_PROXY", async () => {
     const { stderr } = await whoami("https://svc.example.test", {
       HTTPS_PROXY: proxyUrl(),

@@ -185,6 +185,11 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
   if (code === "ENOTFOUND") return new NetworkFault(`cannot reach ${server.base}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
     return new NetworkFault(`cannot reach ${server.base}: the proxy refused the connection`, options);
+  if (code === "UnsupportedProxyProtocol")
+    return new Unavailable(
+      `cannot reach ${server.base}: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http or https address`,
+      options,
+    );
   const untimely = { CERT_HAS_EXPIRED: "has expired", CERT_NOT_YET_VALID: "is not valid yet" }[String(code)];
   if (untimely !== undefined)
     return new Unavailable(
