@@ -35,7 +35,7 @@ export async function revokeLeases(
   const due = async () => {
     const now = context();
     await expireRequests(now);
-    while ((await endLeases(now)) > 0 && !stop.aborted);
+    await endLeases(now, stop);
     const among = and(eq(accessLease.state, "Revoking"), isDue(accessLease, now.clock.now()));
     return await now.db.selectDistinct({ roleId: accessLease.roleId }).from(accessLease).where(among);
   };

@@ -1,5 +1,5 @@
-import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { Transaction } from "../../drizzle/client.ts";
+import { and, eq, gt, inArray, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
@@ -15,17 +15,18 @@ import { recordAccess } from "./record.ts";
 const batch = 200;
 
 /**
- * Marks a batch of leases as Revoking: those that expired, lost their basis, or stayed Issuing for too long. Leases that are
- * locked, or whose incident is, are left for the next call: one transaction that stays open must not delay all others.
- *
- * @returns how many; call again until it returns 0
+ * Marks leases as Revoking: those that expired, lost their basis, or stayed Issuing for too long. Leases that are locked, or
+ * whose incident is, are left for the next call: one transaction that stays open must not delay all others.
  */
-export async function endLeases({ db, config }: Pick<Context, "db" | "config">): Promise<number> {
-  return db.transaction(async (tx) => {
-    const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
-      case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease(config.adminGroup)} end`;
-    return (await markEnding(tx, "system", why, undefined, { skipLocked: true })).length;
-  });
+export async function endLeases(
+  { db, config }: Pick<Context, "config"> & { db: Database },
+  stop: AbortSignal,
+): Promise<void> {
+  const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
+    case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease(config.adminGroup)} end`;
+  const mark = (after: number) =>
+    db.transaction((tx) => markEnding(tx, "system", why, undefined, { after, skipLocked: true }));
+  for (let last: number | null = 0; last !== null && !stop.aborted;) ({ last } = await mark(last));
 }
 
 interface Ending {
@@ -33,20 +34,26 @@ interface Ending {
   pluginSlug: string;
 }
 
-/** Marks the leases whose `reason` is not null as Revoking, up to one batch. */
+/**
+ * Marks the leases whose `reason` is not null as Revoking, up to one batch. It passes over those that are locked, with
+ * `skipLocked`, and those that another transaction ends first.
+ *
+ * @param options.after the `last` of the batch before
+ * @returns `last`: the last lease of a full batch, after which there may be more
+ */
 export async function markEnding(
   tx: Transaction,
   actor: string,
   reason: string | SQL,
   among: SQL | undefined,
-  { skipLocked = false } = {},
-): Promise<Ending[]> {
+  { after = 0, skipLocked = false } = {},
+): Promise<{ ended: Ending[]; last: number | null }> {
   const at = await databaseNow(tx);
   const alive = inArray(accessLease.state, ["Issuing", "Active"]);
   const found = await tx.execute<{ id: string; incident_id: string | null; reason: string }>(sql`
     select id, incident_id, reason from (
       select ${accessLease.id} as id, ${accessLease.incidentId} as incident_id, ${typeof reason === "string" ? sql`${reason}::text` : reason} as reason
-      from ${accessLease} where ${and(alive, among)}) as ending
+      from ${accessLease} where ${and(alive, gt(accessLease.id, after), among)}) as ending
     where reason is not null order by id limit ${batch}
     ${skipLocked ? sql`for no key update skip locked` : sql``}`);
   const ending = [...found].map((row) => ({
@@ -60,7 +67,8 @@ export async function markEnding(
   );
   const free = ending.filter(({ incidentId: id }) => !skipLocked || id === null || locked.has(id));
   const reasons = new Map(free.map(({ id, reason }) => [Number(id), reason]));
-  if (reasons.size === 0) return [];
+  const last = ending.length === batch ? Number(ending.at(-1)!.id) : null;
+  if (reasons.size === 0) return { ended: [], last };
   const rows = await tx
     .update(accessLease)
     .set({
@@ -80,7 +88,7 @@ export async function markEnding(
       description: `${userName}'s access to ${role} ends${because ? `: ${because}` : ""}`,
     });
   }
-  return rows.map(({ lease: { expiresAt }, pluginSlug }) => ({ expiresAt, pluginSlug }));
+  return { ended: rows.map(({ lease: { expiresAt }, pluginSlug }) => ({ expiresAt, pluginSlug })), last };
 }
 
 /** Revokes a lease that could not be issued, even if it is Revoked already: the credential may have appeared since. */
@@ -124,16 +132,18 @@ export async function revokeLeases(
     throw new InvalidInput("query", "Specify a user, a role or an incident");
   if (filters.user !== undefined && filters.user !== actor.user && !actor.admin)
     throw new Forbidden("Only admins can revoke other users' access");
-  let ended = 0;
+  const among = and(maySee(actor), matching(filters));
+  const mark = (after: number) =>
+    db.transaction((tx) => markEnding(tx, actor.user, "revoked", among, { after }));
+  let count = 0;
   let acceptedUntil: Date | null = null;
-  for (;;) {
-    const some = await db.transaction((tx) =>
-      markEnding(tx, actor.user, "revoked", and(maySee(actor), matching(filters))),
-    );
-    for (const { pluginSlug, expiresAt } of some)
+  for (let last: number | null = 0; last !== null;) {
+    const marked = await mark(last);
+    for (const { pluginSlug, expiresAt } of marked.ended)
       if (plugins.find("credential", pluginSlug)?.revocable === "expiry")
         if (acceptedUntil === null || expiresAt > acceptedUntil) acceptedUntil = expiresAt;
-    ended += some.length;
-    if (some.length < batch) return { ended, acceptedUntil };
+    count += marked.ended.length;
+    last = marked.last;
   }
+  return { ended: count, acceptedUntil };
 }

@@ -123,6 +123,28 @@ test("a lease that is locked, or whose incident is, does not delay the end of ot
   await until("the others to end", async () => (await states()).every((state) => state === "Revoked"));
 });
 
+test("a full batch of leases whose incident is locked does not delay the end of others", async () => {
+  const { server, alice, incident, ids } = world;
+  const { db } = server;
+  const role = await makeRole();
+  const first = (await world.issue(alice, role, { incident })).body.id as number;
+  const { id: _, ...row } = await world.leaseRow(first);
+  const rows = Array.from({ length: 200 }, (_, index) => ({
+    ...row,
+    name: `${row.name}_${index}`,
+    userName: "many@example.com",
+  }));
+  await db.insert(accessLease).values(rows);
+  const later = (await world.issue(alice, role)).body.id as number;
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+    await db.execute(sql`update access_role set disabled_at = now() where slug = ${role}`);
+    await until("the end of the other lease", async () => (await world.leaseRow(later)).state === "Revoked");
+    expect((await world.leaseRow(first)).state).toBe("Active");
+  });
+  await db.delete(accessLease).where(eq(accessLease.userName, "many@example.com"));
+});
+
 test("a lease ends if its client no longer waits for the credential", async () => {
   const client = new AbortController();
   credential.answer({

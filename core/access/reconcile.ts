@@ -72,7 +72,8 @@ export async function revokeDifferences(
         tx,
         affected.map(({ id }) => id),
       );
-      while ((await markEnding(tx, actor.user, "missing", ofRole)).length > 0);
+      for (let last: number | null = 0; last !== null;)
+        ({ last } = await markEnding(tx, actor.user, "missing", ofRole, { after: last }));
     }
     const data = { orphans, missing };
     await audit(tx, { at, actor: actor.user, action: "access_role.reconciled", subject: slug, data });

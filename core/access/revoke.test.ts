@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type AccessWorld, useFakeCredentials } from "../../tests/support/domain/access_world.ts";
@@ -143,6 +143,28 @@ describe("revoking several leases in one call", () => {
     await world.server.db.insert(accessLease).values(rows);
     expect((await revoke(world.admin, `?role=${role}`)).body).toEqual({ ended: 212, accepted_until: null });
     expect(await states(hers, his)).toEqual(["revoked", "revoked"]);
+  });
+
+  test("continues after a full batch in which a worker has ended one of them", async () => {
+    const role = await makeRole();
+    const first = await lease(world.alice, role);
+    const { id: _, ...row } = await world.leaseRow(first);
+    const { db } = world.server;
+    const rows = Array.from({ length: 200 }, (_, index) => ({
+      ...row,
+      name: `${row.name}_${index}`,
+      userName: "many@example.com",
+    }));
+    await db.insert(accessLease).values(rows);
+    const end = { state: "Failed" as const, endReason: "interrupted", finishedAt: sql`now()`, dueAt: null };
+    const [answer] = await inTheWay(
+      db,
+      (tx) => tx.update(accessLease).set(end).where(eq(accessLease.id, first)),
+      () => revoke(world.admin, `?role=${role}`),
+    );
+    expect(answer).toMatchObject({ value: { body: { ended: 200 } } });
+    const alive = and(eq(accessLease.roleId, row.roleId), eq(accessLease.state, "Active"));
+    expect(await db.$count(accessLease, alive)).toBe(0);
   });
 
   test("does not change leases that have ended", async () => {
