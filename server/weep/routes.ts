@@ -49,12 +49,16 @@ export const weepRoutes = (deps: Deps) =>
         response: { 200: roleDetails, ...refusals },
       },
     )
-    .post("/v1/get_credentials", ({ actor, body }) => issue(deps, actor, body.requested_role), {
-      actor: true,
-      body: credentialsRequest,
-      detail: { summary: "Issue credentials for an AWS role" },
-      response: { 200: credentials, ...refusalsOfOne, 503: weepProblemSchema },
-    })
+    .post(
+      "/v1/get_credentials",
+      ({ actor, body, request }) => issue(deps, actor, body.requested_role, request.signal),
+      {
+        actor: true,
+        body: credentialsRequest,
+        detail: { summary: "Issue credentials for an AWS role" },
+        response: { 200: credentials, ...refusalsOfOne, 503: weepProblemSchema },
+      },
+    )
     .get(
       "/v2/get_resource_url",
       async ({ actor, query }) => {
@@ -134,13 +138,13 @@ function roleOf(roles: readonly AwsRole[], wanted: string): AwsRole {
 }
 
 /** @throws WeepRefusal */
-async function issue(deps: Deps, actor: Actor, wanted: string) {
+async function issue(deps: Deps, actor: Actor, wanted: string, signal: AbortSignal) {
   const { slug, arn, needsRequest, requestId } = roleOf(await listAwsRoles(deps, actor), wanted);
   const refuse = (code: SvcError["code"], detail: string, cause?: unknown) =>
     new WeepRefusal(weepCodes.notIssued, code, detail, wanted, { cause });
   if (needsRequest && requestId === undefined)
     throw refuse("forbidden", `${slug} requires a request: svc access request ${slug} --reason ...`);
-  const { lease, credential } = await issueLease(deps, actor, { role: slug, requestId }).catch(
+  const { lease, credential } = await issueLease(deps, actor, { role: slug, requestId, signal }).catch(
     (error: unknown) => {
       if (!(error instanceof SvcError) || error.code === "internal" || error.code === "configuration")
         throw error;

@@ -8,6 +8,7 @@ import { startFakeSts } from "../../tests/support/domain/fake_sts.ts";
 import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 import {
   decodeCredentials,
   decodeRoleArns,
@@ -120,6 +121,23 @@ test("Weep gets credentials by ARN, slug or part of the name, expiring at a whol
     Array(3).fill(["Active", "alice@example.com"]),
   );
   expect(JSON.stringify(rows) + server.logged.join("")).not.toContain(secret);
+});
+
+test("a lease ends if Weep no longer waits for the credentials", async () => {
+  const client = new AbortController();
+  fake.answer({
+    issue: async () => {
+      client.abort();
+      // Until the server knows that the connection is closed.
+      await Bun.sleep(100);
+      return issued;
+    },
+  });
+  const body = { requested_role: "reader" };
+  const answer = alice.call("POST", "/api/v1/get_credentials", body, weepHeaders, client.signal);
+  expect(await answer.catch((error: Error) => error.name)).toBe("AbortError");
+  await until("the end of the lease", async () => (await leases())[0]?.state === "Revoking");
+  expect((await leases())[0]!.endReason).toBe("not_received");
 });
 
 test("credentials without an expiration expire with their lease", async () => {
