@@ -1,8 +1,12 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { Forbidden, Unavailable } from "../../platform/errors.ts";
+import { privateDirectory } from "../client/private_file.ts";
+import get from "../commands/access/get.ts";
 import type { Fetch } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
-import { NOW, testIo } from "../testing/io.ts";
+import { configHome, NOW, testIo } from "../testing/io.ts";
 import { AccessClient, type AccessRequest } from "./access.ts";
 
 /** Waits for the decision on a request that expires in an hour, with these answers. The last one repeats. */
@@ -37,4 +41,47 @@ test("the wait for an approval ends when the server refuses, or fails until the 
   expect([refused.state, refused.calls]).toEqual([expect.any(Forbidden), 1]);
   const gone = await decided(failing(503));
   expect([gone.state, gone.calls]).toEqual([expect.any(Unavailable), 1800]);
+});
+
+describe("svc access get revokes the access", () => {
+  const base = "http://127.0.0.1:1";
+
+  /** Gets a credential of this kind. @returns the error, and what was revoked */
+  async function failing(format: string, { kind, home = configHome() }: { kind: string; home?: string }) {
+    const revoked: string[] = [];
+    const fetch: Fetch = async (url, { method }) => {
+      const public_key = ["ssh", "x509"].includes(kind) ? kind : null;
+      if (method === "GET") return Response.json({ slug: "hosts", approval: "none", public_key });
+      if (method === "DELETE") {
+        revoked.push(new URL(url).pathname);
+        return new Response(null, { status: 204 });
+      }
+      const times = { created_at: NOW.toISOString(), expires_at: "2026-01-02T04:04:05Z" };
+      const credential = { kind, fields: { certificate: "a certificate" } };
+      return Response.json({ id: 7, role: "hosts", ...times, credential }, { status: 201 });
+    };
+    const token = fakeToken({ now: NOW.getTime() });
+    const io = testIo({ env: { SVC_SERVER: base, SVC_TOKEN: token, XDG_CONFIG_HOME: home }, fetch });
+    const error = await get.run({ role: "hosts", format } as never, io, []).catch((error: Error) => error);
+    return { message: (error as Error).message, revoked, stdout: io.out.stdout };
+  }
+
+  test.each([
+    ["ssh", "hosts-cert.pub"],
+    ["x509", "hosts/certificate.pem"],
+  ] as const)("if the certificate for %s cannot be written", async (kind, file) => {
+    const home = configHome();
+    mkdirSync(join(privateDirectory({ XDG_CONFIG_HOME: home }, base, kind), file), { recursive: true });
+    expect(await failing(kind, { kind, home })).toEqual({
+      message: expect.stringMatching(/cannot be written \(EISDIR\)$/),
+      revoked: ["/access/leases/7"],
+      stdout: "",
+    });
+  });
+
+  test.each(["env", "token", "aws", "kube"])("if --format %s does not support its kind", async (format) => {
+    const { message, revoked } = await failing(format, { kind: "database" });
+    expect(message).toContain("database");
+    expect(revoked).toEqual(["/access/leases/7"]);
+  });
 });

@@ -2,7 +2,8 @@ import type { Static } from "elysia";
 import { Conflict, TooManyRequests } from "../../platform/errors.ts";
 import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
-import { mayPass } from "../client/request.ts";
+import { mayPass, request } from "../client/request.ts";
+import { authorization } from "../client/session.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../progress.ts";
 import { parseSpan, units } from "../when.ts";
@@ -87,6 +88,36 @@ export class AccessClient extends ApiClient {
 
   async issue(body: object): Promise<Issued> {
     return this.call("POST", "/access/leases/", body, { timeout: targetSeconds });
+  }
+
+  /**
+   * Uses a credential that was just issued. If that fails, it revokes the credential, because the user does not have it.
+   */
+  async use<T>(issued: Issued, use: () => T): Promise<T> {
+    try {
+      return use();
+    } catch (error) {
+      await this.revoke(issued);
+      throw error;
+    }
+  }
+
+  /** Never throws. Uses a separate request, because the session's requests may have been interrupted. */
+  async revoke({ id }: Lease): Promise<void> {
+    const { io, session } = this;
+    const { endpoint } = session;
+    const url = `${endpoint.base}/access/leases/${id}`;
+    const failed = await request(io, endpoint, url, {
+      method: "DELETE",
+      headers: authorization(session),
+    }).then(
+      ({ status }) => (status < 400 ? undefined : `HTTP ${status}`),
+      (error: Error) => error.message,
+    );
+    if (failed !== undefined)
+      io.stderr.write(
+        `svc: the access could not be revoked (${failed}); to end it: svc access revoke ${id}\n`,
+      );
   }
 
   async ask(

@@ -35,23 +35,27 @@ export async function getX509Access(
   { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
 ): Promise<void> {
   const { privateKey, publicKey } = newX509Key();
-  const { issued, session } = await AccessClient.within(io, server, async (client) => {
+  await AccessClient.within(io, server, async (client) => {
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "x509")
         throw new UsageError(`${role} does not issue X.509 certificates: use --format json`);
       return publicKey;
     });
-    return { issued, session: client.session };
+    const directory = join(privateDirectory(io.env, client.session.server.base, "x509"), role);
+    const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
+    await client.use(issued, () =>
+      storing(directory, () => {
+        const chain = x509Chain(issued);
+        makePrivateDirectory(io.env, directory);
+        writePrivately(paths.key, privateKey);
+        writePrivately(paths.certificate, chain);
+      }),
+    );
+    io.stdout.write(
+      `curl --cert ${shellWord(paths.certificate)} --key ${shellWord(paths.key)} https://HOST\n`,
+    );
+    io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
   });
-  const directory = join(privateDirectory(io.env, session.server.base, "x509"), role);
-  const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
-  storing(directory, () => {
-    makePrivateDirectory(io.env, directory);
-    writePrivately(paths.key, privateKey);
-    writePrivately(paths.certificate, x509Chain(issued));
-  });
-  io.stdout.write(`curl --cert ${shellWord(paths.certificate)} --key ${shellWord(paths.key)} https://HOST\n`);
-  io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
 }
 
 /** The certificate, followed by its authority's certificate. @throws Unavailable for credentials of another kind */
@@ -68,18 +72,17 @@ export async function getSshAccess(
   io: Io,
   { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
 ): Promise<void> {
-  const { issued, file } = await AccessClient.within(io, server, async (client) => {
-    let file: SshKeyFile | undefined;
+  await AccessClient.within(io, server, async (client) => {
+    let file: SshKeyFile;
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "ssh")
         throw new UsageError(`${role} does not issue SSH certificates: use --format json`);
       file = await sshKeyFile(io, client.session, found.slug);
       return file.publicKey;
     });
-    return { issued, file: file! };
+    io.stdout.write(await client.use(issued, () => writeSshCertificate(file, issued)));
+    io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
   });
-  io.stdout.write(writeSshCertificate(file, issued));
-  io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
 }
 
 /** A private key file. ssh looks for `<path>.pub` and `<path>-cert.pub` next to it. */
@@ -120,7 +123,8 @@ function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
   const { kind, fields } = issued.credential;
   if (kind !== "ssh" || fields.certificate === undefined)
     throw new Unavailable(`The credential is not an SSH certificate but of kind ${kind}: use --format json`);
-  writePrivately(`${path}-cert.pub`, `${fields.certificate}\n`);
+  const certificate = `${path}-cert.pub`;
+  storing(certificate, () => writePrivately(certificate, `${fields.certificate}\n`));
   const { host = "HOST", user = fields.principals?.split(",")[0] ?? "USER" } = fields;
   return `ssh -i ${shellWord(path)} -o IdentitiesOnly=yes ${shellWord(`${user}@${host}`)}\n`;
 }

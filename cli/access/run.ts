@@ -1,8 +1,7 @@
 import { constants } from "node:os";
 import { NotFound, SvcError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { mayPass, request } from "../client/request.ts";
-import { authorization } from "../client/session.ts";
+import { mayPass } from "../client/request.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { localTime } from "../when.ts";
@@ -79,7 +78,7 @@ export async function runWithAccess(
     await renewing;
     code = child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? 0);
   } finally {
-    await Promise.all(leases.map((lease) => revoke(io, client, lease)));
+    await Promise.all(leases.map((lease) => client.revoke(lease)));
     process.removeListener("SIGINT", ignore).removeListener("SIGQUIT", ignore);
     for (const signal of forwarded) process.removeListener(signal, forward);
   }
@@ -94,18 +93,6 @@ function start(command: readonly string[], env: Environment): Bun.Subprocess {
     const { code = "unknown" } = cause as NodeJS.ErrnoException;
     throw new NotFound(`Command cannot be started: ${command[0]} (${code})`, { cause });
   }
-}
-
-/** Uses a separate request, because the session's requests may have been interrupted. */
-async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise<void> {
-  const { endpoint } = session;
-  const url = `${endpoint.base}/access/leases/${id}`;
-  const failed = await request(io, endpoint, url, { method: "DELETE", headers: authorization(session) }).then(
-    ({ status }) => (status < 400 ? undefined : `HTTP ${status}`),
-    (error: Error) => error.message,
-  );
-  if (failed !== undefined)
-    io.stderr.write(`svc: the access could not be revoked (${failed}); to end it: svc access revoke ${id}\n`);
 }
 
 /** Gets a new certificate for the same key, because a certificate cannot be extended. Stays within the first lease. */

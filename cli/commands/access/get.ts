@@ -1,4 +1,4 @@
-import { AccessClient, wantedArgs } from "../../access/access.ts";
+import { AccessClient, type Issued, wantedArgs } from "../../access/access.ts";
 import { accountOf, cachedCredential } from "../../access/cache.ts";
 import { cachedFormats, formatCredential } from "../../access/format.ts";
 import { getSshAccess, getX509Access } from "../../access/key.ts";
@@ -34,17 +34,20 @@ export default defineCommand({
   async run({ role, format, server, ...wanted }, io) {
     if (format === "ssh") return getSshAccess(io, { role, server, wanted });
     if (format === "x509") return getX509Access(io, { role, server, wanted });
+    const print = (issued: Issued) => formatCredential(format, issued, io.env);
     const obtain = () =>
-      AccessClient.within(io, server, async (client) => ({
-        issued: await client.obtain(role, wanted),
-        serverClock: client.serverClock,
-      }));
+      AccessClient.within(io, server, async (client) => {
+        const issued = await client.obtain(role, wanted);
+        // Before it is cached.
+        await client.use(issued, () => print(issued));
+        return { issued, serverClock: client.serverClock };
+      });
     const margin = cachedFormats[format];
     const account = margin && accountOf(io, server);
     const { incident, duration } = wanted;
     const issued = account
       ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)
       : (await obtain()).issued;
-    io.stdout.write(formatCredential(format, issued, io.env));
+    io.stdout.write(print(issued));
   },
 });
