@@ -14,6 +14,7 @@ import { type FakePlugins, pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { noteStatements } from "../../../tests/support/database/statements.ts";
 import { attemptAll, endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
+import { deliver } from "../../outbox/deliver.ts";
 import { noteOnTimeline } from "../event/note.ts";
 import { updateIncident } from "../lifecycle/update.ts";
 import { assumeRole } from "../participant/assume.ts";
@@ -282,6 +283,20 @@ test("a conversation is archived after what was said in it has been delivered", 
   flow.clock.advance(5);
   await runFlow(context(), id);
   expect(chat.calls.map(({ method }) => method).slice(-3)).toEqual(["send", "send", "archive"]);
+});
+
+test("the channel is archived after a reminder to it has been delivered", async () => {
+  const key = { task: "reminder", what: "incident", whom: "conversation" };
+  const message = { subject: "A report is due", text: "" };
+  const reminder = { key, incidentId: id, pluginSlug: "channel", message };
+  await flow.db.transaction((tx) => deliver(tx, context(), [reminder]));
+  await put({ status: "Closed" });
+  await runFlow(context(), id);
+  expect(channel.to("archive")).toEqual([]);
+  await attemptAll(context());
+  flow.clock.advance(5);
+  await runFlow(context(), id);
+  expect(channel.calls.map(({ method }) => method).slice(-2)).toEqual(["send", "archive"]);
 });
 
 test("without another conversation, writing touches no delivery", async () => {

@@ -4,7 +4,7 @@ import { conversation, delivery, event, flowStep, incident } from "../../../driz
 import { Refused, Unavailable } from "../../../platform/errors.ts";
 import { literally } from "../../../platform/markdown.ts";
 import type { Context } from "../../context.ts";
-import { channelSlug, restrictedStep } from "../../outbox/conversations.ts";
+import { restrictedStep } from "../../outbox/conversations.ts";
 import { deliver } from "../../outbox/deliver.ts";
 import { LeaseLost, Postponed } from "../../outbox/work.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
@@ -110,7 +110,7 @@ export async function archiveConversation(run: StepRun, slug: string): Promise<s
 /** Messages from before the closing must still be delivered. @throws Postponed */
 async function postponeIfQueued({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
   const waits = and(eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued"));
-  if (slug !== channelSlug && (await db.$count(delivery, waits)) > 0) throw new Postponed();
+  if ((await db.$count(delivery, waits)) > 0) throw new Postponed();
 }
 
 /**
