@@ -22,6 +22,7 @@ export type AuditAction =
   | "scheduled_task.resumed"
   | "schedule.rewound"
   | "delivery.resent"
+  | "delivery.discarded"
   | "step.retried"
   | "document.deleted"
   | "incident.deleted"

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -10,11 +10,36 @@ type ResendContext = { db: Database; clock: Clock };
 
 const batch = 500;
 
+/** Changes dead deliveries, whose rows are locked. */
+type Change = (tx: Transaction, context: ResendContext, keys: readonly string[]) => Promise<void>;
+
 /**
  * Resets the attempts of a dead delivery.
  * @throws NotFound @throws Conflict when it is not dead
  */
-export async function resendDelivery(context: ResendContext, key: string): Promise<void> {
+export function resendDelivery(context: ResendContext, key: string): Promise<void> {
+  return changeDead(context, key, { change: revive, changed: "sent again" });
+}
+
+/**
+ * Gives up a dead delivery: it is Done, and its error says why it was not sent.
+ * @throws NotFound @throws Conflict when it is not dead
+ */
+export function discardDelivery(context: ResendContext, key: string): Promise<void> {
+  return changeDead(context, key, { change: discard, changed: "discarded" });
+}
+
+/** Resets the attempts of all dead deliveries. @returns how many */
+export const resendAllDead = (context: ResendContext) => changeAllDead(context, revive);
+
+/** Gives up all dead deliveries. @returns how many */
+export const discardAllDead = (context: ResendContext) => changeAllDead(context, discard);
+
+async function changeDead(
+  context: ResendContext,
+  key: string,
+  { change, changed }: { change: Change; changed: string },
+): Promise<void> {
   await context.db.transaction(async (tx) => {
     const [found] = await tx
       .select({ state: delivery.state })
@@ -23,14 +48,13 @@ export async function resendDelivery(context: ResendContext, key: string): Promi
       .for("update");
     if (!found) throw new NotFound("There is no such work: svc scheduler work lists the keys");
     if (found.state !== "Dead")
-      throw new Conflict(`Only a dead delivery can be sent again: this delivery is ${found.state}`);
-    await revive(tx, context, [key]);
+      throw new Conflict(`Only a dead delivery can be ${changed}: this delivery is ${found.state}`);
+    await change(tx, context, [key]);
   });
 }
 
-/** Resets the attempts of all dead deliveries. @returns how many */
-export async function resendAllDead(context: ResendContext): Promise<number> {
-  let [sent, last] = [0, ""];
+async function changeAllDead(context: ResendContext, change: Change): Promise<number> {
+  let [count, last] = [0, ""];
   for (;;) {
     const keys = await context.db.transaction(async (tx) => {
       const rows = await tx
@@ -41,22 +65,29 @@ export async function resendAllDead(context: ResendContext): Promise<number> {
         .limit(batch)
         .for("update");
       const keys = rows.map(({ key }) => key);
-      await revive(tx, context, keys);
+      await change(tx, context, keys);
       return keys;
     });
-    sent += keys.length;
-    if (keys.length < batch) return sent;
+    count += keys.length;
+    if (keys.length < batch) return count;
     last = keys.at(-1)!;
   }
 }
 
-/** The rows must be locked and Dead. */
 async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
-  if (keys.length === 0) return;
-  const at = clock.now();
   await tx
     .update(delivery)
     .set({ state: "Queued", attempts: 0, dueAt: dueNow(clock), finishedAt: null })
     .where(inArray(delivery.key, [...keys]));
-  for (const key of keys) await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
+  for (const key of keys)
+    await audit(tx, { at: clock.now(), actor: "system", action: "delivery.resent", subject: key });
+}
+
+async function discard(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
+  await tx
+    .update(delivery)
+    .set({ state: "Done", error: sql`'Discarded: ' || ${delivery.error}` })
+    .where(inArray(delivery.key, [...keys]));
+  for (const key of keys)
+    await audit(tx, { at: clock.now(), actor: "system", action: "delivery.discarded", subject: key });
 }

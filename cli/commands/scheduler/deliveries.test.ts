@@ -70,6 +70,7 @@ test("filters by state, and prints JSON", async () => {
 test("refuses conflicting options, an unknown key, and a delivery that is not dead", async () => {
   expect(await deliveries("--resend", "x", "--all-dead")).toMatchObject({ code: 2 });
   expect(await deliveries("--all-dead", "--json")).toMatchObject({ code: 2 });
+  expect(await deliveries("--discard", "x", "--discard-all-dead")).toMatchObject({ code: 2 });
   expect(await deliveries("--state", "Lost")).toMatchObject({ code: 2 });
   expect(await deliveries("--resend", "x")).toMatchObject({
     code: 1,
@@ -98,4 +99,25 @@ test("resends dead deliveries, with an entry in the audit log", async () => {
     .where(eq(delivery.state, "Queued"));
   expect((await deliveries("--all-dead")).stdout).toBe("Queued 2\n");
   expect((await deliveries("--all-dead")).stdout).toBe("Queued 0\n");
+});
+
+test("discards dead deliveries, with their error and an entry in the audit log", async () => {
+  await outbox.db
+    .update(delivery)
+    .set({ state: "Dead", dueAt: null, finishedAt: at, error: "x" })
+    .where(eq(delivery.state, "Queued"));
+  expect((await deliveries("--discard", "t/w/b/channel")).stdout).toBe("Discarded t/w/b/channel\n");
+  const [, discarded, other] = await outbox.all();
+  expect([discarded, other]).toMatchObject([
+    { state: "Done", error: "Discarded: x" },
+    { state: "Dead", error: "x" },
+  ]);
+  const noted = await outbox.db.select().from(auditLog).where(eq(auditLog.action, "delivery.discarded"));
+  expect(noted).toMatchObject([{ actor: "system", subject: "t/w/b/channel" }]);
+  expect(await deliveries("--discard", "t/w/b/channel")).toMatchObject({
+    code: 1,
+    stderr: "svc: Only a dead delivery can be discarded: this delivery is Done\n",
+  });
+  expect((await deliveries("--discard-all-dead")).stdout).toBe("Discarded 1\n");
+  expect((await deliveries("--discard-all-dead")).stdout).toBe("Discarded 0\n");
 });

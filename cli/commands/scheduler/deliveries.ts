@@ -10,7 +10,7 @@ import { printable, printJson } from "../../text.ts";
 const shown = 200;
 
 export default defineCommand({
-  summary: "List pending and dead deliveries, or resend them",
+  summary: "List pending and dead deliveries, or resend or discard them",
   args: {
     state: {
       type: "enum",
@@ -21,29 +21,37 @@ export default defineCommand({
     json: { type: "boolean", description: "Print JSON" },
     resend: { type: "string", metavar: "KEY", description: "Resend this dead delivery" },
     allDead: { type: "boolean", description: "Resend all dead deliveries" },
+    discard: { type: "string", metavar: "KEY", description: "Give up this dead delivery" },
+    discardAllDead: { type: "boolean", description: "Give up all dead deliveries" },
   },
   examples: [
     "svc scheduler deliveries",
     "svc scheduler deliveries --state Dead --json",
     "svc scheduler deliveries --all-dead",
+    "svc scheduler deliveries --discard-all-dead",
   ],
   notes: [
-    `Lists mail, chat messages and webhooks, the newest ${shown}. A failed delivery is retried for about three hours. After that, or after a permanent failure, it is Dead until you use --resend.`,
+    `Lists mail, chat messages and webhooks, the newest ${shown}. A failed delivery is retried for about three hours. After that, or after a permanent failure, it is Dead until you use --resend or --discard. A discarded delivery is Done, with its last error.`,
     "Mail has one delivery for each recipient, and its key ends with the recipient: individual-7, team-3.",
     "Deliveries that were pending in a restored backup are Dead, too, because they may have been sent since.",
   ],
-  async run({ state, json, resend, allDead }, io) {
-    if (resend !== undefined && allDead) throw new UsageError("--resend and --all-dead exclude each other");
-    if ((resend !== undefined || allDead) && (state || json))
-      throw new UsageError("--state and --json cannot be combined with --resend or --all-dead");
+  async run({ state, json, ...changes }, io) {
+    const { resend, discard, allDead, discardAllDead } = changes;
+    const chosen = Object.values(changes).filter((value) => value !== undefined && value !== false);
+    if (chosen.length === 0) return await list(io, state ? [state] : ["Queued", "Dead"], json ?? false);
+    if (chosen.length > 1)
+      throw new UsageError("--resend, --all-dead, --discard and --discard-all-dead exclude each other");
+    if (state || json) throw new UsageError("--state and --json can only be combined with a list");
+    const core = await import("../../../core/outbox/resend.ts");
+    const say = (text: string) => void io.stdout.write(`${text}\n`);
     if (resend !== undefined) {
-      const { resendDelivery } = await import("../../../core/outbox/resend.ts");
-      await onSchedule(io, (context) => resendDelivery(context, resend));
-      io.stdout.write(`Queued ${printable(resend)}\n`);
-    } else if (allDead) {
-      const { resendAllDead } = await import("../../../core/outbox/resend.ts");
-      io.stdout.write(`Queued ${await onSchedule(io, resendAllDead)}\n`);
-    } else await list(io, state ? [state] : ["Queued", "Dead"], json ?? false);
+      await onSchedule(io, (context) => core.resendDelivery(context, resend));
+      say(`Queued ${printable(resend)}`);
+    } else if (discard !== undefined) {
+      await onSchedule(io, (context) => core.discardDelivery(context, discard));
+      say(`Discarded ${printable(discard)}`);
+    } else if (allDead) say(`Queued ${await onSchedule(io, core.resendAllDead)}`);
+    else if (discardAllDead) say(`Discarded ${await onSchedule(io, core.discardAllDead)}`);
   },
 });
 
