@@ -56,6 +56,18 @@ test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try 
   expect(faultOf(nul, log, "4")).toMatchObject({ status: 400, code: "invalid_input" });
 });
 
+test.each([
+  ["idle_in_transaction_session_timeout", "25P03"],
+  ["transaction_timeout", "25P04"],
+  ["statement_timeout", "57014"],
+  ["idle_session_timeout", "57P05"],
+  ["lock_timeout", "55P03"],
+])("a request that ends because of the database's %s gets 503", (_, code) => {
+  const log = createLog("trace", { write: () => undefined });
+  const error = new Error("Failed query", { cause: Object.assign(new Error("timeout"), { code }) });
+  expect(faultOf(error, log, "1")).toMatchObject({ status: 503, code: "unavailable" });
+});
+
 test("an invalid value gets an error that names the field and says what it must be", async () => {
   const log = createLog("trace", { write: () => undefined });
   const body = t.Object({

@@ -110,9 +110,12 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   };
 }
 
-/** Connection lost, refused or unavailable (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000). */
+/**
+ * Connection lost, refused or unavailable (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000), or ended by a time limit
+ * of the database: for a statement (57014), or for a transaction of a process that froze (25P03, 25P04).
+ */
 const databaseGone =
-  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|28\w{3}|3D000|57P0[1-3]|53300|55000)$/;
+  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|25P0[34]|28\w{3}|3D000|57014|57P0[1235]|53300|55000)$/;
 
 /** The database answers but cannot store anything: no disk space or memory (class 53), a replica, an I/O error. */
 const databaseStuck: Record<string, string> = {
@@ -126,8 +129,8 @@ const databaseStuck: Record<string, string> = {
 /** U+0000, or half of a pair of surrogates. */
 const unstorable = /^(22021|22P05)$/;
 
-/** PostgreSQL ended this transaction because of a conflict; nothing was done. */
-const transactionConflict = /^(40001|40P01)$/;
+/** PostgreSQL ended this transaction because of a conflict, or of `lock_timeout`; nothing was done. */
+const transactionConflict = /^(40001|40P01|55P03)$/;
 
 function fromDatabase(error: unknown): SvcError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
