@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { conversation, flowStep, incident } from "../../drizzle/schema/index.ts";
+import { conversation, delivery, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Plugins } from "../plugin/choose.ts";
 
 /** The incident's own channel. Its conversation is stored here, not in another service. */
@@ -77,3 +77,9 @@ export async function comingConversations(
 }
 
 const openingStep = (slug: string) => `reported:conversation:${slug}`;
+
+/** Of deliveries: a step has yet to open their conversation, if there is none. */
+export const opensLater = sql<boolean>`exists (
+  select from ${flowStep} as "opening" where "opening".incident_id = ${delivery.incidentId}
+    and "opening".step = ${openingStep("")} || ${delivery.pluginSlug}
+    and "opening".finished_at is null and "opening".due_at is not null)`;

@@ -3,7 +3,7 @@ import type { Database } from "../../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident, individual } from "../../../drizzle/schema/index.ts";
 import { Refused, Unavailable } from "../../../platform/errors.ts";
 import { personColumns } from "../../catalog/person/person.ts";
-import { comingConversations, restrictedStep } from "../../outbox/conversations.ts";
+import { opensLater, restrictedStep } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
 import { attemptWork, failWork, finishWork, giveBackWork, isOurs, LeaseLost } from "../../outbox/work.ts";
 import { callPlugin } from "../../plugin/call.ts";
@@ -61,7 +61,9 @@ export async function attemptDelivery(
 }
 
 /**
- * Reads the recipient and the conversation.
+ * Reads the recipient and the conversation. In one statement: if it were opened between two, it would seem that it never
+ * will be.
+ *
  * @throws LeaseLost before anything is sent, if the delivery is no longer ours
  */
 async function find({ db }: AttemptContext, row: DeliveryClaim) {
@@ -69,6 +71,7 @@ async function find({ db }: AttemptContext, row: DeliveryClaim) {
     .select({
       person: personColumns,
       place: conversation,
+      opensLater,
       restriction: { state: flowStep.state, dueAt: flowStep.dueAt },
     })
     .from(delivery)
@@ -89,11 +92,6 @@ async function find({ db }: AttemptContext, row: DeliveryClaim) {
     .where(isOurs(deliveries, row));
   if (!found) throw new LeaseLost();
   return { ...found, row };
-}
-
-async function isToCome({ db, plugins }: AttemptContext, { row }: Found): Promise<boolean> {
-  const coming = await comingConversations(db, plugins, [row.incidentId]);
-  return coming.get(row.incidentId)?.includes(row.pluginSlug) ?? false;
 }
 
 /** Why it must no longer be sent, given the current state of the incidents. */
@@ -127,7 +125,8 @@ async function send(
   const { row, person, place, restriction } = found;
   const { incidentId, individualId, pluginSlug, recipient, key, subject, text } = row;
   if (!place) {
-    if (await isToCome(context, found)) throw new Unavailable("Its conversation is not open yet");
+    const isEnabled = context.plugins.find("conversation", pluginSlug) !== undefined;
+    if (isEnabled && found.opensLater) throw new Unavailable("Its conversation is not open yet");
     throw new Refused("Its incident has no conversation of this plugin");
   }
   const wrong = await whyNot(context, { row, place });

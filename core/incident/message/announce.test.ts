@@ -4,6 +4,7 @@ import {
   conversation,
   conversationMessage,
   delivery,
+  flowStep,
   incident,
   incidentPriority,
   participant,
@@ -258,6 +259,19 @@ test("a message before a conversation is open is delivered once it is", async ()
   await runFlow(context(), id);
   expect(await attemptOf("chat")).toEqual(["done", "done"]);
   expect(chat.to("send").map(({ message }) => message.text)).toContain("Hello");
+});
+
+test("a message does not miss that its conversation is being opened", async () => {
+  await flow.db.delete(conversation).where(eq(conversation.pluginSlug, "chat"));
+  const unfinished = { state: "Pending", finishedAt: null, dueAt: flow.clock.now() } as const;
+  await flow.db.update(flowStep).set(unfinished).where(eq(flowStep.step, "reported:conversation:chat"));
+  await say(context(), rita, { incidentId: id, text: "Hello" });
+  const statements = noteStatements(flow.db);
+  await attemptAll(context());
+  expect((await waiting()).filter(({ pluginSlug }) => pluginSlug === "chat")).toHaveLength(1);
+  // The conversation and its step are read together: it could be opened between two reads.
+  const reads = statements.filter((text) => text.startsWith("select") && text.includes("flow_step"));
+  expect(reads.every((text) => text.includes('from "delivery"'))).toBe(true);
 });
 
 test("a conversation that can no longer be opened gets no more deliveries", async () => {
