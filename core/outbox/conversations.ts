@@ -78,8 +78,12 @@ export async function comingConversations(
 
 const openingStep = (slug: string) => `reported:conversation:${slug}`;
 
-/** Of deliveries: a step has yet to open their conversation, if there is none. */
+/**
+ * For a delivery joined with its conversation: a step has yet to open that, or to reopen it. The step must be retried
+ * automatically.
+ */
 export const opensLater = sql<boolean>`exists (
   select from ${flowStep} as "opening" where "opening".incident_id = ${delivery.incidentId}
-    and "opening".step = ${openingStep("")} || ${delivery.pluginSlug}
+    and "opening".step = case when ${conversation.id} is null then ${openingStep("")} else 'reopened:conversation:' end
+      || ${delivery.pluginSlug}
     and "opening".finished_at is null and "opening".due_at is not null)`;

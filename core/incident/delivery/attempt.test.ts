@@ -1,6 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { conversation, delivery, incident, individual, participant } from "../../../drizzle/schema/index.ts";
+import {
+  conversation,
+  delivery,
+  flowStep,
+  incident,
+  individual,
+  participant,
+} from "../../../drizzle/schema/index.ts";
 import { Refused } from "../../../platform/errors.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
@@ -194,6 +201,20 @@ describe("a delivery is not sent but dead", () => {
     expect(await dies(claim)).toBe("The conversation of its incident is archived");
     await outbox.db.update(conversation).set({ archivedAt: null });
   });
+});
+
+test("a delivery whose conversation is being reopened waits for that", async () => {
+  const claim = await queued();
+  const { incidentId } = outbox.ids;
+  const step = { incidentId, step: "reopened:conversation:channel", dueAt: at };
+  await outbox.db.insert(flowStep).values(step);
+  await outbox.db.update(conversation).set({ archivedAt: at });
+  expect(await attempt(claim)).toBe("again");
+  expect((await one()).error).toBe("Its conversation is not open yet");
+  await outbox.db.update(conversation).set({ archivedAt: null });
+  await outbox.db.delete(flowStep).where(eq(flowStep.step, step.step));
+  channel.answer({ direct: () => {} });
+  expect(await attempt((await outbox.claim())[0]!)).toBe("done");
 });
 
 test("a delivery is deleted with its incident, and its claim then does nothing", async () => {

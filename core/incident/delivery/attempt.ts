@@ -124,11 +124,10 @@ async function send(
 ): Promise<readonly string[] | undefined> {
   const { row, person, place, restriction } = found;
   const { incidentId, individualId, pluginSlug, recipient, key, subject, text } = row;
-  if (!place) {
-    const isEnabled = context.plugins.find("conversation", pluginSlug) !== undefined;
-    if (isEnabled && found.opensLater) throw new Unavailable("Its conversation is not open yet");
-    throw new Refused("Its incident has no conversation of this plugin");
-  }
+  const isEnabled = context.plugins.find("conversation", pluginSlug) !== undefined;
+  const isOpen = place?.archivedAt === null;
+  if (!isOpen && isEnabled && found.opensLater) throw new Unavailable("Its conversation is not open yet");
+  if (!place) throw new Refused("Its incident has no conversation of this plugin");
   const wrong = await whyNot(context, { row, place });
   if (wrong) throw new Refused(wrong);
   // Those still in the conversation cannot read a message to one person.
