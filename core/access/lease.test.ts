@@ -3,6 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import {
   type AccessWorld,
   startAccessWorld,
@@ -10,6 +11,7 @@ import {
 } from "../../tests/support/domain/access_world.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { settingsOf } from "../plugin/settings.ts";
+import { endLeases } from "./end.ts";
 
 let world: AccessWorld;
 const { credential, issued, makeRole } = useFakeCredentials((given) => {
@@ -306,4 +308,19 @@ test("a user may have 100 leases of a plugin, or 2,000 if its credentials only e
     });
     expect((await other.issue(other.bob, role)).http).toBe(201);
   }
+});
+
+test("the search for leases that must end does not read those that have ended", async () => {
+  const { db, config } = world.server;
+  const { id: _, ...row } = await world.leaseRow(
+    (await world.issue(world.alice, await makeRole())).body.id as number,
+  );
+  const ended = { ...row, state: "Revoked" as const, finishedAt: row.createdAt, dueAt: null };
+  const rows = Array.from({ length: 2000 }, (_, index) => ({ ...ended, name: `${row.name}_${index}` }));
+  await db.insert(accessLease).values(rows);
+  await db.execute(sql`analyze access_lease`);
+  const asked = noteAsked(db);
+  await endLeases({ db, config }, new AbortController().signal);
+  const search = asked.find(({ text }) => text.includes("as ending"))!;
+  expect(await rowsRead(db, search)).toBeLessThan(1000);
 });
