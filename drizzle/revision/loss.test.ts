@@ -117,7 +117,8 @@ describe("upgrade", () => {
     create table app.log_1 partition of log for values from (1) to (9);
     create type mood as enum ('good', 'bad'); create domain feeling as mood; create type pair as (a int, b text);
     create extension citext;
-    create table felt ("How" mood default 'good', now feeling, many mood[], two pair, name citext, word text)`;
+    create table area (id int); create table town () inherits (area);
+    create table felt (place area, "How" mood default 'good', now feeling, many mood[], two pair, name citext, word text)`;
   test.each([
     [
       "a schema",
@@ -128,14 +129,19 @@ describe("upgrade", () => {
     ["a domain", "domain if exists absent, feeling", "the values of felt.now"],
     ["a composite type", "type pair", "the values of felt.two"],
     ["an extension", "extension citext", "the values of felt.name"],
+    [
+      "a table whose row type is a column's type",
+      "table if exists absent, area",
+      "the rows of area, the values of felt.place, the rows of town",
+    ],
   ])("stops before %s with tables and columns that hold data", async (_, names, what) => {
     await using db = await filled(objects, "insert into felt (word) values ('x')");
     const { url, base, sql } = db;
     const revisions = [base, testRevision("2", ["1"], `drop ${names} cascade`)];
     await sql.unsafe(`insert into app.orders values (1); insert into app.lines values (1); insert into log values (1);
-      insert into felt values ('bad', 'bad', null, (1, 'b'), 'y')`);
+      insert into town values (1); insert into felt values (row(1), 'bad', 'bad', null, (1, 'b'), 'y')`);
     await expect(upgrade({ url, revisions })).rejects.toThrow(`This would lose ${what}. Make`);
-    await sql.unsafe("truncate app.orders, app.lines, log; delete from felt where word is null");
+    await sql.unsafe("truncate app.orders, app.lines, log, town; delete from felt where word is null");
     expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
   });
 
@@ -361,9 +367,9 @@ test("losses come from a revision's marks, or else from its statements", () => {
       drop table p;
       drop schema q; drop schema r, "s t" cascade; drop domain if exists u cascade;`),
   ).toEqual([
-    "the rows of a",
-    'the rows of "b c"',
-    "the rows of x.d",
+    "the rows of a, and what depends on the table a",
+    'the rows of "b c", and what depends on the table "b c"',
+    "the rows of x.d, and what depends on the table x.d",
     "the values of team.name",
     "the values of t.f",
     'the values of t."g h"',

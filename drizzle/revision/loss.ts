@@ -37,14 +37,15 @@ function impliedLosses(text: string): Loss[] {
   const words = wordsOf(text);
   const [first, second] = words;
   if (first === "TRUNCATE") return namesFrom(words, second === "TABLE" ? 2 : 1).map(lossOfTable);
-  if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
   if (first === "ALTER" && second === "TABLE") return droppedColumns(words);
   const object = first === "DROP" && words.at(-1) === "CASCADE" && withDependents[second ?? ""];
   if (object) return namesFrom(words, 2).map((name) => ({ kind: "dependents", object, name }));
+  if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
   return [];
 }
 
-const withDependents: Readonly<Record<string, "schema" | "type" | "extension" | undefined>> = {
+const withDependents: Readonly<Record<string, (Loss & { kind: "dependents" })["object"] | undefined>> = {
+  TABLE: "table",
   SCHEMA: "schema",
   TYPE: "type",
   DOMAIN: "type",
@@ -98,7 +99,7 @@ function describe(loss: Loss): string {
     case "sequence":
       return `the position of ${displayName(loss.sequence)}`;
     case "dependents":
-      return `what depends on the ${loss.object} ${displayName(loss.name)}`;
+      return `${loss.object === "table" ? `the rows of ${displayName(loss.name)}, and ` : ""}what depends on the ${loss.object} ${displayName(loss.name)}`;
     case "other":
       return loss.text;
   }
@@ -225,6 +226,7 @@ function addLoss(what: string): string {
 function checkDependents(loss: Loss & { kind: "dependents" }, stage: "plan" | "step"): string {
   const name = literal(loss.object === "extension" ? nameParts(loss.name).at(-1)! : sqlName(loss.name));
   const root = {
+    table: `'pg_class'::regclass, to_regclass(${name})::oid`,
     schema: `'pg_namespace'::regclass, to_regnamespace(${name})::oid`,
     type: `'pg_type'::regclass, to_regtype(${name})::oid`,
     extension: `'pg_extension'::regclass, (select oid from pg_extension where extname = ${name})`,

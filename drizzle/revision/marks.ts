@@ -29,7 +29,7 @@ export type Loss =
   | { kind: "column"; table: string; column: string; where?: string; words?: string }
   | { kind: "sequence"; sequence: string }
   /** The tables and columns that CASCADE drops with the object. No mark declares it. */
-  | { kind: "dependents"; object: "schema" | "type" | "extension"; name: string }
+  | { kind: "dependents"; object: "table" | "schema" | "type" | "extension"; name: string }
   | { kind: "other"; text: string };
 
 /** One mark: its keyword, the text after it, and the comment's offset in the SQL. */
