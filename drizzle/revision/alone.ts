@@ -52,7 +52,7 @@ export async function runAlone(
         const guard = lossGuard(losses.get(statement.offset) ?? []);
         const run = () => {
           begun = true;
-          return runOneAlone(sql, statement.text, again);
+          return runOneAlone(sql, statement.text, { what, again, onRetry });
         };
         const isOne = guard !== "" && isTransactional(statement.text);
         if (guard) await whenFree(what, onRetry, () => runGuard(sql, guard, isOne ? run : undefined));
@@ -101,17 +101,42 @@ async function runGuard(sql: Sql, guard: string, run = async () => {}): Promise<
 }
 
 /** `again`: an earlier run may have executed the statement and died before recording it. */
-async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise<void> {
-  const words = wordsOf(statement);
-  const index = concurrentIndex(words);
+async function runOneAlone(
+  sql: Sql,
+  statement: string,
+  { what, again, onRetry }: { what: string; again: boolean; onRetry: StepOptions["onRetry"] },
+): Promise<void> {
+  const index = concurrentIndex(wordsOf(statement));
   if (index) {
     const { name, created } = index;
+    await whenBuilt(sql, index, () =>
+      onRetry?.(`${what}: waiting for another session that builds an index of this table`),
+    );
     const state = await indexState(sql, name);
     if (state === "invalid" && created) await sql.unsafe(`drop index concurrently ${name}`);
     const isDone = state === (created ? "valid" : "missing");
     if (again && isDone && (await isSameIndex(sql, statement, index))) return;
   }
   await sql.unsafe(statement);
+}
+
+const pollMilliseconds = 500;
+
+/**
+ * Waits until no other session builds an index of the table concurrently. An index is invalid while it is built, and
+ * must not be dropped then. Polls, because a session that waits for the table's lock deadlocks with the build.
+ */
+async function whenBuilt(sql: Sql, { name, created }: ConcurrentIndex, onWait: () => void): Promise<void> {
+  for (let told = false; ; told = true) {
+    const [row] = await sql`
+      select from pg_stat_progress_create_index join pg_locks l using (pid)
+      where l.mode = 'ShareUpdateExclusiveLock' and l.granted and datname = current_database() and l.relation in (
+        select to_regclass(${created?.table ?? null}) union all
+        select indrelid from pg_index where indexrelid = to_regclass(${name}))`;
+    if (!row) return;
+    if (!told) onWait();
+    await Bun.sleep(pollMilliseconds);
+  }
 }
 
 /**

@@ -81,6 +81,29 @@ describe("a non-transactional statement", () => {
     expect(await upgrade({ url, revisions: known, target: "1" })).toMatchObject({ applied: [], head: "1" });
   });
 
+  test("waits for another session that builds an index of that name, and leaves it alone", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known, target: "1" });
+    await using writer = closing(url);
+    await using builder = closing(url);
+    await using sql = closing(url);
+    await writer.client`begin`;
+    await writer.client`insert into a values (1)`;
+    const build = builder.client`create index concurrently a_idx on a (id)`.then(
+      () => "built",
+      (error: Error) => error.message,
+    );
+    while ((await isValid(sql.client, "a_idx")) === undefined) await Bun.sleep(10);
+    const { promise: waits, resolve: notice } = Promise.withResolvers<string>();
+    const upgraded = upgrade({ url, revisions: known, notice }).catch((error: Error) => error.message);
+    expect(await Promise.race([waits, build])).toContain("waiting for another session that builds an index");
+    await writer.client`commit`;
+    expect(await build).toBe("built");
+    expect(await upgraded).toContain('relation "a_idx" already exists');
+    expect(await isValid(sql.client, "a_idx")).toBe(true);
+  });
+
   test("does not mistake another index of the same name for ours", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
