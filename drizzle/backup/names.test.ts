@@ -60,7 +60,11 @@ test.each(Object.entries(names))(
         insert into public.${n} values (7, 'one');
         create index on public.${n} (word);
         create view ${n}.seen as select * from public.seeded;
-        create function ${n}.f() returns int language sql as $$ select 1 $$`),
+        create function ${n}.f() returns int language sql as $$ select 1 $$;
+        create collation ${n}.${n} from "C"; create collation public.${n} from "C";
+        create domain ${n}.sorted as text collate public.${n};
+        create text search configuration ${n}.${n} (copy = simple);
+        create operator ${n}.=== (leftarg = int, rightarg = int, function = int4eq)`),
       );
       const before = await contentOf(database.url);
       const confirm = async () => {};

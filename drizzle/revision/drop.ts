@@ -55,36 +55,25 @@ export async function dropAll(url: string, patience?: number): Promise<number> {
 const ownSchemas = ["public"];
 
 /**
- * The objects in these schemas that belong neither to an extension nor to a table (its sequences and partitions), and
- * the schemas themselves, except `public` and those that contain an extension.
+ * The objects of every kind in these schemas, except those that go with another one (partitions, sequences of a column)
+ * or belong to an extension; and the schemas themselves, except `public` and those that contain an extension.
  */
 const objectsIn = (schemas: readonly string[]) => `
   with space as (
-    select oid, nspname, quote_ident(nspname) || '.' as prefix from pg_namespace
-    where nspname in (${schemas.map(literal).join(", ")})
+    select oid, nspname from pg_namespace where nspname in (${schemas.map(literal).join(", ")})
   ), own as (
-    select c.oid, 'pg_class'::regclass as catalog, s.prefix || quote_ident(c.relname) as name, case c.relkind
-        when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table'
-        when 'c' then 'type' else 'table' end as kind
-      from pg_class c join space s on s.oid = c.relnamespace where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+    select d.classid, d.objid from space join pg_depend d
+      on d.refclassid = 'pg_namespace'::regclass and d.refobjid = space.oid and d.deptype = 'n'
+    where d.classid <> 'pg_extension'::regclass
     union all
-    select p.oid, 'pg_proc'::regclass,
-      s.prefix || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
-      case p.prokind when 'a' then 'aggregate' when 'p' then 'procedure' else 'function' end
-      from pg_proc p join space s on s.oid = p.pronamespace
-    union all
-    select t.oid, 'pg_type'::regclass, s.prefix || quote_ident(t.typname),
-      case t.typtype when 'd' then 'domain' else 'type' end
-      from pg_type t join space s on s.oid = t.typnamespace where t.typtype in ('e', 'd', 'r')
-    union all
-    select oid, 'pg_namespace'::regclass, quote_ident(nspname), 'schema' from space where nspname <> 'public'
+    select 'pg_namespace'::regclass, oid from space where nspname <> 'public'
       and not exists (select from pg_extension where extnamespace = space.oid)
   )
-  select kind, name, pg_describe_object(catalog, oid, 0) as description from own
+  select type as kind, identity as name, pg_describe_object(classid, objid, 0) as description
+  from own, pg_identify_object(classid, objid, 0)
   where not exists (select from pg_depend d
-    where d.classid = own.catalog and d.objid = own.oid and d.objsubid = 0
-      and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))
-  order by kind not like '%view'`;
+    where d.classid = own.classid and d.objid = own.objid and d.objsubid = 0 and d.deptype in ('e', 'i', 'a'))
+  order by type not like '%view'`;
 
 /**
  * Drops object by object, since the schema itself may belong to another user, and never with CASCADE: if an object in
