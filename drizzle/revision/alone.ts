@@ -78,7 +78,10 @@ export async function runAlone(
       }
     }
   } finally {
-    await sql.unsafe("set lock_timeout = '5s'").catch(() => {});
+    // If the connection is gone, the failure above says what to do.
+    try {
+      await sql.unsafe("set lock_timeout = '5s'");
+    } catch {}
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql, type Sql } from "../client.ts";
@@ -382,6 +383,21 @@ test("a statement with an unknown outcome is left for a person to decide", async
   expect(repair({ url, revisions, id: "2", decision: "applied" })).rejects.toThrow("is not interrupted");
 });
 
+test.each([
+  ["-- svc: no-transaction\ncreate index concurrently a_idx on a (id);", "resumes where it stopped"],
+  ["create index a_idx on a (id);", "svc database upgrade continues from there"],
+])("a connection that is reset during a statement fails the upgrade: %s", async (up, next) => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const revisions = [table, testRevision("2", ["1"], up)];
+  await upgrade({ url, revisions, target: "1" });
+  await using way = await resetAt(url, "a_idx on a (id)");
+  const failed = await upgrade({ url: way.url, revisions }).catch((error: Error) => error.message);
+  expect(failed).toContain("PostgreSQL closed the connection: run it again");
+  expect(failed).toContain(next);
+  expect(await upgrade({ url, revisions })).toMatchObject({ head: "2" });
+});
+
 test("an accepted edit replaces what the database stores", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
@@ -400,4 +416,19 @@ test("an accepted edit replaces what the database stores", async () => {
 function closing(url: string) {
   const client = openSql(url, { max: 1 });
   return { client, [Symbol.asyncDispose]: () => client.end() };
+}
+
+/** An address that leads to a server, but resets the connection when a message contains this text. */
+async function resetAt(url: string, text: string) {
+  const to = new URL(url);
+  const proxy = createServer((client) => {
+    const target = connect(Number(to.port), to.hostname);
+    target.pipe(client);
+    client.on("data", (data) => (data.includes(text) ? client.resetAndDestroy() : target.write(data)));
+    client.on("close", () => target.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { port } = proxy.address() as AddressInfo;
+  const close = async () => void proxy.close();
+  return { url: Object.assign(new URL(url), { port }).href, [Symbol.asyncDispose]: close };
 }
