@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
+import { resetAt } from "../../tests/support/database/reset_connection.ts";
 import { until } from "../../tests/support/process/until.ts";
 import {
   type Database,
@@ -157,4 +158,15 @@ test("a failing transaction is rolled back, and so is a savepoint by itself", as
   });
   expect((await db.select().from(incidentType)).map(({ name }) => name)).toEqual(["kept"]);
   await db.delete(incidentType).where(eq(incidentType.name, "kept"));
+});
+
+test("a query right after one whose connection was reset is answered, on another connection", async () => {
+  await using way = await resetAt(database.url, "'reset here'");
+  const other = openDatabase(way.url, 1);
+  await other.db.execute(sql`select 1`);
+  const answer = await other.db
+    .execute(sql`select 'reset here'`)
+    .catch(() => other.db.execute(sql`select 2 as n`));
+  expect(answer.map(({ n }) => n)).toEqual([2]);
+  await other.close();
 });

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import postgres from "postgres";
 import { readAddress } from "./address.ts";
 import { addressesOf } from "./hosts.ts";
-import { endWithConnection } from "./lost.ts";
+import { endWithConnection, rejectAfterClose } from "./lost.ts";
 import { Primary } from "./primary.ts";
 
 /** A client for raw SQL. Never pass it to drizzle(), which changes how it reads and writes times. */
@@ -47,6 +47,7 @@ export function openSql(address: string, options: postgres.Options<Record<string
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
   endWithConnection(client);
+  rejectAfterClose(client);
   return client;
 }
 

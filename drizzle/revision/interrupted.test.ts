@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type AddressInfo, connect, createServer } from "node:net";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
+import { resetAt } from "../../tests/support/database/reset_connection.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
@@ -416,19 +416,4 @@ test("an accepted edit replaces what the database stores", async () => {
 function closing(url: string) {
   const client = openSql(url, { max: 1 });
   return { client, [Symbol.asyncDispose]: () => client.end() };
-}
-
-/** An address that leads to a server, but resets the connection when a message contains this text. */
-async function resetAt(url: string, text: string) {
-  const to = new URL(url);
-  const proxy = createServer((client) => {
-    const target = connect(Number(to.port), to.hostname);
-    target.pipe(client);
-    client.on("data", (data) => (data.includes(text) ? client.resetAndDestroy() : target.write(data)));
-    client.on("close", () => target.destroy());
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-  const { port } = proxy.address() as AddressInfo;
-  const close = async () => void proxy.close();
-  return { url: Object.assign(new URL(url), { port }).href, [Symbol.asyncDispose]: close };
 }

@@ -3,7 +3,6 @@ import { Conflict, Unavailable } from "../../platform/errors.ts";
 import { refusePooler } from "../connection/database_address.ts";
 import { openSql, type Sql } from "../connection/sql.ts";
 import { operatorsError } from "../database_error.ts";
-import { isStatementError } from "./failure.ts";
 
 /** An arbitrary number that nothing else uses. `pg_locks` shows it, so an operator can see who holds the lock. */
 export const lockKey = 7_798_563;
@@ -117,32 +116,19 @@ function nameOf(purpose: string): string {
   return `${purpose} (${hostname().slice(0, 24)}, process ${process.pid})`.slice(0, 63);
 }
 
-/**
- * postgres.js would silently open another connection, which would not hold the lock. It reports a reset connection first
- * as the error of a query, and never answers a query sent before it reports the end of the connection too.
- */
+/** postgres.js would silently open another connection, which would not hold the lock. */
 function guarded(sql: Sql, isLost: () => boolean): Sql {
-  let ended = false;
-  const guard = (send: (...args: unknown[]) => unknown) => {
-    return (...args: unknown[]) => {
-      if (ended || isLost())
-        throw new Unavailable("The connection that held the lock was lost: run it again");
-      const query = send(...args) as { reject?: (error: unknown) => void };
-      const { reject } = query;
-      if (reject) {
-        query.reject = (error) => {
-          ended ||= !isStatementError(error);
-          reject(error);
-        };
-      }
-      return query;
-    };
+  const refuse = () => {
+    if (isLost()) throw new Unavailable("The connection that held the lock was lost: run it again");
   };
   return new Proxy(sql, {
-    apply: (target, self, args) => guard((...all) => Reflect.apply(target, self, all))(...args),
+    apply: (target, self, args) => {
+      refuse();
+      return Reflect.apply(target, self, args);
+    },
     get: (target, name) => {
-      const value = Reflect.get(target, name);
-      return name === "begin" || name === "unsafe" ? guard(value as () => unknown) : value;
+      if (name === "begin" || name === "unsafe") refuse();
+      return Reflect.get(target, name);
     },
   });
 }
