@@ -12,22 +12,6 @@ import { type Applied, accept, forget, setState } from "./store.ts";
 
 // Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
 
-/** Checks for data loss before the step runs. `runAlone` checks each statement again: an index before it can take hours. */
-export async function guardAlone(
-  sql: Sql,
-  { text, command }: Step,
-  { allowDataLoss }: StepOptions,
-): Promise<void> {
-  if (allowDataLoss) return;
-  for (const { losses } of losingStatements(text)) {
-    const guard = lossGuard(losses);
-    if (!guard) continue;
-    await sql.unsafe(guard).catch((error: unknown) => {
-      throw lossRefusal(error, command) ?? error;
-    });
-  }
-}
-
 /**
  * Runs the statements of a non-transactional step one after another. `undo` reverts what was recorded beforehand; it is
  * called if PostgreSQL rejects the first statement.

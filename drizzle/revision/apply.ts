@@ -1,10 +1,10 @@
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
-import { guardAlone, runAlone } from "./alone.ts";
+import { runAlone } from "./alone.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
 import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
-import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
+import { losingStatements, lossGuard, lossRefusal, refuseLosses } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { type Statement, splitStatements } from "./statements.ts";
 import { guide, rollback, type Step, type StepOptions, whenFree } from "./step.ts";
@@ -19,7 +19,7 @@ import { type Applied, forget, forgetScript, record, recordScript, setState } fr
  * @throws Conflict when rows or values would be lost
  */
 export async function applyUp(sql: Sql, revision: Revision, options: StepOptions = {}): Promise<void> {
-  const { id, up } = revision;
+  const { id, up, manifest } = revision;
   const step: Step = {
     what: `up.sql of revision ${id}`,
     command: "svc database upgrade",
@@ -27,18 +27,12 @@ export async function applyUp(sql: Sql, revision: Revision, options: StepOptions
     text: up,
     book: recordScript(revision),
   };
-  const marks = readMarks(up);
-  marks.transactional &&= revision.manifest.transactional;
-  checkStatements(step.what, up, marks);
-  if (marks.transactional) {
-    await applyStep(sql, step, options);
-    return;
-  }
-  await guardAlone(sql, step, options);
-  await record(sql, revision, "applying");
-  await runAlone(sql, step, id, () => forget(sql, id), options);
-  await setState(sql, id, "applied");
-  await options.after?.(sql);
+  await apply(sql, id, step, options, {
+    isAlone: !manifest.transactional,
+    begin: () => record(sql, revision, "applying"),
+    undo: () => forget(sql, id),
+    end: () => setState(sql, id, "applied"),
+  });
 }
 
 /** Reverts one revision with the down SQL stored in the database. */
@@ -51,16 +45,38 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
     text: down,
     book: forgetScript(id),
   };
-  const marks = readMarks(down);
-  checkStatements(step.what, down, marks);
-  if (marks.transactional) {
-    await applyStep(sql, step, options);
-    return;
-  }
-  await guardAlone(sql, step, options);
-  await setState(sql, id, "reverting");
-  await runAlone(sql, step, id, () => setState(sql, id, "applied"), options);
-  await forget(sql, id);
+  await apply(sql, id, step, options, {
+    begin: () => setState(sql, id, "reverting"),
+    undo: () => setState(sql, id, "applied"),
+    end: () => forget(sql, id),
+  });
+}
+
+/** How a step without a transaction is recorded. */
+interface Records {
+  /** Whether to run without a transaction, whatever the text declares. */
+  isAlone?: boolean;
+  begin: () => Promise<void>;
+  undo: () => Promise<void>;
+  end: () => Promise<void>;
+}
+
+async function apply(
+  sql: Sql,
+  id: string,
+  step: Step,
+  options: StepOptions,
+  { isAlone = false, begin, undo, end }: Records,
+): Promise<void> {
+  const marks = readMarks(step.text);
+  marks.transactional &&= !isAlone;
+  checkStatements(step.what, step.text, marks);
+  if (marks.transactional) return applyStep(sql, step, options);
+  // Each statement is checked again before it runs: an index before it can take hours.
+  if (!options.allowDataLoss) await refuseLosses(sql, [step.text], step.command);
+  await begin();
+  await runAlone(sql, step, id, undo, options);
+  await end();
   await options.after?.(sql);
 }
 
