@@ -4,7 +4,7 @@ import { displayName, mentions, qualified, quote } from "./names.ts";
 import { impossible, type Plan } from "./plan.ts";
 import type { Column, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /** Adds a table's new columns, those generated from others last. */
 export function addColumns(plan: Plan, changes: TableChanges): Statement[] {
@@ -48,7 +48,7 @@ function addNew(table: Table, column: Column): Statement[] {
       look.push(`every row of ${place} gets the same ${column.name}, which has to refer to something`);
     }
   }
-  return [statement(render(table, column, isNotNull(table, column)), { look })];
+  return [{ sql: render(table, column, isNotNull(table, column)), look }];
 }
 
 /**
@@ -75,16 +75,16 @@ function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
     );
   }
   const notNull = isNotNull(table, column);
-  if (!isKey && !(lacksDefault && notNull)) return [statement(render(table, column, notNull))];
+  if (!isKey && !(lacksDefault && notNull)) return [render(table, column, notNull)];
 
   const { default: value, ...empty } = column;
   const alter = `ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)}`;
   const fill = notNull ? ": fill them, then SET NOT NULL" : "";
   const look = [`the values of ${place} are gone, existing rows get NULL${fill}`];
   return [
-    statement(render(table, empty, false), { look }),
-    ...(value === undefined ? [] : [statement(`${alter} SET DEFAULT ${value};`)]),
-    ...(notNull ? [statement(notNullIfPossible(table, name))] : []),
+    { sql: render(table, empty, false), look },
+    ...(value === undefined ? [] : [`${alter} SET DEFAULT ${value};`]),
+    ...(notNull ? [notNullIfPossible(table, name)] : []),
   ];
 }
 
@@ -94,14 +94,12 @@ function render(table: Table, column: Column, notNull: boolean): string {
 }
 
 function notNullIfPossible(table: Table, name: string): string {
-  return [
-    "DO $svc$",
-    "BEGIN",
-    `  IF NOT EXISTS (SELECT FROM ${qualified(table)} WHERE ${quote(name)} IS NULL) THEN`,
-    `    ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)} SET NOT NULL;`,
-    "  END IF;",
-    "END $svc$;",
-  ].join("\n");
+  return `DO $svc$
+BEGIN
+  IF NOT EXISTS (SELECT FROM ${qualified(table)} WHERE ${quote(name)} IS NULL) THEN
+    ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)} SET NOT NULL;
+  END IF;
+END $svc$;`;
 }
 
 /** Whether two rows with the same value in this column alone, or in one generated from it, might violate a key. */

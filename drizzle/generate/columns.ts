@@ -6,7 +6,7 @@ import { impossible, type Plan } from "./plan.ts";
 import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
 import type { Column, EnumType } from "./snapshot.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /** Alters every remaining column, in the order that PostgreSQL requires. */
 export function alterColumns(plan: Plan): Statement[] {
@@ -27,22 +27,22 @@ function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[]
   const [wasSerial, serial] = [isSerial(old), isSerial(now)];
 
   // First removes old properties, which cannot be combined with the new ones.
-  if (old.identity && !now.identity) add(statement(`${alter} DROP IDENTITY;`));
+  if (old.identity && !now.identity) add(`${alter} DROP IDENTITY;`);
   if (wasSerial && !serial) add(...dropSerial(after, old));
   // The default has the old type too, and PostgreSQL cannot always convert it.
   const hadDefault = old.default !== undefined;
-  if (hadDefault && (retyped || now.default === undefined)) add(statement(`${alter} DROP DEFAULT;`));
+  if (hadDefault && (retyped || now.default === undefined)) add(`${alter} DROP DEFAULT;`);
   if (retyped) add(retype(plan, table, old, now, alter));
   if (now.default !== undefined && (retyped || now.default !== old.default)) {
-    add(statement(`${alter} SET DEFAULT ${now.default};`));
+    add(`${alter} SET DEFAULT ${now.default};`);
   }
 
   const [wasNotNull, notNull] = [isNotNull(before, old), isNotNull(after, now)];
   if (notNull && !wasNotNull) {
     const look = [`fails while a row holds NULL in ${displayName(after, name)}: fill those rows first`];
-    add(statement(`${alter} SET NOT NULL;`, { look }));
+    add({ sql: `${alter} SET NOT NULL;`, look });
   }
-  if (wasNotNull && !notNull) add(statement(`${alter} DROP NOT NULL;`));
+  if (wasNotNull && !notNull) add(`${alter} DROP NOT NULL;`);
 
   if (serial && !wasSerial) add(...addSerial(after, now));
   if (serial && wasSerial && retyped) add(...retypeSerial(after, now));
@@ -65,10 +65,11 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
   const { using, loss, lost, look } = ofEnum(plan, table, old, now, conversion);
   const back = `(${using ?? `${quote(now.name)}::${target}`})::${valueType(old)}`;
   const condition = lost ?? `${back} IS DISTINCT FROM ${quote(now.name)}`;
-  return statement(`${alter} SET DATA TYPE ${target}${using ? ` USING ${using}` : ""};`, {
+  return {
+    sql: `${alter} SET DATA TYPE ${target}${using ? ` USING ${using}` : ""};`,
     loss: loss ? [`column ${place} where ${condition} -- ${loss}`] : [],
     look: look ? [`${place} ${look}`] : [],
-  });
+  };
 }
 
 /** Converts between enums: decides by their values what may fail, and what replaces a removed value. */

@@ -16,7 +16,7 @@ import { missing, type TableChanges } from "./compare.ts";
 import { displayName, qualified, quote, tableKey } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import type { ForeignKey, Table } from "./snapshot.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /** Creates schemas, enums and sequences, which tables may depend on. */
 export function createBases({ before, after }: Plan): Statement[] {
@@ -24,24 +24,24 @@ export function createBases({ before, after }: Plan): Statement[] {
     ...missing(after.schemas, before.schemas).map(createSchema),
     ...missing(after.enums, before.enums).map(createEnum),
     ...missing(after.sequences, before.sequences).map(createSequence),
-  ].map((sql) => statement(sql));
+  ];
 }
 
 /** Creates tables with their constraints, columns, constraints of existing tables, indexes, foreign keys, views. */
 export function createSteps(plan: Plan): Statement[] {
   const { changes } = plan;
-  const statements = changes.madeTables.map((table) => statement(createTable(table)));
+  const statements: Statement[] = changes.madeTables.map(createTable);
   for (const table of changes.tables) statements.push(...addColumns(plan, table));
   for (const table of changes.tables) statements.push(...addConstraints(table));
   for (const table of changes.madeTables) {
     for (const index of Object.values(table.indexes)) {
       // The table is empty, so the lock delays no one.
-      statements.push(statement(createIndex(table, { ...index, concurrently: false })));
+      statements.push(createIndex(table, { ...index, concurrently: false }));
     }
   }
   for (const { table, key } of changes.madeKeys) statements.push(...foreignKeySteps(plan, table, key));
   statements.push(...addPolicies(plan));
-  return [...statements, ...changes.madeViews.map((view) => statement(createView(view)))];
+  return [...statements, ...changes.madeViews.map(createView)];
 }
 
 function addConstraints(changes: TableChanges): Statement[] {
@@ -55,20 +55,20 @@ function addConstraints(changes: TableChanges): Statement[] {
     const look = [
       `fails while two rows of ${place} have the same ${columns.join(", ")}, or one has no value`,
     ];
-    statements.push(statement(addPrimaryKey(table, { name, columns }), { look }));
+    statements.push({ sql: addPrimaryKey(table, { name, columns }), look });
   }
   for (const name of changes.madeUniques) {
     const unique = table.uniqueConstraints[name]!;
     const isNew =
       JSON.stringify(before.uniqueConstraints[name]) !== JSON.stringify(unique) || isRemade(unique.columns);
     const look = isNew ? [`fails while two rows of ${place} have the same ${unique.columns.join(", ")}`] : [];
-    statements.push(statement(addUnique(table, unique), { look }));
+    statements.push({ sql: addUnique(table, unique), look });
   }
   for (const name of changes.madeChecks) {
     const check = table.checkConstraints[name]!;
     const look =
       before.checkConstraints[name]?.value === check.value ? [] : [`fails while a row of ${place} breaks it`];
-    statements.push(statement(addCheck(table, check), { look }));
+    statements.push({ sql: addCheck(table, check), look });
   }
   for (const index of changes.madeIndexes) {
     const isNew =
@@ -77,7 +77,7 @@ function addConstraints(changes: TableChanges): Statement[] {
       index.isUnique && isNew ? [`fails while two rows of ${place} are the same in this index`] : [];
     // An index that is only rebuilt because its column changed locks a table that is locked already.
     const concurrently = index.concurrently && !before.indexes[index.name];
-    statements.push(statement(createIndex(table, { ...index, concurrently }), { look }));
+    statements.push({ sql: createIndex(table, { ...index, concurrently }), look });
   }
   return statements;
 }
@@ -87,7 +87,7 @@ function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[]
   const sql = addForeignKey(table, key);
   const own = changes.tables.find((it) => it.after === table);
   const hasRows = own && !key.columnsFrom.some((name) => own.made.includes(name));
-  if (!hasRows) return [statement(sql)];
+  if (!hasRows) return [sql];
   const targetKey = tableKey({ schema: key.schemaTo, name: key.tableTo });
   const target = changes.tables.find((it) => tableKey(it.after) === targetKey);
   const isEmptied = !target || key.columnsTo.some((name) => target.made.includes(name));
@@ -95,10 +95,7 @@ function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[]
   if (way === "undo" && isEmptied) {
     // Up removed the referenced rows.
     const look = [`rows of ${from} that refer to missing rows of ${to} remain: clean them up, then VALIDATE`];
-    return [
-      statement(sql.replace(/;$/, " NOT VALID;"), { look }),
-      statement(validateIfPossible(table, key.name)),
-    ];
+    return [{ sql: sql.replace(/;$/, " NOT VALID;"), look }, validateIfPossible(table, key.name)];
   }
   const isRemade =
     key.columnsFrom.some((name) => own.remade.includes(name)) ||
@@ -106,21 +103,17 @@ function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[]
   const isNew =
     isRemade || JSON.stringify(before.tables[tableKey(table)]?.foreignKeys[key.name]) !== JSON.stringify(key);
   return [
-    statement(sql, {
-      look: isNew || isEmptied ? [`fails while a row of ${from} refers to nothing in ${to}`] : [],
-    }),
+    { sql, look: isNew || isEmptied ? [`fails while a row of ${from} refers to nothing in ${to}`] : [] },
   ];
 }
 
 function validateIfPossible(table: Table, name: string): string {
-  return [
-    "DO $svc$",
-    "BEGIN",
-    `  ALTER TABLE ${qualified(table)} VALIDATE CONSTRAINT ${quote(name)};`,
-    "EXCEPTION",
-    "  WHEN foreign_key_violation THEN NULL;",
-    "END $svc$;",
-  ].join("\n");
+  return `DO $svc$
+BEGIN
+  ALTER TABLE ${qualified(table)} VALIDATE CONSTRAINT ${quote(name)};
+EXCEPTION
+  WHEN foreign_key_violation THEN NULL;
+END $svc$;`;
 }
 
 function addPolicies(plan: Plan): Statement[] {
@@ -131,16 +124,14 @@ function addPolicies(plan: Plan): Statement[] {
   for (const [key, table] of Object.entries(after.tables)) {
     const [was, is] = [isOn(before.tables[key]), isOn(table)];
     if (was === is) continue;
-    statements.push(
-      statement(`ALTER TABLE ${qualified(table)} ${is ? "ENABLE" : "DISABLE"} ROW LEVEL SECURITY;`),
-    );
+    statements.push(`ALTER TABLE ${qualified(table)} ${is ? "ENABLE" : "DISABLE"} ROW LEVEL SECURITY;`);
   }
   const made = [
     ...changes.madeTables.map((table) => ({ table, names: Object.keys(table.policies) })),
     ...changes.tables.map((table) => ({ table: table.after, names: table.madePolicies })),
   ];
   for (const { table, names } of made) {
-    for (const name of names) statements.push(statement(createPolicy(table, table.policies[name]!)));
+    for (const name of names) statements.push(createPolicy(table, table.policies[name]!));
   }
   return statements;
 }

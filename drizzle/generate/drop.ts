@@ -1,7 +1,7 @@
 import { type Changes, missing, type TableChanges } from "./compare.ts";
 import { displayName, qualified, quote } from "./names.ts";
 import type { Plan } from "./plan.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /**
  * Drops objects, dependents first: views, foreign keys, tables, constraints and indexes, columns. Each is named
@@ -10,19 +10,20 @@ import { type Statement, statement } from "./write.ts";
 export function dropSteps({ changes }: Plan): Statement[] {
   return [
     ...dropOuter(changes),
-    ...changes.goneTables.map((table) =>
-      statement(`DROP TABLE ${qualified(table)};`, { loss: [`table ${displayName(table)}`] }),
-    ),
+    ...changes.goneTables.map((table) => ({
+      sql: `DROP TABLE ${qualified(table)};`,
+      loss: [`table ${displayName(table)}`],
+    })),
     ...changes.tables.flatMap((table) => {
       const place = qualified(table.after);
       const constraints = [...table.goneChecks, ...table.goneUniques];
       if (table.gonePrimaryKey) constraints.push(table.gonePrimaryKey.name);
       return [
-        ...table.gonePolicies.map((name) => statement(`DROP POLICY ${quote(name)} ON ${place};`)),
-        ...table.goneIndexes.map(({ name }) =>
-          statement(`DROP INDEX ${qualified({ schema: table.after.schema, name })};`),
+        ...table.gonePolicies.map((name) => `DROP POLICY ${quote(name)} ON ${place};`),
+        ...table.goneIndexes.map(
+          ({ name }) => `DROP INDEX ${qualified({ schema: table.after.schema, name })};`,
         ),
-        ...constraints.map((name) => statement(`ALTER TABLE ${place} DROP CONSTRAINT ${quote(name)};`)),
+        ...constraints.map((name) => `ALTER TABLE ${place} DROP CONSTRAINT ${quote(name)};`),
       ];
     }),
     ...changes.tables.flatMap(freeGenerated),
@@ -34,7 +35,7 @@ export function dropSteps({ changes }: Plan): Statement[] {
       const order = [...table.gone, ...table.remade].toSorted(
         (a, b) => Number(isDerived(b)) - Number(isDerived(a)),
       );
-      return order.map((name) => statement(drop(name), { loss: loss(name) }));
+      return order.map((name) => ({ sql: drop(name), loss: loss(name) }));
     }),
   ];
 }
@@ -43,35 +44,30 @@ export function dropSteps({ changes }: Plan): Statement[] {
 function freeGenerated({ before, after }: TableChanges): Statement[] {
   return Object.values(after.columns)
     .filter((column) => before.columns[column.name]?.generated && !column.generated)
-    .map(({ name }) =>
-      statement(`ALTER TABLE ${qualified(after)} ALTER COLUMN ${quote(name)} DROP EXPRESSION;`),
-    );
+    .map(({ name }) => `ALTER TABLE ${qualified(after)} ALTER COLUMN ${quote(name)} DROP EXPRESSION;`);
 }
 
 function dropOuter({ goneViews, goneKeys }: Changes): Statement[] {
   return [
-    ...goneViews.map((view) =>
-      statement(`DROP ${view.materialized ? "MATERIALIZED " : ""}VIEW ${qualified(view)};`),
-    ),
-    ...goneKeys.map(({ table, key }) =>
-      statement(`ALTER TABLE ${qualified(table)} DROP CONSTRAINT ${quote(key.name)};`),
+    ...goneViews.map((view) => `DROP ${view.materialized ? "MATERIALIZED " : ""}VIEW ${qualified(view)};`),
+    ...goneKeys.map(
+      ({ table, key }) => `ALTER TABLE ${qualified(table)} DROP CONSTRAINT ${quote(key.name)};`,
     ),
   ];
 }
 
 /** Drops unused enums. Runs before tables are created, because a table and a type cannot share a name. */
 export function dropEnums({ before, after }: Plan): Statement[] {
-  return missing(before.enums, after.enums).map((type) => statement(`DROP TYPE ${qualified(type)};`));
+  return missing(before.enums, after.enums).map((type) => `DROP TYPE ${qualified(type)};`);
 }
 
 /** Drops what tables and columns may have depended on until now. */
 export function dropRest({ before, after }: Plan): Statement[] {
   return [
-    ...missing(before.sequences, after.sequences).map((sequence) =>
-      statement(`DROP SEQUENCE ${qualified(sequence)};`, {
-        loss: [`position of sequence ${displayName(sequence)}`],
-      }),
-    ),
-    ...missing(before.schemas, after.schemas).map((name) => statement(`DROP SCHEMA ${quote(name)};`)),
+    ...missing(before.sequences, after.sequences).map((sequence) => ({
+      sql: `DROP SEQUENCE ${qualified(sequence)};`,
+      loss: [`position of sequence ${displayName(sequence)}`],
+    })),
+    ...missing(before.schemas, after.schemas).map((name) => `DROP SCHEMA ${quote(name)};`),
   ];
 }

@@ -2,7 +2,7 @@ import { isSubsequence } from "./compare.ts";
 import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import type { EnumType } from "./snapshot.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /**
  * Changes existing enums. Values are added in place if possible. Otherwise the old type is renamed, the columns are
@@ -14,23 +14,22 @@ export function beginEnums({ before, after, changes }: Plan): Statement[] {
     return had && !changes.remadeEnums.includes(type) ? addValues(had, type) : [];
   });
   const remade = changes.remadeEnums.flatMap((type) => [
-    statement(`ALTER TYPE ${qualified(type)} RENAME TO ${quote(aside(type))};`, {
+    {
+      sql: `ALTER TYPE ${qualified(type)} RENAME TO ${quote(aside(type))};`,
       look: isSubsequence(before.enums[tableKey(type)]!.values, type.values)
         ? [
             `a new value of ${displayName(type)} is used immediately, which PostgreSQL allows only for a new type: the tables are ` +
               "rewritten. If one is big, add the value in a revision before this one",
           ]
         : [],
-    }),
-    statement(`CREATE TYPE ${qualified(type)} AS ENUM(${type.values.map(literal).join(", ")});`),
+    },
+    `CREATE TYPE ${qualified(type)} AS ENUM(${type.values.map(literal).join(", ")});`,
   ]);
   return [...added, ...remade];
 }
 
 export function endEnums({ changes }: Plan): Statement[] {
-  return changes.remadeEnums.map((type) =>
-    statement(`DROP TYPE ${qualified({ ...type, name: aside(type) })};`),
-  );
+  return changes.remadeEnums.map((type) => `DROP TYPE ${qualified({ ...type, name: aside(type) })};`);
 }
 
 /** The values of the old type that the new one lacks. */
@@ -50,6 +49,6 @@ function addValues(had: EnumType, type: EnumType): Statement[] {
     const next = had.values[0];
     const place =
       previous !== undefined ? ` AFTER ${literal(previous)}` : next ? ` BEFORE ${literal(next)}` : "";
-    return [statement(`ALTER TYPE ${qualified(type)} ADD VALUE ${literal(value)}${place};`)];
+    return [`ALTER TYPE ${qualified(type)} ADD VALUE ${literal(value)}${place};`];
   });
 }

@@ -11,7 +11,7 @@ import { applyRenames, impliedMoves, type Rename, reverseRenames, tablesOfRename
 import { alterSequences } from "./sequences.ts";
 import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
 import { suggestRenames } from "./suggest.ts";
-import { oneLine, type Statement, write } from "./write.ts";
+import { type Commented, oneLine, write } from "./write.ts";
 
 export { parseRename, type Rename } from "./rename.ts";
 export type { Snapshot } from "./snapshot.ts";
@@ -88,11 +88,11 @@ export async function generateBetween(
  * The steps of one direction, in the order that PostgreSQL requires: drops, then objects that others depend on, then
  * changes, then additions.
  */
-function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: Way): Statement[] {
+function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: Way): Commented[] {
   const [before, after] = [readSnapshot(from), readSnapshot(to)];
   const renamed = applyRenames(before, after, renames);
   const plan: Plan = { before, after, changes: compare(before, after, tablesOfRenamedColumns(renames)), way };
-  return [
+  const statements = [
     ...renamed,
     ...dropSteps(plan),
     ...createBases(plan),
@@ -104,6 +104,7 @@ function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: 
     ...createSteps(plan),
     ...dropRest(plan),
   ];
+  return statements.map((one) => (typeof one === "string" ? { sql: one } : one));
 }
 
 const mark = "-- svc: no-transaction\n";
@@ -113,7 +114,7 @@ const makes = /^CREATE (UNIQUE )?INDEX CONCURRENTLY (.+?) ON /;
  * Both directions as files. CREATE INDEX CONCURRENTLY cannot run in a transaction, so its file contains nothing else.
  * @throws InvalidInput when up contains other changes too
  */
-function writeBoth(up: readonly Statement[], down: readonly Statement[]): { up: string; down: string } {
+function writeBoth(up: readonly Commented[], down: readonly Commented[]): { up: string; down: string } {
   const [index] = up.flatMap(({ sql }) => makes.exec(sql)?.[2] ?? []);
   if (index !== undefined && up.length > 1) {
     throw new InvalidInput(

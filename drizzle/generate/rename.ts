@@ -3,7 +3,7 @@ import { missing } from "./compare.ts";
 import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
 import type { Column, Schema, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 export interface Rename {
   /** `incident` or `schema.incident`: the table that contains the column, or the table to rename. */
@@ -176,20 +176,20 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   const old = table.schema || "public";
   if (schema !== table.schema) {
     if (schema && !before.schemas[schema]) {
-      statements.push(statement(`CREATE SCHEMA ${quote(schema)};`));
+      statements.push(`CREATE SCHEMA ${quote(schema)};`);
       before.schemas[schema] = schema;
     }
-    statements.push(statement(`ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};`));
+    statements.push(`ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};`);
     table.schema = schema;
   }
   if (rename.to !== table.name) {
-    statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`));
+    statements.push(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`);
   }
   const pkey = Object.values(table.columns).some((column) => column.primaryKey);
   if (pkey && rename.to !== table.name) {
     const [from, to] = [givenName(table.name, "", "pkey"), givenName(rename.to, "", "pkey")];
     const renamed = qualified({ ...table, name: rename.to });
-    statements.push(statement(`ALTER TABLE ${renamed} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`));
+    statements.push(`ALTER TABLE ${renamed} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`);
   }
   for (const column of Object.values(table.columns).filter(isSerial)) {
     renameSequence(
@@ -229,7 +229,7 @@ function renameColumn(
   if (target.columns[from]) throw refuse(`column ${from} still exists`);
   if (!target.columns[to]) throw refuse(`column ${to} does not exist now`);
   if (table.columns[to]) throw refuse(`column ${to} already existed`);
-  statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`));
+  statements.push(`ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`);
   const column = table.columns[from]!;
   if (isSerial(column)) {
     renameSequence(table, givenName(table.name, from, "seq"), givenName(table.name, to, "seq"), statements);
@@ -278,9 +278,7 @@ function renameDerived(
   statements: Statement[],
 ): void {
   const constraint = (from: string, to: string) =>
-    statements.push(
-      statement(`ALTER TABLE ${qualified(table)} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`),
-    );
+    statements.push(`ALTER TABLE ${qualified(table)} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`);
   const pointsAt = ({ tableTo, schemaTo }: { tableTo: string; schemaTo?: string }) =>
     touched.has(tableKey({ schema: schemaTo, name: tableTo }));
   table.foreignKeys = matchNames(
@@ -299,7 +297,7 @@ function renameDerived(
   );
   table.indexes = matchNames(table.indexes, target.indexes, (from, to) => {
     const name = qualified({ schema: table.schema, name: from });
-    statements.push(statement(`ALTER INDEX ${name} RENAME TO ${quote(to)};`));
+    statements.push(`ALTER INDEX ${name} RENAME TO ${quote(to)};`);
   });
   for (const [name, column] of Object.entries(table.columns)) {
     const now: Column | undefined = target.columns[name];
@@ -312,7 +310,7 @@ function renameDerived(
 function renameSequence(table: Table, from: string, to: string, statements: Statement[]): void {
   if (from === to) return;
   const name = qualified({ schema: table.schema, name: from });
-  statements.push(statement(`ALTER SEQUENCE ${name} RENAME TO ${quote(to)};`));
+  statements.push(`ALTER SEQUENCE ${name} RENAME TO ${quote(to)};`);
 }
 
 function matchNames<T extends { name: string }>(

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { givenName, literal, qualified, quote } from "./names.ts";
 import type { Column, Schema, Sequence, Table } from "./snapshot.ts";
 import { valueType } from "./types.ts";
-import { type Statement, statement } from "./write.ts";
+import type { Statement } from "./write.ts";
 
 /** Alters sequences whose options changed. */
 export function alterSequences(before: Schema, after: Schema): Statement[] {
@@ -11,7 +11,7 @@ export function alterSequences(before: Schema, after: Schema): Statement[] {
     if (!old || isDeepStrictEqual(old, sequence)) return [];
     const restart = isTighter(old, sequence) ? " RESTART" : "";
     const cycle = sequence.cycle ? " CYCLE" : " NO CYCLE";
-    return [statement(`ALTER SEQUENCE ${qualified(sequence)}${optionsOf(sequence)}${cycle}${restart};`)];
+    return [`ALTER SEQUENCE ${qualified(sequence)}${optionsOf(sequence)}${cycle}${restart};`];
   });
 }
 
@@ -26,7 +26,7 @@ export function addIdentity(table: Table, column: Column): Statement[] {
   const { identity } = column;
   if (!identity) return [];
   return [
-    statement(`${alter(table, column)} ADD ${identityOf(table, identity)};`),
+    `${alter(table, column)} ADD ${identityOf(table, identity)};`,
     continueSequence(table, column, identity),
   ];
 }
@@ -37,17 +37,17 @@ export function alterIdentity(table: Table, old: Column, column: Column): Statem
   const statements: Statement[] = [];
   if (had.name !== has.name) {
     const name = qualified({ schema: table.schema, name: had.name });
-    statements.push(statement(`ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};`));
+    statements.push(`ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};`);
   }
   if (had.type !== has.type) {
-    statements.push(statement(`${alter(table, column)} SET GENERATED ${kindOf(has)};`));
+    statements.push(`${alter(table, column)} SET GENERATED ${kindOf(has)};`);
   }
   const options = ({ name: _, schema: __, type: ___, ...rest }: NonNullable<Column["identity"]>) => rest;
   if (!isDeepStrictEqual(options(had), options(has))) {
     const tight = isTighter(had, has);
     const changes = [...optionList(has), has.cycle ? "CYCLE" : "NO CYCLE"].map((option) => ` SET ${option}`);
     // One statement, because PostgreSQL validates the bounds together.
-    statements.push(statement(`${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};`));
+    statements.push(`${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};`);
     if (tight) statements.push(continueSequence(table, column, has));
   }
   return statements;
@@ -58,21 +58,18 @@ export function addSerial(table: Table, column: Column): Statement[] {
   const sequence = serialSequence(table, column);
   const place = `${qualified(table)}.${quote(column.name)}`;
   return [
-    statement(`CREATE SEQUENCE ${sequence} AS ${valueType(column)} OWNED BY ${place};`),
-    statement(`${alter(table, column)} SET DEFAULT nextval(${literal(sequence)}::regclass);`),
+    `CREATE SEQUENCE ${sequence} AS ${valueType(column)} OWNED BY ${place};`,
+    `${alter(table, column)} SET DEFAULT nextval(${literal(sequence)}::regclass);`,
     continueSequence(table, column, {}),
   ];
 }
 
 export function dropSerial(table: Table, column: Column): Statement[] {
-  return [
-    statement(`${alter(table, column)} DROP DEFAULT;`),
-    statement(`DROP SEQUENCE ${serialSequence(table, column)};`),
-  ];
+  return [`${alter(table, column)} DROP DEFAULT;`, `DROP SEQUENCE ${serialSequence(table, column)};`];
 }
 
 export function retypeSerial(table: Table, column: Column): Statement[] {
-  return [statement(`ALTER SEQUENCE ${serialSequence(table, column)} AS ${valueType(column)};`)];
+  return [`ALTER SEQUENCE ${serialSequence(table, column)} AS ${valueType(column)};`];
 }
 
 function serialSequence(table: Table, column: Column): string {
@@ -94,7 +91,7 @@ function continueSequence(
   const last = `${isDown ? "min" : "max"}(${quote(column.name)})`;
   const sequence = `pg_get_serial_sequence(${literal(qualified(table))}, ${literal(column.name)})`;
   const having = `${last} ${isDown ? "<=" : ">="} ${startWith ?? "1"}`;
-  return statement(`SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};`);
+  return `SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};`;
 }
 
 /** PostgreSQL rejects bounds that exclude a sequence's position, so it is restarted. */

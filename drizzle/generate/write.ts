@@ -1,22 +1,20 @@
-/** One SQL statement, with the comments directly above it. */
-export interface Statement {
+/** One SQL statement, if necessary with the comments directly above it. */
+export type Statement = string | Commented;
+
+export interface Commented {
   sql: string;
   /** What is lost: a mark for the engine, see drizzle/revision/marks.ts. */
-  loss: string[];
+  loss?: string[];
   /** Points for a person to decide or check. */
-  look: string[];
-}
-
-export function statement(sql: string, comments: Partial<Omit<Statement, "sql">> = {}): Statement {
-  return { sql, loss: comments.loss ?? [], look: comments.look ?? [] };
+  look?: string[];
 }
 
 /** Formats the statements as a file for a person to read, separated by blank lines. */
-export function write(statements: readonly Statement[]): string {
+export function write(statements: readonly Commented[]): string {
   return statements.map(writeOne).join("\n");
 }
 
-function writeOne({ sql, loss, look }: Statement): string {
+function writeOne({ sql, loss = [], look = [] }: Commented): string {
   const lines = [
     ...look.flatMap((text) => comment(`Look here: ${text}`)),
     // Not wrapped like prose, because a name may contain two spaces.
