@@ -18,6 +18,12 @@ export interface Changes {
   madeViews: View[];
 }
 
+/** The names of what is dropped and what is created. What is replaced is in both. */
+interface Replaced {
+  gone: string[];
+  made: string[];
+}
+
 /** A table in both schemas. */
 export interface TableChanges {
   before: Table;
@@ -28,14 +34,12 @@ export interface TableChanges {
   remade: string[];
   /** Columns that change their type, including those of a recreated enum. */
   retyped: string[];
-  goneIndexes: Index[];
-  madeIndexes: Index[];
-  goneUniques: string[];
-  madeUniques: string[];
-  goneChecks: string[];
-  madeChecks: string[];
-  gonePolicies: string[];
-  madePolicies: string[];
+  /** All of these, except the new ones: what uses them has to be dropped before. */
+  disturbed: string[];
+  indexes: Replaced;
+  uniques: Replaced;
+  checks: Replaced;
+  policies: Replaced;
   gonePrimaryKey?: PrimaryKey;
   madePrimaryKey?: PrimaryKey;
 }
@@ -155,27 +159,17 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
     index.columns.some(({ isExpression, expression }) =>
       isExpression ? touches(expression) : disturbed.includes(expression),
     );
-  const sameIndex = (a: Index, b: Index | undefined) =>
-    isDeepStrictEqual(indexDefinition(a), b && indexDefinition(b));
-  const goneIndexes = Object.values(before.indexes).filter(
-    (index) => !sameIndex(index, after.indexes[index.name]) || usesIndex(index),
+  const isReplaced = (name: string) => gone.includes(name) || remade.includes(name);
+  const indexes = replaced(before.indexes, after.indexes, usesIndex, sameIndex);
+  const uniques = replaced(before.uniqueConstraints, after.uniqueConstraints, ({ columns }) =>
+    columns.some(isReplaced),
   );
-  const changed = <T>(had: Record<string, T>, has: Record<string, T>, isTouched: (thing: T) => boolean) =>
-    Object.keys(had).filter((name) => !isDeepStrictEqual(had[name], has[name]) || isTouched(had[name]!));
-  const remains = <T>(has: Record<string, T>, had: Record<string, T>, dropped: readonly string[]) =>
-    Object.keys(has).filter((name) => !(name in had) || dropped.includes(name));
-  const replaced = [...gone, ...remade];
-  const goneUniques = changed(before.uniqueConstraints, after.uniqueConstraints, ({ columns }) =>
-    columns.some((name) => replaced.includes(name)),
-  );
-  const goneChecks = changed(before.checkConstraints, after.checkConstraints, ({ value }) => touches(value));
-  const gonePolicies = changed(before.policies, after.policies, ({ using, withCheck }) =>
+  const checks = replaced(before.checkConstraints, after.checkConstraints, ({ value }) => touches(value));
+  const policies = replaced(before.policies, after.policies, ({ using, withCheck }) =>
     touches(using, withCheck),
   );
   const [oldKey, newKey] = [primaryKeyOf(before), primaryKeyOf(after)];
-  const keyStays =
-    isDeepStrictEqual(oldKey, newKey) && !oldKey?.columns.some((name) => replaced.includes(name));
-  const droppedIndexes = goneIndexes.map(({ name }) => name);
+  const keyStays = isDeepStrictEqual(oldKey, newKey) && !oldKey?.columns.some(isReplaced);
   return {
     before,
     after,
@@ -183,22 +177,30 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
     made,
     remade,
     retyped: stillRetyped,
-    goneIndexes,
-    madeIndexes: remains(after.indexes, before.indexes, droppedIndexes).map((name) => after.indexes[name]!),
-    goneUniques,
-    madeUniques: remains(after.uniqueConstraints, before.uniqueConstraints, goneUniques),
-    goneChecks,
-    madeChecks: remains(after.checkConstraints, before.checkConstraints, goneChecks),
-    gonePolicies,
-    madePolicies: remains(after.policies, before.policies, gonePolicies),
+    disturbed,
+    indexes,
+    uniques,
+    checks,
+    policies,
     ...(!keyStays && oldKey ? { gonePrimaryKey: oldKey } : {}),
     ...(!keyStays && newKey ? { madePrimaryKey: newKey } : {}),
   };
 }
 
+function replaced<T>(
+  had: Record<string, T>,
+  has: Record<string, T>,
+  isTouched: (thing: T) => boolean,
+  isSame: (a: T, b: T | undefined) => boolean = isDeepStrictEqual,
+): Replaced {
+  const gone = Object.keys(had).filter((name) => !isSame(had[name]!, has[name]) || isTouched(had[name]!));
+  const made = Object.keys(has).filter((name) => !(name in had) || gone.includes(name));
+  return { gone, made };
+}
+
 /** CONCURRENTLY is about how an index is built, not about its definition. */
-function indexDefinition({ concurrently: _, ...definition }: Index) {
-  return definition;
+function sameIndex({ concurrently: _, ...a }: Index, b: Index | undefined): boolean {
+  return b !== undefined && isDeepStrictEqual({ ...a, concurrently: b.concurrently }, b);
 }
 
 /** Referencing tables first, so that few foreign keys have to be dropped separately. */
@@ -219,30 +221,28 @@ function compareKeys(before: Schema, after: Schema, changes: Changes): void {
     const target = changesOf.get(tableKey({ schema: key.schemaTo, name: key.tableTo }));
     if (!target) return false;
     const { columnsTo } = key;
-    const { goneUniques, gonePrimaryKey, goneIndexes } = target;
+    const { before, gonePrimaryKey, uniques, indexes } = target;
+    const keys = [
+      ...uniques.gone.map((name) => before.uniqueConstraints[name]!.columns),
+      ...(gonePrimaryKey ? [gonePrimaryKey.columns] : []),
+      ...indexes.gone
+        .map((name) => before.indexes[name]!)
+        .filter(({ isUnique }) => isUnique)
+        .map(({ columns }) => columns.map(({ expression }) => expression)),
+    ];
     return (
-      columnsTo.some((name) => [...target.gone, ...target.remade, ...target.retyped].includes(name)) ||
-      goneUniques.some((name) => same(target.before.uniqueConstraints[name]!.columns, columnsTo)) ||
-      (gonePrimaryKey !== undefined && same(gonePrimaryKey.columns, columnsTo)) ||
-      goneIndexes.some(
-        (index) =>
-          index.isUnique &&
-          same(
-            index.columns.map((it) => it.expression),
-            columnsTo,
-          ),
-      )
+      columnsTo.some((name) => target.disturbed.includes(name)) ||
+      keys.some((columns) => same(columns, columnsTo))
     );
   };
   for (const [name, table] of Object.entries(before.tables)) {
     const own = changesOf.get(name);
-    const disturbed = own ? [...own.gone, ...own.remade, ...own.retyped] : [];
     for (const key of Object.values(table.foreignKeys)) {
       const target = tableKey({ schema: key.schemaTo, name: key.tableTo });
       const stays =
         own &&
         isDeepStrictEqual(key, own.after.foreignKeys[key.name]) &&
-        !key.columnsFrom.some((column) => disturbed.includes(column)) &&
+        !key.columnsFrom.some((column) => own.disturbed.includes(column)) &&
         !dropOrder.includes(target) &&
         !loses(key);
       // A dropped table's keys go with it, unless they block an earlier drop.

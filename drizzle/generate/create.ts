@@ -57,20 +57,21 @@ function addConstraints(changes: TableChanges): Statement[] {
     ];
     statements.push({ sql: addPrimaryKey(table, { name, columns }), look });
   }
-  for (const name of changes.madeUniques) {
+  for (const name of changes.uniques.made) {
     const unique = table.uniqueConstraints[name]!;
     const isNew =
       JSON.stringify(before.uniqueConstraints[name]) !== JSON.stringify(unique) || isRemade(unique.columns);
     const look = isNew ? [`fails while two rows of ${place} have the same ${unique.columns.join(", ")}`] : [];
     statements.push({ sql: addUnique(table, unique), look });
   }
-  for (const name of changes.madeChecks) {
+  for (const name of changes.checks.made) {
     const check = table.checkConstraints[name]!;
     const look =
       before.checkConstraints[name]?.value === check.value ? [] : [`fails while a row of ${place} breaks it`];
     statements.push({ sql: addCheck(table, check), look });
   }
-  for (const index of changes.madeIndexes) {
+  for (const name of changes.indexes.made) {
+    const index = table.indexes[name]!;
     const isNew =
       !before.indexes[index.name]?.isUnique || isRemade(index.columns.map(({ expression }) => expression));
     const look =
@@ -128,7 +129,7 @@ function addPolicies(plan: Plan): Statement[] {
   }
   const made = [
     ...changes.madeTables.map((table) => ({ table, names: Object.keys(table.policies) })),
-    ...changes.tables.map((table) => ({ table: table.after, names: table.madePolicies })),
+    ...changes.tables.map((table) => ({ table: table.after, names: table.policies.made })),
   ];
   for (const { table, names } of made) {
     for (const name of names) statements.push(createPolicy(table, table.policies[name]!));

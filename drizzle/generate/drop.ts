@@ -16,13 +16,11 @@ export function dropSteps({ changes }: Plan): Statement[] {
     })),
     ...changes.tables.flatMap((table) => {
       const place = qualified(table.after);
-      const constraints = [...table.goneChecks, ...table.goneUniques];
+      const constraints = [...table.checks.gone, ...table.uniques.gone];
       if (table.gonePrimaryKey) constraints.push(table.gonePrimaryKey.name);
       return [
-        ...table.gonePolicies.map((name) => `DROP POLICY ${quote(name)} ON ${place};`),
-        ...table.goneIndexes.map(
-          ({ name }) => `DROP INDEX ${qualified({ schema: table.after.schema, name })};`,
-        ),
+        ...table.policies.gone.map((name) => `DROP POLICY ${quote(name)} ON ${place};`),
+        ...table.indexes.gone.map((name) => `DROP INDEX ${qualified({ schema: table.after.schema, name })};`),
         ...constraints.map((name) => `ALTER TABLE ${place} DROP CONSTRAINT ${quote(name)};`),
       ];
     }),

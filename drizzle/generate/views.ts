@@ -17,9 +17,7 @@ export function compareViews(
   const disturbed = [
     ...changes.goneTables.map(({ name }) => name),
     ...changes.tables
-      .filter(
-        (table) => [...table.gone, ...table.remade, ...table.retyped].length > 0 || table.gonePrimaryKey,
-      )
+      .filter((table) => table.disturbed.length > 0 || table.gonePrimaryKey)
       .map(({ before }) => before.name),
     ...changes.remadeEnums.map(({ name }) => name),
   ];
