@@ -2,7 +2,7 @@ import { Conflict } from "../../platform/errors.ts";
 import { findRevision, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 import { isHead, isOverwritten, oneHead } from "./plan.ts";
-import { accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
+import { type Applied, accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
 
 interface Options extends Pick<LockOptions, "url" | "patience"> {
   revisions?: readonly Revision[];
@@ -52,32 +52,10 @@ export interface Fault {
 
 export async function findFaults(options: Options): Promise<Fault[]> {
   const known = options.revisions ?? (await readRevisions());
-  const checksums = new Map(known.map(({ id, checksum }) => [id, checksum]));
   const { url, patience } = options;
   return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
-    const faults: Fault[] = [];
     const applied = (await readApplied(sql)) ?? [];
-    for (const row of applied) {
-      const { id, state } = row;
-      if (state !== "applied") {
-        const text = `was interrupted while ${state}: svc database upgrade, or svc database repair ${id} --applied (or --not-applied)`;
-        faults.push({ id, kind: "interrupted", text });
-      } else if (!checksums.has(id) && isOverwritten(row, known)) {
-        const text = `has different down SQL in the database than was applied: svc database repair ${id} --accept, of the release that has its files`;
-        faults.push({ id, kind: "edited", text });
-      } else if (!checksums.has(id)) {
-        const text = row.manifest.compatible
-          ? "is not known to this release, and compatible with it"
-          : "is not known to this release: use the release that has it, or svc database downgrade";
-        faults.push({ id, kind: "unknown", text });
-      } else if (checksums.get(id) !== row.checksum) {
-        const text = `was edited after it was applied: restore its files, or svc database repair ${id} --accept`;
-        faults.push({ id, kind: "edited", text });
-      } else if (isOverwritten(row, known)) {
-        const text = `has different down SQL in the database than in its files: svc database repair ${id} --accept takes theirs`;
-        faults.push({ id, kind: "edited", text });
-      }
-    }
+    const faults = applied.flatMap((row) => faultOf(row, known) ?? []);
     const there = new Set(applied.map(({ id }) => id));
     const [missing, ...others] = inOrder(known).filter(({ id }) => !there.has(id));
     if (missing) {
@@ -90,6 +68,31 @@ export async function findFaults(options: Options): Promise<Fault[]> {
     }
     return faults;
   });
+}
+
+function faultOf(row: Applied, known: readonly Revision[]): Fault | undefined {
+  const { id, state } = row;
+  const fault = (kind: Fault["kind"], text: string) => ({ id, kind, text });
+  const accept = `svc database repair ${id} --accept`;
+  if (state !== "applied") {
+    const decide = `svc database upgrade, or svc database repair ${id} --applied (or --not-applied)`;
+    return fault("interrupted", `was interrupted while ${state}: ${decide}`);
+  }
+  const ours = known.find((revision) => revision.id === id);
+  if (ours && ours.checksum !== row.checksum) {
+    return fault("edited", `was edited after it was applied: restore its files, or ${accept}`);
+  }
+  if (isOverwritten(row, known)) {
+    const text = ours
+      ? `has different down SQL in the database than in its files: ${accept} takes theirs`
+      : `has different down SQL in the database than was applied: ${accept}, of the release that has its files`;
+    return fault("edited", text);
+  }
+  if (ours) return undefined;
+  const text = row.manifest.compatible
+    ? "is not known to this release, and compatible with it"
+    : "is not known to this release: use the release that has it, or svc database downgrade";
+  return fault("unknown", text);
 }
 
 /**
