@@ -29,6 +29,18 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
   proxy.close();
 }, 30_000);
 
+test("connects to an IPv6 address", async () => {
+  const real = new URL(await testServerUrl());
+  const proxy = createServer((near) => void near.pipe(connect(Number(real.port), real.hostname)).pipe(near));
+  await new Promise<void>((ready) => void proxy.listen(0, "::1", ready));
+  const url = new URL(real);
+  url.host = `[::1]:${(proxy.address() as { port: number }).port}`;
+  const sql = openSql(url.href, { max: 1 });
+  expect([...(await sql`select 1 as one`)]).toEqual([{ one: 1 }]);
+  await sql.end();
+  proxy.close();
+});
+
 test("times and bytes are read in the formats of any database", async () => {
   await using database = await createEmptyTestDatabase();
   const admin = openSql(database.url, { max: 1 });

@@ -27,11 +27,16 @@ export function primaryOf(address: string): Primary | undefined {
 export function openSql(address: string, options: postgres.Options<Record<string, never>> = {}): Sql {
   const primary = primaryOf(address);
   const { url, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
-  const name = decodeURIComponent(new URL(url).pathname.slice(1));
+  const { hostname, port, pathname } = new URL(url);
+  const name = decodeURIComponent(pathname.slice(1));
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
     // With several hosts, one has just answered; if it does not answer now, another may.
     ...(hasTimeout ? {} : { connect_timeout: primary ? 5 : 10 }),
+    // postgres.js splits a host at its colons, but not in a list, which its types do not know.
+    ...(hostname.startsWith("[")
+      ? { host: [hostname.slice(1, -1)] as unknown as string, port: [port || 5432] as unknown as number }
+      : {}),
     // postgres.js uses the name undecoded, while PostgreSQL's own tools decode it.
     ...(name === "" ? {} : { database: name }),
     onnotice: () => {},

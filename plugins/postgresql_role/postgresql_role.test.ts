@@ -508,6 +508,14 @@ test("the error says that a target refuses connections", async () => {
   );
 });
 
+test("an IPv6 address is not read as a host name", async () => {
+  // Link-local and without a zone, so that no machine can connect to it.
+  const target = { settings: { ...unreachable, host: "fe80::1", port: 5432 } } as never as AccessTarget;
+  const message = await messageOf(plugin.revoke(factsFor(target)));
+  expect(message).toStartWith("PostgreSQL at fe80::1:5432/shop ");
+  expect(message).not.toContain("unknown host name");
+});
+
 test("revoking fails if the target accepts connections but never answers", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const target = { settings: { ...unreachable, port: silent.port } } as never as AccessTarget;

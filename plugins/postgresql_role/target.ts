@@ -82,8 +82,10 @@ export async function connected<T>(
   const { host, port, user, password, sslMode, sslRootCert } = target;
   signal.throwIfAborted();
   const sql = postgres({
-    host,
-    port,
+    // postgres.js splits a host at its colons, but not in a list, which its types do not know.
+    ...(host.includes(":")
+      ? { host: [host] as unknown as string, port: [port] as unknown as number }
+      : { host, port }),
     database,
     username: user,
     password,
