@@ -10,8 +10,10 @@ RUN bun install --no-save --no-progress --production --ignore-scripts --omit=pee
 
 FROM oven/bun:1.4.5 AS program
 WORKDIR /app
-COPY --from=dependencies /app/node_modules node_modules
 COPY . .
+# In a clone that was made with the umask 077, files are readable only by their owner.
+RUN chmod -R a+rX .
+COPY --from=dependencies /app/node_modules node_modules
 
 FROM postgres:18 AS tools
 COPY --from=program /usr/local/bin/bun /usr/local/bin/bun
