@@ -20,7 +20,7 @@ export function fileError(error: unknown, path: string): unknown {
     case "EPERM":
       return new Unavailable(`No permission: ${path}`, options);
     case "EROFS":
-      return new Unavailable(`${dirname(path)} cannot be written to: its file system is read-only`, options);
+      return new Unavailable(`${path} cannot be written: its file system is read-only`, options);
     case "EISDIR":
       return new Unavailable(`${path} is a directory`, options);
     case "EIO":

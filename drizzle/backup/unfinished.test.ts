@@ -32,7 +32,7 @@ test("a failure leaves only the old file, and the error names the path", async (
     }).catch((error) => error.detail);
   expect(await detail("ENOSPC")).toBe(`The disk is full: ${path} could not be written completely`);
   expect(await detail("EFBIG")).toStartWith(`${path} would exceed the maximum file size`);
-  expect(await detail("EROFS")).toBe(`${directory.path} cannot be written to: its file system is read-only`);
+  expect(await detail("EROFS")).toBe(`${path} cannot be written: its file system is read-only`);
   expect([await Bun.file(path).text(), await readdir(directory.path)]).toEqual(["old", ["backup"]]);
 });
 
