@@ -28,7 +28,7 @@ test("an answer that violates its schema is a 500; neither answer nor log contai
   expect(text + logged.join("")).not.toContain("a secret");
 });
 
-test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try again", async () => {
+test("a request that PostgreSQL ends in a deadlock or by a time limit gets 503 and is asked to try again", async () => {
   await using database = await createTestDatabase();
   const client = openDatabase(database.url, 2);
   await using _closed = { [Symbol.asyncDispose]: client.close };
@@ -50,7 +50,9 @@ test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try 
     client.db
       .execute(sql.raw(`do $$ begin raise sqlstate '${state}'; end $$`))
       .catch((error: unknown) => error);
-  expect(faultOf(await raise("40001"), log, "2")).toMatchObject({ status: 503, code: "unavailable" });
+  // A conflict, a lock timeout, a cancelled statement, and connections that PostgreSQL closes by its settings.
+  for (const state of ["40001", "55P03", "57014", "25P03", "25P04", "57P05"])
+    expect([state, faultOf(await raise(state), log, "2").status]).toEqual([state, 503]);
   expect(faultOf(await raise("40002"), log, "3")).toMatchObject({ status: 500, code: "internal" });
   const nul = await client.db.execute(sql`select ${"\0"}::text`).catch((error: unknown) => error);
   expect(faultOf(nul, log, "4")).toMatchObject({ status: 400, code: "invalid_input" });

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { Elysia, t } from "elysia";
-import { errorCode, reasonOf } from "../../drizzle/database_error.ts";
+import { errorCode, reasonOf, transience } from "../../drizzle/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
@@ -110,12 +110,8 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   };
 }
 
-/**
- * Connection lost, refused or unavailable (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000), or ended by a time limit
- * of the database: for a statement (57014), or for a transaction of a process that froze (25P03, 25P04).
- */
-const databaseGone =
-  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|25P0[34]|28\w{3}|3D000|57014|57P0[1235]|53300|55000)$/;
+/** The database refuses us, or is not there (SQLSTATE class 28, 3D000, 55000). Other outages may pass: see transience. */
+const databaseGone = /^(28\w{3}|3D000|55000)$/;
 
 /** The database answers but cannot store anything: no disk space or memory (class 53), a replica, an I/O error. */
 const databaseStuck: Record<string, string> = {
@@ -129,27 +125,26 @@ const databaseStuck: Record<string, string> = {
 /** U+0000, or half of a pair of surrogates. */
 const unstorable = /^(22021|22P05)$/;
 
-/** PostgreSQL ended this transaction because of a conflict, or of `lock_timeout`; nothing was done. */
-const transactionConflict = /^(40001|40P01|55P03)$/;
-
 function fromDatabase(error: unknown): SvcError | undefined {
+  const options = { cause: error };
+  const noAnswer = () => new Unavailable("The database does not answer: try again in a moment", options);
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const code = errorCode(cause) ?? "";
-    if (databaseGone.test(code))
-      return new Unavailable("The database does not answer: try again in a moment", { cause: error });
+    if (databaseGone.test(code)) return noAnswer();
     const stuck = databaseStuck[code];
     if (stuck)
-      return new Unavailable(`${stuck}. Tell the people who run this service, and try again later`, {
-        cause: error,
-      });
+      return new Unavailable(`${stuck}. Tell the people who run this service, and try again later`, options);
     if (unstorable.test(code))
       return new InvalidInput("text", "A text contains a character that cannot be stored");
-    if (transactionConflict.test(code))
-      return new Unavailable("Another request changed the same data: try again in a moment", {
-        cause: error,
-      });
   }
-  return undefined;
+  switch (transience(error)) {
+    case "outage":
+      return noAnswer();
+    case "contention":
+      return new Unavailable("Another request changed the same data: try again in a moment", options);
+    default:
+      return undefined;
+  }
 }
 
 /** An unknown field or parameter. A name that cannot be one of ours is not echoed, since it may contain anything. */
