@@ -2,6 +2,7 @@ import { drizzle } from "drizzle-orm/postgres-js";
 import { withTimeLimit } from "../platform/time_limit.ts";
 import { announceWith } from "./after_commit.ts";
 import { Announcer } from "./connection/announce.ts";
+import { limitStatements } from "./connection/limit.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
 import { openSql } from "./connection/sql.ts";
 import { type PoolWatch, watchSql } from "./connection/watch.ts";
@@ -22,9 +23,17 @@ export interface DatabaseClient {
  */
 interface OwnOptions {
   prepare?: boolean;
+  /**
+   * Limits how long a statement may take, including the time for which it waits for a connection. A connection that is
+   * silent for half as long again is closed.
+   */
+  limitSeconds?: number;
   fetch_types?: boolean;
   connection?: Record<string, string | number>;
 }
+
+/** For a pool whose statements are all short. */
+export const shortStatements = { limitSeconds: 20 };
 
 /**
  * A pool of up to `poolSize` connections, opened on demand. Without `prepare`, nothing is prepared even on request:
@@ -34,10 +43,13 @@ export function openDatabase(
   url: string,
   poolSize: number,
   watch?: PoolWatch,
-  { prepare = true, ...own }: OwnOptions = {},
+  { prepare = true, limitSeconds, ...own }: OwnOptions = {},
 ): DatabaseClient {
-  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, ...own });
+  // An idle connection is closed before it is silent for too long, so that no statement is sent on it at that moment.
+  const limits = limitSeconds ? { idle_timeout: limitSeconds, silenceSeconds: 1.5 * limitSeconds } : {};
+  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, ...limits, ...own });
   if (prepare) prepareInTransactions(client);
+  if (limitSeconds) limitStatements(client, limitSeconds);
   if (watch) watchSql(client, watch);
   const db = drizzle(client, { schema });
   const announcer = new Announcer(client);

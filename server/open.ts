@@ -7,7 +7,7 @@ import { runDueFlows } from "../core/incident/steps/run.ts";
 import { openParts, type PartsOptions } from "../core/open.ts";
 import { assertReady } from "../core/readiness.ts";
 import { deleteExpired } from "../core/retention.ts";
-import { openDatabase } from "../drizzle/client.ts";
+import { openDatabase, shortStatements } from "../drizzle/client.ts";
 import { databaseAnswer } from "../drizzle/database_answer.ts";
 import { Background } from "../platform/background.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -59,7 +59,7 @@ export async function openServerParts(
       counts,
       builtin: builtinPlugins,
       connect: ({ url, poolSize, prepare, watch }) =>
-        openDatabase(url, poolSize, watch?.("server", poolSize), { prepare }),
+        openDatabase(url, poolSize, watch?.("server", poolSize), { prepare, ...shortStatements }),
     },
     async (context, faults) => {
       const { config } = context;

@@ -1,5 +1,5 @@
 import type { DatabasePlace } from "../core/open.ts";
-import { type Database, type DatabaseClient, openDatabase } from "../drizzle/client.ts";
+import { type Database, type DatabaseClient, openDatabase, shortStatements } from "../drizzle/client.ts";
 
 /** Claims, leases and heartbeats use a separate pool, so that tasks never delay them. */
 const scheduleConnections = 3;
@@ -10,8 +10,8 @@ export class Connections {
   #tasks: DatabaseClient;
 
   constructor(private readonly place: DatabasePlace) {
-    this.#schedule = this.#open("schedule", scheduleConnections);
-    this.#tasks = this.#open("tasks", place.poolSize);
+    this.#schedule = this.#openSchedule();
+    this.#tasks = this.#openTasks();
   }
 
   get schedule(): Database {
@@ -24,14 +24,13 @@ export class Connections {
   }
 
   /**
-   * Replaces connections that are open but no longer answer: PostgreSQL's client would wait for them indefinitely. The
-   * schedule's pending queries are rejected at once and retried. A task would lose its work, so its connections get
-   * more time.
+   * Replaces connections that are open but no longer answer, before the lease of a run ends. The schedule's pending
+   * queries are rejected at once and retried. A task would lose its work, so its connections get more time.
    */
   reopen(): void {
     const [schedule, tasks] = [this.#schedule, this.#tasks];
-    this.#schedule = this.#open("schedule", scheduleConnections);
-    this.#tasks = this.#open("tasks", this.place.poolSize);
+    this.#schedule = this.#openSchedule();
+    this.#tasks = this.#openTasks();
     schedule.close(0).catch(() => {});
     tasks.close().catch(() => {});
   }
@@ -40,8 +39,15 @@ export class Connections {
     await Promise.all([this.#schedule.close(), this.#tasks.close()]);
   }
 
-  #open(pool: string, size: number): DatabaseClient {
+  #openSchedule(): DatabaseClient {
     const { url, watch, prepare } = this.place;
-    return openDatabase(url, size, watch?.(pool, size), { prepare });
+    const size = scheduleConnections;
+    return openDatabase(url, size, watch?.("schedule", size), { prepare, ...shortStatements });
+  }
+
+  /** Without the limit for short statements: a task has its own. */
+  #openTasks(): DatabaseClient {
+    const { url, watch, prepare, poolSize } = this.place;
+    return openDatabase(url, poolSize, watch?.("tasks", poolSize), { prepare });
   }
 }

@@ -1,6 +1,7 @@
-import { Socket } from "node:net";
+import type { Socket } from "node:net";
 import type postgres from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
+import { DatabaseSocket } from "./socket.ts";
 import type { Sql } from "./sql.ts";
 
 /** One server of a cluster. */
@@ -79,31 +80,17 @@ export class Primary {
   }
 
   /** Opens a socket to the primary for postgres.js. Failures are socket errors, never rejections. */
-  async open(): Promise<Socket> {
-    const socket = new Socket();
-    const outcome = await this.find().catch((error: unknown) => error as Error);
-    this.#connect(socket, outcome);
-    return socket;
-  }
-
-  #connect(socket: Socket, outcome: Place | Error): void {
-    if (outcome instanceof Error) {
-      // postgres.js sends its first message in the next turn, connected or not. If the socket closed before that, the
-      // message would stay queued, and the connection opened in its place would never send one.
-      socket.write = () => true;
-      setImmediate(() => setImmediate(() => socket.destroy(outcome)));
-      return;
-    }
-    const { host, port, address } = outcome;
-    this.#sockets.set(socket, address);
-    socket.once("close", () => {
+  async open(silenceSeconds?: number): Promise<Socket> {
+    const place = await this.find().catch((error: unknown) => error as Error);
+    if (place instanceof Error) return new DatabaseSocket().fail(place);
+    const onClose = () => {
       this.#sockets.delete(socket);
       // The connection may have ended because of a failover, so the next one searches again.
-      if (this.#found === outcome) this.#finding = undefined;
-    });
-    // postgres.js reads the host name for TLS from here.
-    socket.connect(port, host);
-    Object.assign(socket, { host, port });
+      if (this.#found === place) this.#finding = undefined;
+    };
+    const socket = new DatabaseSocket({ silenceSeconds, onClose });
+    this.#sockets.set(socket, place.address);
+    return socket.to(place);
   }
 
   async #ask(): Promise<Place> {

@@ -4,9 +4,15 @@ import { readAddress } from "./address.ts";
 import { addressesOf } from "./hosts.ts";
 import { endWithConnection, rejectAfterClose } from "./lost.ts";
 import { Primary } from "./primary.ts";
+import { DatabaseSocket } from "./socket.ts";
 
 /** A client for raw SQL. Never pass it to drizzle(), which changes how it reads and writes times. */
 export type Sql = postgres.Sql;
+
+export interface SqlOptions extends postgres.Options<Record<string, never>> {
+  /** Closes a connection on which nothing was sent or received for this long, whether it is idle or has not answered. */
+  silenceSeconds?: number;
+}
 
 /** One per address with several hosts, so that all pools share what one connection finds out. */
 const primaries = new Map<string, Primary>();
@@ -24,11 +30,14 @@ export function primaryOf(address: string): Primary | undefined {
  * Opens a client for raw SQL, LISTEN and schema changes. Separate from client.ts, so that these load no tables. If the
  * address has several hosts, each connection goes to the one that accepts writes at the time.
  */
-export function openSql(address: string, options: postgres.Options<Record<string, never>> = {}): Sql {
+export function openSql(address: string, { silenceSeconds, ...options }: SqlOptions = {}): Sql {
   const primary = primaryOf(address);
   const { url, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
   const { hostname, port, pathname } = new URL(url);
   const name = decodeURIComponent(pathname.slice(1));
+  const openOne = ({ path, host, port }: Parsed) =>
+    new DatabaseSocket({ silenceSeconds }).to({ path, host: host[0], port: port[0] });
+  const open = primary ? () => primary.open(silenceSeconds) : silenceSeconds ? openOne : undefined;
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
     // With several hosts, one has just answered; if it does not answer now, another may.
@@ -46,7 +55,7 @@ export function openSql(address: string, options: postgres.Options<Record<string
     backoff,
     types: { bytea },
     // postgres.js accepts a function here, but its types only allow a socket.
-    ...(primary ? { socket: (() => primary.open()) as unknown as Socket } : {}),
+    ...(open ? { socket: open as unknown as Socket } : {}),
     ...options,
     // A database may have another style, in which JavaScript reads no times. Poolers pass this setting on.
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
@@ -54,6 +63,13 @@ export function openSql(address: string, options: postgres.Options<Record<string
   endWithConnection(client);
   rejectAfterClose(client);
   return client;
+}
+
+/** What postgres.js has read from the address of one host, and from libpq's variables. */
+interface Parsed {
+  path: string | false;
+  host: [string];
+  port: [number];
 }
 
 /** postgres.js reads only the format `hex`, but `bytea_output = escape` may be set for the database or the user. */

@@ -85,6 +85,14 @@ async function startServer(port: number, ...options: string[]): Promise<Program>
   return server;
 }
 
+/** Opens streams of the server on this port. */
+function personAt(port: number, accessToken: string) {
+  const authorization = `Bearer ${accessToken}`;
+  const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>
+    fetch(`http://127.0.0.1:${port}${at}`, { headers: { ...headers, authorization }, signal });
+  return { ...alice, open, headers: { authorization } };
+}
+
 /** A client as the specification describes it: it reconnects with the last id until it has seen the last event. */
 class Follower {
   readonly ids: number[] = [];
@@ -292,12 +300,7 @@ async function cuttingProxy(port: number, idleMilliseconds: number) {
 test("a server that stops ends its streams at once, and spreads its clients", async () => {
   const port = await freePort();
   const server = await startServer(port, "--timeout-drain", "0");
-  const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>
-    fetch(`http://127.0.0.1:${port}${at}`, {
-      headers: { ...headers, authorization: `Bearer ${token}` },
-      signal,
-    });
-  const person = { ...alice, open };
+  const person = personAt(port, token);
   const streams = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       StreamClient.open(person, i % 2 ? "/incidents/stream" : `${path}/stream`),
@@ -311,15 +314,35 @@ test("a server that stops ends its streams at once, and spreads its clients", as
   expect(await server.exit(15)).toBe(0);
 });
 
+test("streams continue after the server's connections to PostgreSQL have gone silent", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  const person = personAt(port, token);
+  const leaving = personAt(port, await signInToken(writer));
+  const [one, all, left] = [
+    await StreamClient.open(person, `${path}/stream`),
+    await StreamClient.open(person, "/incidents/stream"),
+    await StreamClient.open(leaving, `${path}/stream`),
+  ];
+  // So that each connection of the pool is in use, however many there are.
+  await Promise.all(Array.from({ length: 20 }, () => person.open(path).then((answer) => answer.text())));
+  database.silence();
+  const signOut = await fetch(`${writer.url}/tokens/current`, { method: "DELETE", headers: leaving.headers });
+  expect(signOut.status).toBe(204);
+  await alice.call("POST", `${path}/events/`, { description: "after the silence" });
+  const id = Number(path.split("/").at(-1));
+  const seen = async () => expect((await one.data()).description).toBe("after the silence");
+  const told = async () => expect((await all.data()).id).toBe(id);
+  // Well before TCP gives up, after a quarter of an hour.
+  await within("the events and the end", Promise.all([seen(), told(), left.rest()]), 80);
+  one.leave();
+  all.leave();
+});
+
 test("a server without hints shows new events within seconds", async () => {
   const port = await freePort();
   await using _server = await startServer(port);
-  const open = (at: string, headers?: Record<string, string>, signal?: AbortSignal) =>
-    fetch(`http://127.0.0.1:${port}${at}`, {
-      headers: { ...headers, authorization: `Bearer ${token}` },
-      signal,
-    });
-  const person = { ...alice, open };
+  const person = personAt(port, token);
   const [one, all] = [
     await StreamClient.open(person, `${path}/stream`),
     await StreamClient.open(person, "/incidents/stream"),

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod, chown } from "node:fs/promises";
 import { join } from "node:path";
-import { openSql, type Sql } from "../../../drizzle/connection/sql.ts";
+import { sql } from "drizzle-orm";
+import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { openSpoiltWay } from "../../../tests/support/http/half_open.ts";
+import { within } from "../../../tests/support/process/until.ts";
 import { failed } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 
@@ -137,3 +140,21 @@ test("TLS follows the parameters of libpq", async () => {
   expect(await run({ ...trusted, sslmode: "verify-full" })).toEqual(untrusted);
   expect((await run(trusted, "dump")).stdout).toStartWith("Wrote svc-backup.dump (custom format");
 });
+
+// The test above has turned TLS on.
+test("a connection with TLS that goes silent is closed, too", async () => {
+  const way = await openSpoiltWay(
+    sqlUrl({ sslmode: "require", sslcert: at("server.crt"), sslkey: at("server.key") }),
+  );
+  const { db, close } = openDatabase(way.url, 1, undefined, { limitSeconds: 2 });
+  const ask = async () => [
+    ...(await db.execute(sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`)),
+  ];
+  expect(await ask()).toEqual([{ ssl: true }]);
+  way.silence();
+  const lost = { cause: { code: "CONNECTION_CLOSED" } };
+  await expect(within("the query to end", ask(), 30)).rejects.toMatchObject(lost);
+  expect(await ask()).toEqual([{ ssl: true }]);
+  await close();
+  way.close();
+}, 60_000);

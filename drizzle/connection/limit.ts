@@ -1,0 +1,43 @@
+import type { Sql } from "./sql.ts";
+import { changeTransactions, type Scope } from "./transactions.ts";
+
+// What a server waits for in PostgreSQL ends in time. A firewall can drop a connection without a word, and TCP then tries
+// for a quarter of an hour; somebody can forget a transaction that holds a lock.
+
+/** What postgres.js has of a statement. */
+interface Statement extends PromiseLike<unknown> {
+  /** Set while a connection works on it, not while it waits for one. */
+  state: object | null;
+  canceller(statement: Statement): Promise<void>;
+}
+
+/**
+ * Cancels statements that take longer than this, counting the time for which they wait for a connection. PostgreSQL would
+ * go on with a statement whose connection was closed, and hold its place among the connections.
+ */
+export function limitStatements(client: Sql, seconds: number): void {
+  limit(client, seconds, isRead);
+  changeTransactions(client, (scope) => limit(scope, seconds, () => true));
+}
+
+/**
+ * Whether cancelling is certain to leave nothing behind. A write on its own may wait for a standby: cancelled, it would
+ * be committed without that. Its connection is closed instead, as that of a COMMIT.
+ */
+const isRead = (text: string) => /^\s*select\b/i.test(text);
+
+function limit(scope: Scope, seconds: number, mayCancel: (text: string) => boolean): void {
+  const ask = scope.unsafe as unknown as (text: string, ...rest: unknown[]) => Statement;
+  const limited: typeof ask = (text, ...rest) => {
+    const statement = ask(text, ...rest);
+    const cancel = () => {
+      // Closing the connection is left to the socket: it has no answer for this either.
+      if (!statement.state || mayCancel(text)) statement.canceller(statement).catch(() => {});
+    };
+    const timer = setTimeout(cancel, seconds * 1000);
+    const end = () => clearTimeout(timer);
+    statement.then(end, end);
+    return statement;
+  };
+  scope.unsafe = limited as unknown as Sql["unsafe"];
+}
