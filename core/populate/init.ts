@@ -17,7 +17,7 @@ export interface InitResult extends UpgradeResult, Populated {
 export async function init(options: ChangeOptions): Promise<InitResult> {
   const database = await createDatabase(options.url);
   const upgraded = await upgrade(options);
-  const { db, close } = openDatabase(options.url, 1, undefined, { fetch_types: false });
+  const { db, close } = openDatabase(options.url, 1);
   try {
     return { ...upgraded, ...(await populate(db)), ...(database === undefined ? {} : { database }) };
   } finally {

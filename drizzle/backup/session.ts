@@ -14,7 +14,7 @@ export async function withSession<T>(
   signal: AbortSignal | undefined,
   work: (sql: Sql) => Promise<T>,
 ): Promise<T> {
-  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
+  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined });
   try {
     const result = await cutOnAbort(sql, signal, async () => {
       await refusePooler(sql);

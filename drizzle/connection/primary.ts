@@ -132,7 +132,6 @@ async function askState(address: string, openSql: OpenSql): Promise<State> {
   const sql = openSql(address, {
     max: 1,
     connect_timeout: patienceSeconds,
-    fetch_types: false,
     connection: { application_name: "svc primary" },
   });
   try {

@@ -60,3 +60,33 @@ test("times and bytes are read in the formats of any database", async () => {
   });
   await sql.end();
 });
+
+test("arrays are read and sent as they are, without asking for their types", async () => {
+  await using database = await createEmptyTestDatabase();
+  const admin = openSql(database.url, { max: 1 });
+  const role = `${new URL(database.url).pathname.slice(1)}_user`;
+  await admin.unsafe(
+    `create role ${role} login password 'secret'; revoke select on pg_catalog.pg_type from public`,
+  );
+  const sql = openSql(Object.assign(new URL(database.url), { username: role, password: "secret" }).href);
+  const texts = ["", "NULL", "null", '"', "\\", "a,b", "{", "}", " ", "\n", '\\"', "é", "😀"];
+  const numbers = [0, -1, 2 ** 31 - 1];
+  const [row] = await sql`
+    select ${texts}::text[] as texts, ${[...texts, null]}::varchar[] as nulls, ${[]}::text[] as none,
+      ${numbers}::int[] as numbers, ${[7, 9]}::bigint[] as big, '{"x"}'::name[] as names,
+      array['00000000-0000-0000-0000-000000000001']::uuid[] as uuids, '[2:3]={a,b}'::text[] as bounds, null::text[] as missing`;
+  expect(row).toEqual({
+    texts,
+    nulls: [...texts, null],
+    none: [],
+    numbers,
+    big: ["7", "9"],
+    names: ["x"],
+    uuids: ["00000000-0000-0000-0000-000000000001"],
+    bounds: ["a", "b"],
+    missing: null,
+  });
+  await sql.end();
+  await admin.unsafe(`drop role ${role}`);
+  await admin.end();
+});

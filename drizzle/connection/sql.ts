@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import postgres from "postgres";
 import { readAddress } from "./address.ts";
+import { arrayTypes } from "./arrays.ts";
 import { addressesOf } from "./hosts.ts";
 import { endWithConnection, rejectAfterClose } from "./lost.ts";
 import { Primary } from "./primary.ts";
@@ -53,7 +54,8 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
     // a socket that no longer exists (drizzle/connection/lost.ts).
     onclose: () => void setImmediate(() => {}),
     backoff,
-    types: { bytea },
+    types: { bytea, ...arrayTypes },
+    fetch_types: false,
     // postgres.js accepts a function here, but its types only allow a socket.
     ...(open ? { socket: open as unknown as Socket } : {}),
     ...options,

@@ -37,7 +37,6 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
     // If postgres.js renewed the connection, the new one would not hold the lock.
     max_lifetime: null,
     idle_timeout: undefined,
-    fetch_types: false,
     connection: { application_name: nameOf(options.purpose) },
     onclose: () => {
       lost = true;

@@ -14,7 +14,7 @@ export async function withScratchDatabase<T>(
   use: (url: string) => Promise<T>,
 ): Promise<T> {
   // If postgres.js renewed the connection, the session's name would change.
-  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
+  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined });
   let name: string | undefined;
   try {
     await setUp(sql);

@@ -5,7 +5,7 @@ import { settings } from "./lock.ts";
 
 /** Queries a database on a separate connection. @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function ask<T>(url: string, question: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
+  const sql = openSql(url, { max: 1 });
   try {
     await setUp(sql);
     return await question(sql);

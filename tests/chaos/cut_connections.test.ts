@@ -26,10 +26,7 @@ import { until } from "../support/process/until.ts";
  * wait, so they run concurrently.
  */
 
-/**
- * Makes PostgreSQL end every connection to this database the first few times that a row is written to the table. Only a new
- * one that asks for its types stays: nobody awaits that query of postgres.js, so its failure would fail the test itself.
- */
+/** Makes PostgreSQL end every connection to this database the first few times that a row is written to the table. */
 async function cutAtFirst(outbox: Outbox, table: string, times: number): Promise<void> {
   await outbox.db.execute(
     sql.raw(`
@@ -38,8 +35,7 @@ async function cutAtFirst(outbox: Outbox, table: string, times: number): Promise
       begin
         if nextval('cuts') <= ${times} then
           perform pg_terminate_backend(pid) from pg_stat_activity
-            where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
-              and not (state = 'active' and query like '%typarray%');
+            where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid();
           perform pg_terminate_backend(pg_backend_pid());
         end if;
         return new;

@@ -60,9 +60,8 @@ async function replace(
   known: readonly Revision[],
 ): Promise<LoadedExample> {
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
-  // A separate connection, because drizzle changes how its connection reads and writes values. It does not read the types
-  // of arrays: a small statement_timeout of the database would end that before the transaction can override it.
-  const { db, close } = openDatabase(url, 1, undefined, { fetch_types: false });
+  // A separate connection, because drizzle changes how its connection reads and writes values.
+  const { db, close } = openDatabase(url, 1);
   const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress });
   try {
     return await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>

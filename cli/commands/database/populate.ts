@@ -15,7 +15,7 @@ export default defineCommand({
       import("../../../core/populate/populate.ts"),
       import("../../database/revisions.ts"),
     ]);
-    const { db, close } = openDatabase(url, 1, undefined, { fetch_types: false });
+    const { db, close } = openDatabase(url, 1);
     try {
       const { created } = await populate(db);
       for (const line of createdLines(created)) io.stdout.write(`${line}\n`);

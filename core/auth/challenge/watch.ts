@@ -209,7 +209,6 @@ export class ChallengeWatch {
       connection: { application_name: "svc listen" },
       idle_timeout: undefined,
       max_lifetime: null,
-      fetch_types: false,
       onclose: () => closed.reject(new Error("connection closed")),
       onnotify: (from: string, payload: string) => {
         if (from === eventChannel) this.onEvents(payload);

@@ -74,7 +74,7 @@ async function postgresServer(): Promise<PostgresServer> {
   const url = await testServerUrl();
   const known = servers.get(url);
   if (known) return known;
-  const server = { url, sql: openSql(url, { max: 1, fetch_types: false }) };
+  const server = { url, sql: openSql(url, { max: 1 }) };
   servers.set(url, server);
   return server;
 }
@@ -101,7 +101,7 @@ async function prepareTemplate({ url, sql }: PostgresServer): Promise<string> {
     await copyDatabase(sql, unfinished, "template1");
     await upgrade({ url: withDatabase(url, unfinished) });
     // The first connection after a schema change writes a cache of the schema, which the copies then share.
-    const first = openSql(withDatabase(url, unfinished), { max: 1, fetch_types: false });
+    const first = openSql(withDatabase(url, unfinished), { max: 1 });
     await first`select 1`;
     await first.end();
     await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;

@@ -81,7 +81,7 @@ async function documented(): Promise<string> {
 }
 
 async function answers(url: string): Promise<boolean> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
+  const sql = openSql(url, { max: 1 });
   try {
     await sql`select 1`;
     return true;
