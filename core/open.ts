@@ -30,6 +30,8 @@ export interface DatabasePlace {
   url: string;
   poolSize: number;
   prepare: boolean;
+  /** Whether the URL is that of a pooler. */
+  pooled?: boolean;
   /** Observes the pool with this name and size. Only with telemetry. */
   watch?: (pool: string, size: number) => PoolWatch;
 }
@@ -94,6 +96,7 @@ export async function openParts<C extends Connected, More = undefined>(
     url: config.databaseUrl ?? nowhere,
     poolSize: config.databasePoolSize,
     prepare: keepsStatements(config),
+    pooled: config.databaseDirectUrl !== undefined,
     watch: telemetry && watchPools(telemetry),
   });
   const context: Context = {

@@ -1,5 +1,11 @@
 import { sql } from "drizzle-orm";
-import { errorCode, isOutOfSpace, reasonOf } from "../drizzle/database_error.ts";
+import {
+  behindPooler,
+  errorCode,
+  isOutOfSpace,
+  reasonOf,
+  refusedByPooler,
+} from "../drizzle/database_error.ts";
 import { assertServable, type SchemaStatus, schemaStatus } from "../drizzle/revision/status.ts";
 import { ConfigurationError, Unavailable } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
@@ -75,6 +81,7 @@ export async function assertReady(db: Context["db"], keys: Pick<Keys, "signing">
     [schema, readOnly] = await Promise.all([schemaStatus(db), isReadOnly(db)]);
     full = await isDiskFull(db);
   } catch (error) {
+    if (refusedByPooler(error)) throw behindPooler(error);
     log.warn({ err: error, ...reasonOf(error) }, "the database does not answer yet");
     return;
   }

@@ -18,9 +18,6 @@ export interface DatabaseClient {
   close(graceSeconds?: number): Promise<void>;
 }
 
-/**
- * `connection` holds settings of PostgreSQL, which apply from the first statement on; a pooler rejects most of them.
- */
 interface OwnOptions {
   prepare?: boolean;
   /**
@@ -28,9 +25,19 @@ interface OwnOptions {
    * silent for half as long again is closed.
    */
   limitSeconds?: number;
-  fetch_types?: boolean;
-  connection?: Record<string, string | number>;
+  /** Behind a pooler, which refuses settings of PostgreSQL from its clients. */
+  pooled?: boolean;
 }
+
+/**
+ * What svc relies on, and a database or role may set differently: a path that leads to its tables, and that a statement
+ * sees what was committed before it. Everything else is left to the operator: time limits, what is read-only, and how
+ * queries are planned.
+ */
+export const sessionSettings = {
+  search_path: "public",
+  default_transaction_isolation: "read committed",
+} as const;
 
 /** For a pool whose statements are all short. */
 export const shortStatements = { limitSeconds: 20 };
@@ -43,11 +50,12 @@ export function openDatabase(
   url: string,
   poolSize: number,
   watch?: PoolWatch,
-  { prepare = true, limitSeconds, ...own }: OwnOptions = {},
+  { prepare = true, pooled = false, limitSeconds }: OwnOptions = {},
 ): DatabaseClient {
   // An idle connection is closed before it is silent for too long, so that no statement is sent on it at that moment.
   const limits = limitSeconds ? { idle_timeout: limitSeconds, silenceSeconds: 1.5 * limitSeconds } : {};
-  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, ...limits, ...own });
+  const connection = pooled ? {} : sessionSettings;
+  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, connection, ...limits });
   if (prepare) prepareInTransactions(client);
   if (limitSeconds) limitStatements(client, limitSeconds);
   if (watch) watchSql(client, watch);

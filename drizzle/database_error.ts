@@ -40,6 +40,8 @@ export function operatorsError(error: unknown): unknown {
       return unavailable("PostgreSQL's disk is full");
     case "57014":
       return unavailable("PostgreSQL cancelled a statement (statement_timeout?): run it again");
+    case "08P01":
+      return refusedByPooler(error) ? behindPooler(error) : error;
     case "42704":
     case "22023":
       return badParameter(error) ?? error;
@@ -77,6 +79,19 @@ export function operatorsError(error: unknown): unknown {
     default:
       return error;
   }
+}
+
+export function behindPooler(cause?: unknown): Unavailable {
+  return new Unavailable(
+    "This is the address of a pooler: set SVC_DATABASE_DIRECT_URL to that of PostgreSQL itself (docs/scale.md)",
+    { cause },
+  );
+}
+
+/** Whether a pooler refused a connection for one of its settings (drizzle/client.ts), which PostgreSQL would accept. */
+export function refusedByPooler(error: unknown): boolean {
+  const { code, message } = Object(withoutQuery(error)) as { code?: unknown; message?: string };
+  return code === "08P01" && /startup parameter/.test(message ?? "");
 }
 
 const untrusted = [

@@ -58,8 +58,8 @@ export async function openServerParts(
       clock,
       counts,
       builtin: builtinPlugins,
-      connect: ({ url, poolSize, prepare, watch }) =>
-        openDatabase(url, poolSize, watch?.("server", poolSize), { prepare, ...shortStatements }),
+      connect: ({ url, poolSize, prepare, pooled, watch }) =>
+        openDatabase(url, poolSize, watch?.("server", poolSize), { prepare, pooled, ...shortStatements }),
     },
     async (context, faults) => {
       const { config } = context;

@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import { runInThisContext } from "node:vm";
 import { Glob } from "bun";
 import { readConfig } from "../core/config.ts";
-import { openDatabase, openSql } from "../drizzle/client.ts";
+import { openDatabase, openSql, sessionSettings } from "../drizzle/client.ts";
 import { singleAddress } from "../drizzle/connection/database_address.ts";
 import { databaseMissing } from "../drizzle/connection/database_url.ts";
 import * as tables from "../drizzle/schema/index.ts";
@@ -56,7 +56,7 @@ export async function shell({
   const { hostname, pathname } = new URL(url);
   if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
   const { db, close } = openDatabase(url, 2);
-  const sql = openSql(url, { max: 1 });
+  const sql = openSql(url, { max: 1, connection: sessionSettings });
   const log = createLog(config.logLevel);
   const context = { db, clock: systemClock, config, log };
   const app = await createInspectionApp(environment);

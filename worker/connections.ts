@@ -40,14 +40,14 @@ export class Connections {
   }
 
   #openSchedule(): DatabaseClient {
-    const { url, watch, prepare } = this.place;
+    const { url, watch, prepare, pooled } = this.place;
     const size = scheduleConnections;
-    return openDatabase(url, size, watch?.("schedule", size), { prepare, ...shortStatements });
+    return openDatabase(url, size, watch?.("schedule", size), { prepare, pooled, ...shortStatements });
   }
 
   /** Without the limit for short statements: a task has its own. */
   #openTasks(): DatabaseClient {
-    const { url, watch, prepare, poolSize } = this.place;
-    return openDatabase(url, poolSize, watch?.("tasks", poolSize), { prepare });
+    const { url, watch, prepare, pooled, poolSize } = this.place;
+    return openDatabase(url, poolSize, watch?.("tasks", poolSize), { prepare, pooled });
   }
 }

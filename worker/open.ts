@@ -3,9 +3,8 @@ import { warnOfDisagreement } from "../core/agreement.ts";
 import { type DatabaseClock, databaseClock } from "../core/database_clock.ts";
 import { openParts } from "../core/open.ts";
 import { installUnhandledErrorHandlers } from "../core/plugin/unhandled.ts";
-import { behindPooler } from "../drizzle/connection/database_address.ts";
 import { isPooled, whichBackend } from "../drizzle/connection/pooler.ts";
-import { operatorsError, withoutQuery } from "../drizzle/database_error.ts";
+import { behindPooler, operatorsError, refusedByPooler, withoutQuery } from "../drizzle/database_error.ts";
 import { assertServable, schemaStatus } from "../drizzle/revision/status.ts";
 import { readEnvironment } from "../platform/environment.ts";
 import type { Log } from "../platform/log.ts";
@@ -116,12 +115,18 @@ async function assertDatabase(
     const pooled = !mayBePooled && isPooled(await connections.schedule.execute(sql.raw(whichBackend)));
     return { pooled, status: await schemaStatus(connections.schedule) };
   };
+  // Otherwise it would wait for the pooler to accept its connection.
+  const askOrRefuse = () =>
+    ask().catch((error: unknown) => {
+      if (refusedByPooler(error)) return "refused" as const;
+      throw error;
+    });
   const once = () =>
     ask().catch((error: unknown) => {
       throw operatorsError(withoutQuery(error));
     });
-  const found = patient ? await new Outage(log).outlast(ask, stop) : await once();
-  if (found?.pooled) throw behindPooler();
+  const found = patient ? await new Outage(log).outlast(askOrRefuse, stop) : await once();
+  if (found === "refused" || found?.pooled) throw behindPooler();
   if (found) assertServable(found.status);
   return found !== undefined;
 }

@@ -1,5 +1,4 @@
-import { Unavailable } from "../../platform/errors.ts";
-import { operatorsError } from "../database_error.ts";
+import { behindPooler, operatorsError } from "../database_error.ts";
 import { isPooled, whichBackend } from "./pooler.ts";
 import { primaryOf, type Sql } from "./sql.ts";
 
@@ -15,12 +14,6 @@ export function keepsStatements(config: { databasePrepare?: boolean; databaseDir
 /** @throws Unavailable behind a pooler, for work that needs PostgreSQL itself */
 export async function refusePooler(sql: Pick<Sql, "unsafe">): Promise<void> {
   if (isPooled(await sql.unsafe(whichBackend))) throw behindPooler();
-}
-
-export function behindPooler(): Unavailable {
-  return new Unavailable(
-    "This is the address of a pooler: set SVC_DATABASE_DIRECT_URL to that of PostgreSQL itself (docs/scale.md)",
-  );
 }
 
 /**

@@ -63,7 +63,7 @@ function faultOfOne(text: string): string | undefined {
     const reason = file !== null && file !== "system" && unreadable(file);
     if (reason) return `names a file in ${name} that cannot be read: ${reason}`;
   }
-  if (/search_path/.test(searchParams.get("options") ?? "")) {
+  if (searchParams.has("search_path") || /search_path/.test(searchParams.get("options") ?? "")) {
     return "sets search_path: remove it, because svc keeps its tables in the schema public";
   }
   return undefined;

@@ -118,7 +118,7 @@ test("an incident is reported, its steps run, and it can be read repeatedly", as
 
 test("the worker runs the schedule, and sends", async () => {
   await until("a run", async () => (await count("run where state = 'Done'")) > 0, 90);
-  const { db, close } = openDatabase(pooler.url, 1, undefined, { prepare: false });
+  const { db, close } = openDatabase(pooler.url, 1, undefined, { prepare: false, pooled: true });
   const key = { task: "test", what: "message", whom: "all" };
   const one = { key, incidentId, message: { subject: "Sent by a worker", text: "" } };
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));

@@ -53,6 +53,7 @@ test("a database's name, user and password may hold any character", async () => 
     "postgres://h1:1,,h2:2/x",
     "postgres://h1:1,h2:2/x?target_session_attrs=standby",
     "postgres://h/x?options=-csearch_path%3Da",
+    "postgres://h/x?search_path=a",
   ]) {
     const { code, stderr } = await on(bad)("current");
     expect({ bad, code, lines: stderr.split("\n").length }).toEqual({ bad, code: 1, lines: 2 });

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { createTestDatabase } from "../tests/support/database/database.ts";
+import { openDatabase, openSql } from "./client.ts";
+import { team } from "./schema/index.ts";
+
+test("settings of the database and the role hide no table and change no transaction", async () => {
+  await using database = await createTestDatabase();
+  const admin = openSql(database.url, { max: 1 });
+  const [{ name }] = await admin<[{ name: string }]>`select current_database() as name`;
+  const role = `${name}_user`;
+  await admin.unsafe(`
+    create schema other;
+    create table other.team (nothing int);
+    alter database ${name} set search_path = other;
+    alter database ${name} set default_transaction_isolation = serializable;
+    create role ${role} superuser login password 'secret';
+    alter role ${role} in database ${name} set search_path = '';
+    alter role ${role} in database ${name} set default_transaction_isolation = 'repeatable read';
+    alter role ${role} in database ${name} set statement_timeout = '70s'`);
+  const asRole = Object.assign(new URL(database.url), { username: role, password: "secret" }).href;
+  for (const url of [database.url, asRole]) {
+    const { db, close } = openDatabase(url, 1);
+    expect(await db.select().from(team)).toEqual([]);
+    const [row] = await db.transaction((tx) =>
+      tx.execute(sql`select current_setting('transaction_isolation') as isolation,
+        current_setting('statement_timeout') as limit`),
+    );
+    // A time limit is the operator's to set.
+    expect(row).toEqual({ isolation: "read committed", limit: url === asRole ? "70s" : "0" });
+    await close();
+  }
+  await admin.unsafe(`drop owned by ${role}; drop role ${role}`);
+  await admin.end();
+});
