@@ -142,7 +142,7 @@ test("TLS follows the parameters of libpq", async () => {
 });
 
 // The test above has turned TLS on.
-test("a connection with TLS that goes silent is closed, too", async () => {
+test("with TLS too, a long statement is cancelled, and a connection that goes silent is closed", async () => {
   const way = await openSpoiltWay(
     sqlUrl({ sslmode: "require", sslcert: at("server.crt"), sslkey: at("server.key") }),
   );
@@ -151,6 +151,9 @@ test("a connection with TLS that goes silent is closed, too", async () => {
     ...(await db.execute(sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`)),
   ];
   expect(await ask()).toEqual([{ ssl: true }]);
+  const long = async () => [...(await db.execute(sql`select pg_sleep(50)`))];
+  const cancelled = { cause: { code: "57014" } };
+  await expect(within("the query to end", long(), 30)).rejects.toMatchObject(cancelled);
   way.silence();
   const lost = { cause: { code: "CONNECTION_CLOSED" } };
   await expect(within("the query to end", ask(), 30)).rejects.toMatchObject(lost);
