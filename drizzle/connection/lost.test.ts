@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { resetAt } from "../../tests/support/database/reset_connection.ts";
-import { until } from "../../tests/support/process/until.ts";
+import { openSpoiltWay } from "../../tests/support/http/half_open.ts";
+import { until, within } from "../../tests/support/process/until.ts";
 import {
   type Database,
   type DatabaseClient,
@@ -170,3 +171,28 @@ test("a query right after one whose connection was reset is answered, on another
   expect(answer.map(({ n }) => n)).toEqual([2]);
   await other.close();
 });
+
+test("a connection that is reset does not keep the statement that is sent next", async () => {
+  const way = await openSpoiltWay(database.url);
+  const { db: reset, close } = openDatabase(way.url, 1);
+  const ask = async (n: number): Promise<unknown> => (await reset.execute(sql`select ${n}::int as n`))[0]?.n;
+  expect(await ask(0)).toBe(0);
+  const running = reset.execute(sql`select pg_sleep(60)`).then(
+    () => undefined,
+    // At once, while the socket is not closed yet.
+    (error: unknown) => ({ error, next: ask(1).catch(() => "rejected") }),
+  );
+  await until(
+    "the statement",
+    async () => (await admin`select from pg_stat_activity where query = 'select pg_sleep(60)'`).length === 1,
+  );
+  way.reset();
+  const { error, next } = (await running)!;
+  expect(error).toMatchObject({ cause: { code: "ECONNRESET" } });
+  const others: Promise<unknown[]> = Promise.all([2, 3, 4].map(ask));
+  // Not the answers to the others, either.
+  expect<unknown[]>(["rejected", 1]).toContain(await within("the next statement", next, 20));
+  expect(await within("the others", others, 20)).toEqual([2, 3, 4]);
+  await close(0);
+  way.close();
+}, 60_000);

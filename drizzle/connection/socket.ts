@@ -1,4 +1,34 @@
 import { Socket } from "node:net";
+import tls from "node:tls";
+
+type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
+
+/**
+ * Emits an error and the end together, while Bun's sockets close some time after an error. In between, postgres.js would
+ * send another statement there, never answer it, and give it the answer to a later one.
+ */
+function endTogether(emit: Emit): Emit {
+  let hasFailed = false;
+  return (event, ...args) => {
+    if (event !== "error" && event !== "close") return emit(event, ...args);
+    if (hasFailed) return true;
+    const isHeard = emit(event, ...args);
+    if (event === "error") {
+      hasFailed = true;
+      emit("close", true);
+    }
+    return isHeard;
+  };
+}
+
+// postgres.js opens the TLS socket above one of ours itself, and has no setting for this.
+const { connect } = tls;
+tls.connect = ((...args: Parameters<typeof connect>) => {
+  const socket = connect(...args);
+  const { socket: below } = Object(args[0]) as tls.ConnectionOptions;
+  if (below instanceof DatabaseSocket) socket.emit = endTogether(socket.emit.bind(socket));
+  return socket;
+}) as typeof connect;
 
 interface SocketOptions {
   /** Closes the connection when nothing was sent or received for this long. */
@@ -10,6 +40,7 @@ interface SocketOptions {
 export class DatabaseSocket extends Socket {
   /** How it ended before postgres.js had sent its first message. */
   #early: (() => void)[] | undefined = [];
+  readonly #emit = endTogether((event, ...args) => super.emit(event, ...args));
 
   constructor(private readonly options: SocketOptions = {}) {
     super();
@@ -30,10 +61,10 @@ export class DatabaseSocket extends Socket {
     // postgres.js sends its first message in the next turn, connected or not. If the socket closed before that, the
     // message would stay queued, and the connection opened in its place would never send one.
     if (this.#early && (event === "error" || event === "close")) {
-      this.#early.push(() => super.emit(event, ...args));
+      this.#early.push(() => this.#emit(event, ...args));
       return true;
     }
-    return super.emit(event, ...args);
+    return this.#emit(event, ...args);
   }
 
   /** Connects, and says to which host, which postgres.js reads from here for TLS. */

@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import postgres from "postgres";
 import { readAddress } from "./address.ts";
 import { arrayTypes } from "./arrays.ts";
@@ -38,7 +37,7 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
   const name = decodeURIComponent(pathname.slice(1));
   const openOne = ({ path, host, port }: Parsed) =>
     new DatabaseSocket({ silenceSeconds }).to({ path, host: host[0], port: port[0] });
-  const open = primary ? () => primary.open(silenceSeconds) : silenceSeconds ? openOne : undefined;
+  const open = primary ? () => primary.open(silenceSeconds) : openOne;
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
     // With several hosts, one has just answered; if it does not answer now, another may.
@@ -56,8 +55,8 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
     backoff,
     types: { bytea, ...arrayTypes },
     fetch_types: false,
-    // postgres.js accepts a function here, but its types only allow a socket.
-    ...(open ? { socket: open as unknown as Socket } : {}),
+    // The types of postgres.js do not know it.
+    ...({ socket: open } as object),
     ...options,
     // A database may have another style, in which JavaScript reads no times. Poolers pass this setting on.
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },

@@ -7,7 +7,7 @@ import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { openSpoiltWay } from "../../../tests/support/http/half_open.ts";
-import { within } from "../../../tests/support/process/until.ts";
+import { until, within } from "../../../tests/support/process/until.ts";
 import { failed } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 
@@ -141,7 +141,7 @@ test("TLS follows the parameters of libpq", async () => {
   expect((await run(trusted, "dump")).stdout).toStartWith("Wrote svc-backup.dump (custom format");
 });
 
-// The test above has turned TLS on.
+// The first test has turned TLS on.
 test("with TLS too, a long statement is cancelled, and a connection that goes silent is closed", async () => {
   const way = await openSpoiltWay(
     sqlUrl({ sslmode: "require", sslcert: at("server.crt"), sslkey: at("server.key") }),
@@ -160,4 +160,28 @@ test("with TLS too, a long statement is cancelled, and a connection that goes si
   expect(await ask()).toEqual([{ ssl: true }]);
   await close();
   way.close();
+}, 60_000);
+
+test("with TLS too, a connection that is reset does not keep the statement that is sent next", async () => {
+  const own = { sslmode: "require", sslcert: at("server.crt"), sslkey: at("server.key") };
+  const admin = openSql(sqlUrl(own), { max: 1 });
+  const way = await openSpoiltWay(sqlUrl(own));
+  const { db, close } = openDatabase(way.url, 1);
+  const ask = async (n: number): Promise<unknown> => (await db.execute(sql`select ${n}::int as n`))[0]?.n;
+  expect(await ask(0)).toBe(0);
+  const running = db.execute(sql`select pg_sleep(60)`).then(
+    () => undefined,
+    () => ask(1).catch(() => "rejected"),
+  );
+  await until(
+    "the statement",
+    async () => (await admin`select from pg_stat_activity where query = 'select pg_sleep(60)'`).length === 1,
+  );
+  way.reset();
+  expect<unknown[]>(["rejected", 1]).toContain(await within("the next statement", running, 20));
+  const others: Promise<unknown[]> = Promise.all([2, 3, 4].map(ask));
+  expect(await within("the others", others, 20)).toEqual([2, 3, 4]);
+  await close(0);
+  way.close();
+  await admin.end();
 }, 60_000);

@@ -7,6 +7,8 @@ export interface SpoiltWay {
   silence(): void;
   /** Closes existing connections. */
   cut(): void;
+  /** Resets existing connections, as a host does that has just started. */
+  reset(): void;
   close(): void;
 }
 
@@ -40,6 +42,9 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
       silent = new Set(sockets);
     },
     cut,
+    reset: () => {
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
     close: () => {
       cut();
       proxy.close();
