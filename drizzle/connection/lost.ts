@@ -1,6 +1,4 @@
-import type { Sql } from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
-import { isPostgresError } from "../database_error.ts";
 import type { Scope } from "./transactions.ts";
 
 type Work = (scope: Scope) => unknown;
@@ -37,26 +35,6 @@ export function endWithConnection(client: { begin: unknown }): void {
       close();
     }
   };
-}
-
-let isPatched = false;
-
-/**
- * Reports a reset connection to its queries only once postgres.js has closed it. postgres.js reports it at once, and would
- * put a query that follows immediately on the same connection, where it is never answered.
- */
-export function rejectAfterClose(client: Sql): void {
-  if (isPatched) return;
-  isPatched = true;
-  const query = client.unsafe("");
-  // The constructor assigns `reject` to each query.
-  Object.defineProperty(Object.getPrototypeOf(query), "reject", {
-    set(this: object, reject: (error: unknown) => void) {
-      const value = (error: unknown) =>
-        isPostgresError(error) ? reject(error) : void setImmediate(() => reject(error));
-      Object.defineProperty(this, "reject", { value, configurable: true, writable: true });
-    },
-  });
 }
 
 async function leave(connection: Connection, scope: Scope, work: Work): Promise<unknown> {

@@ -2,7 +2,7 @@ import postgres from "postgres";
 import { readAddress } from "./address.ts";
 import { arrayTypes } from "./arrays.ts";
 import { addressesOf } from "./hosts.ts";
-import { endWithConnection, rejectAfterClose } from "./lost.ts";
+import { endWithConnection } from "./lost.ts";
 import { Primary } from "./primary.ts";
 import { DatabaseSocket } from "./socket.ts";
 
@@ -62,7 +62,6 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
   endWithConnection(client);
-  rejectAfterClose(client);
   return client;
 }
 
