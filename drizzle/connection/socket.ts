@@ -6,27 +6,38 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
 /**
  * Emits an error and the end together, while Bun's sockets close some time after an error. In between, postgres.js would
  * send another statement there, never answer it, and give it the answer to a later one.
+ *
+ * An end by the other side is an error, too: in the middle of a sign-in, as at a proxy without a server behind it,
+ * postgres.js would connect again at once, and so for ever.
  */
-function endTogether(emit: Emit): Emit {
+function endTogether(socket: Socket, emit: Emit): Emit {
   let hasFailed = false;
-  return (event, ...args) => {
-    if (event !== "error" && event !== "close") return emit(event, ...args);
-    if (hasFailed) return true;
-    const isHeard = emit(event, ...args);
-    if (event === "error") {
-      hasFailed = true;
-      emit("close", true);
-    }
+  let isLeft = false;
+  const fail = (error: unknown) => {
+    hasFailed = true;
+    // Below TLS, nobody may listen.
+    const isHeard = socket.listenerCount("error") > 0 && emit("error", error);
+    emit("close", true);
     return isHeard;
   };
+  return (event, ...args) => {
+    if (event === "end" && !socket.writableEnded) isLeft = true;
+    if (event !== "error" && event !== "close") return emit(event, ...args);
+    if (hasFailed) return true;
+    if (event === "error") return fail(args[0]);
+    return isLeft ? fail(closedByServer()) : emit(event, ...args);
+  };
 }
+
+const closedByServer = () =>
+  Object.assign(new Error("the server closed the connection"), { code: "CONNECTION_CLOSED" });
 
 // postgres.js opens the TLS socket above one of ours itself, and has no setting for this.
 const { connect } = tls;
 tls.connect = ((...args: Parameters<typeof connect>) => {
   const socket = connect(...args);
   const { socket: below } = Object(args[0]) as tls.ConnectionOptions;
-  if (below instanceof DatabaseSocket) socket.emit = endTogether(socket.emit.bind(socket));
+  if (below instanceof DatabaseSocket) socket.emit = endTogether(socket, socket.emit.bind(socket));
   return socket;
 }) as typeof connect;
 
@@ -40,7 +51,7 @@ interface SocketOptions {
 export class DatabaseSocket extends Socket {
   /** How it ended before postgres.js had sent its first message. */
   #early: (() => void)[] | undefined = [];
-  readonly #emit = endTogether((event, ...args) => super.emit(event, ...args));
+  readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args));
 
   constructor(private readonly options: SocketOptions = {}) {
     super();

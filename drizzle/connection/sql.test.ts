@@ -90,3 +90,25 @@ test("arrays are read and sent as they are, without asking for their types", asy
   await admin.unsafe(`drop role ${role}`);
   await admin.end();
 });
+
+test.each(["", "HTTP/1.1 400 Bad Request\r\n\r\n"])(
+  "a port that answers %p and closes each connection is asked once for each statement",
+  async (answer) => {
+    let connections = 0;
+    const server = createServer((near) => {
+      connections += 1;
+      near.on("error", () => {}).once("data", () => void near.end(answer));
+    });
+    await new Promise<void>((ready) => void server.listen(0, "127.0.0.1", ready));
+    const sql = openSql(`postgres://svc@127.0.0.1:${(server.address() as { port: number }).port}/svc`, {
+      max: 1,
+    });
+    for (const expected of [1, 2]) {
+      const outcome = sql`select`.catch((error: unknown) => error);
+      expect(await within("an answer", outcome, 10)).toMatchObject({ code: "CONNECTION_CLOSED" });
+      expect(connections).toBe(expected);
+    }
+    await sql.end();
+    server.close();
+  },
+);
