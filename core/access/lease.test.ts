@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { eq, sql } from "drizzle-orm";
+import { eq, inArray, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
@@ -136,15 +136,39 @@ test("a full batch of leases whose incident is locked does not delay the end of 
     name: `${row.name}_${index}`,
     userName: "many@example.com",
   }));
-  await db.insert(accessLease).values(rows);
   const later = (await world.issue(alice, role)).body.id as number;
   await db.transaction(async (tx) => {
     await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+    // A worker would end them before, as nobody has signed in by that name.
+    await db.insert(accessLease).values(rows);
     await db.execute(sql`update access_role set disabled_at = now() where slug = ${role}`);
     await until("the end of the other lease", async () => (await world.leaseRow(later)).state === "Revoked");
     expect((await world.leaseRow(first)).state).toBe("Active");
+    await db.delete(accessLease).where(eq(accessLease.userName, "many@example.com"));
   });
-  await db.delete(accessLease).where(eq(accessLease.userName, "many@example.com"));
+});
+
+test("revocations that cannot be recorded, because the incident is locked, do not delay others", async () => {
+  const { server, alice, incident, ids } = world;
+  const [other, ...busy] = [await makeRole(), await makeRole(), await makeRole()];
+  // More than the pool has connections.
+  const waiting = await Promise.all(
+    busy.flatMap((role) => Array.from({ length: 8 }, () => world.issue(alice, role, { incident }))),
+  );
+  const lease = (await world.issue(alice, other)).body.id as number;
+  const rows = () => Promise.all(waiting.map(({ body }) => world.leaseRow(body.id as number)));
+  const states = async () => (await rows()).map(({ state }) => state);
+  const names = (await rows()).map(({ name }) => name);
+  await server.db.transaction(async (tx) => {
+    await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+    const ending = { state: "Revoking" as const, endReason: "expired" as const, dueAt: sql`now()` };
+    await server.db.update(accessLease).set(ending).where(inArray(accessLease.name, names));
+    await until("the plugin to revoke them", () => names.every((name) => revokedNames().includes(name)));
+    await alice.call("DELETE", `/access/leases/${lease}`);
+    await until("the end of the other lease", async () => (await world.leaseRow(lease)).state === "Revoked");
+    expect(new Set(await states())).toEqual(new Set(["Revoking"]));
+  });
+  await until("the others to end", async () => (await states()).every((state) => state === "Revoked"));
 });
 
 test("a lease ends if its client no longer waits for the credential", async () => {

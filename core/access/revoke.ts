@@ -1,8 +1,16 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
+import { transience } from "../../drizzle/database_error.ts";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Refused, Unavailable } from "../../platform/errors.ts";
-import { attemptWork, failWork, finishWork, giveBackWork, LeaseLost } from "../outbox/work.ts";
+import {
+  attemptWork,
+  failWork,
+  finishWork,
+  giveBackWork,
+  LeaseLost,
+  postponedSeconds,
+} from "../outbox/work.ts";
 import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
 import { recordAccess } from "./record.ts";
 import { callForRole, type RoleRow } from "./role_plugin.ts";
@@ -12,7 +20,8 @@ export type LeaseAttempt = "done" | "waiting" | "again" | "given_back" | "stale"
 /**
  * Revokes a claimed lease at its target and records the outcome.
  *
- * @returns `waiting` when the target has no such credential, but a call that timed out may still create it
+ * @returns `waiting` when the target has no such credential, but a call that timed out may still create it; and when the
+ * outcome could not be recorded because somebody has locked the incident
  */
 export async function attemptRevocation(
   context: LeaseContext,
@@ -35,7 +44,9 @@ export async function attemptRevocation(
           await giveBackWork(db, revocations, claim, at, seconds);
           return "waiting";
         }
-        await db.transaction(async (tx) => {
+        const recorded = db.transaction(async (tx) => {
+          // Whoever holds the lock of an incident must not hold the connections of the others' revocations with it.
+          if (claim.incidentId !== null) await tx.execute(sql`set local lock_timeout = '2s'`);
           const failed = claim.issuedAt === null;
           await finishWork(tx, revocations, claim, at, failed ? "Failed" : "Revoked");
           const lease = { ...claim, role: role!.slug };
@@ -47,7 +58,14 @@ export async function attemptRevocation(
               : `${claim.userName} no longer has ${role!.slug}`,
           });
         });
-        return "done";
+        try {
+          await recorded;
+          return "done";
+        } catch (error) {
+          if (transience(error) !== "contention") throw error;
+          await giveBackWork(db, revocations, claim, at, postponedSeconds);
+          return "waiting";
+        }
       },
       fail: async (failure) => {
         await failWork(db, revocations, claim, clock.now(), { ...failure, permanent: false });

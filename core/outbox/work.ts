@@ -21,7 +21,7 @@ import type { Context } from "../context.ts";
 export const mostAttempts = 10;
 /** Added to the plugin's timeout, for our own work between two of its answers. */
 const marginSeconds = 30;
-const postponedSeconds = 5;
+export const postponedSeconds = 5;
 /** How much of the margin may be used before the lease is extended. */
 const spentSeconds = 5;
 
