@@ -167,7 +167,7 @@ class Board extends Watch {
   #read(id: number): Promise<void> {
     const before = this.#reads.get(id) ?? Promise.resolve();
     const read = before.then(() => this.#readNow(id));
-    // Whoever started that read handles its failure.
+    // The caller of that read handles its failure.
     const settled = read
       .catch(() => {})
       .finally(() => this.#reads.get(id) === settled && this.#reads.delete(id));

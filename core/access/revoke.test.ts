@@ -134,13 +134,7 @@ describe("revoking several leases in one call", () => {
   test("ends everyone's leases for an admin, also more than one batch", async () => {
     const role = await makeRole();
     const [hers, his] = [await lease(world.alice, role), await lease(world.bob, role)];
-    const { id: _, ...row } = await world.leaseRow(hers);
-    const rows = Array.from({ length: 210 }, (_, index) => ({
-      ...row,
-      name: `${row.name}_${index}`,
-      userName: "many@example.com",
-    }));
-    await world.server.db.insert(accessLease).values(rows);
+    await world.copyLease(await world.leaseRow(hers), 210);
     expect((await revoke(world.admin, `?role=${role}`)).body).toEqual({ ended: 212, accepted_until: null });
     expect(await states(hers, his)).toEqual(["revoked", "revoked"]);
   });
@@ -148,14 +142,9 @@ describe("revoking several leases in one call", () => {
   test("continues after a full batch in which a worker has ended one of them", async () => {
     const role = await makeRole();
     const first = await lease(world.alice, role);
-    const { id: _, ...row } = await world.leaseRow(first);
+    const row = await world.leaseRow(first);
     const { db } = world.server;
-    const rows = Array.from({ length: 200 }, (_, index) => ({
-      ...row,
-      name: `${row.name}_${index}`,
-      userName: "many@example.com",
-    }));
-    await db.insert(accessLease).values(rows);
+    await world.copyLease(row, 200);
     const end = { state: "Failed" as const, endReason: "interrupted", finishedAt: sql`now()`, dueAt: null };
     const [answer] = await inTheWay(
       db,

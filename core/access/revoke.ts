@@ -45,7 +45,7 @@ export async function attemptRevocation(
           return "waiting";
         }
         const recorded = db.transaction(async (tx) => {
-          // Whoever holds the lock of an incident must not hold the connections of the others' revocations with it.
+          // A locked incident must not occupy the connections that other revocations need.
           if (claim.incidentId !== null) await tx.execute(sql`set local lock_timeout = '2s'`);
           const failed = claim.issuedAt === null;
           await finishWork(tx, revocations, claim, at, failed ? "Failed" : "Revoked");

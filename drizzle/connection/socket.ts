@@ -7,8 +7,8 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
  * Emits an error and the end together, while Bun's sockets close some time after an error. In between, postgres.js would
  * send another statement there, never answer it, and give it the answer to a later one.
  *
- * An end by the other side is an error, too: in the middle of a sign-in, as at a proxy without a server behind it,
- * postgres.js would connect again at once, and so for ever.
+ * A connection that the server closes counts as an error, too. If that happens before the user is authenticated, for example
+ * at a proxy that has no server behind it, postgres.js would otherwise reconnect immediately, in an endless loop.
  */
 function endTogether(socket: Socket, emit: Emit): Emit {
   let hasFailed = false;

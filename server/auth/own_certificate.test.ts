@@ -8,6 +8,7 @@ import type { Context } from "../../core/context.ts";
 import { incident, token as tokenTable } from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
 import { OrganisationAuthorities } from "../../platform/x509/authorities.ts";
+import { signedIn } from "../../tests/support/domain/actor.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   type CertificateFolder,
@@ -168,13 +169,11 @@ test("it ends when the key of its authority is revoked", async () => {
   expect((await ask(client)).status).toBe(200);
   const stream = await follow(client);
   const context = { ...server, log: createLog("fatal") } as Context;
-  const admin = { kind: "user", user: "root@example.com", groups: [], admin: true, tokenId: "" } as const;
-  const at = server.clock.now();
-  await rotateAuthority(
-    context,
-    { ...admin, groups: [], expiresAt: at },
-    { kind: "x509", name: "client", revoke: true },
-  );
+  await rotateAuthority(context, signedIn("root", { admin: true }), {
+    kind: "x509",
+    name: "client",
+    revoke: true,
+  });
   expect((await ask(client)).status).toBe(401);
   expect(lastReason()).toMatchObject({ reason: "revoked" });
   await stream.ended();

@@ -6,6 +6,7 @@ import { eventsAtOnce } from "../../core/incident/stream/read.ts";
 import { openSql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
+import { signedIn } from "../../tests/support/domain/actor.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import { isOpen } from "../../tests/support/http/loopback.ts";
 import { signInToken } from "../../tests/support/http/server.ts";
@@ -124,15 +125,7 @@ test("a client that catches up with long events reads few of them twice", async 
     { db: drizzle(client, { schema, logger }), log: createLog("silent") },
     incidentId,
   );
-  const actor = {
-    kind: "user" as const,
-    user: "root@example.com",
-    groups: [],
-    admin: true,
-    tokenId: "",
-    expiresAt: new Date(),
-  };
-  const connection = new Connection(actor, () => {});
+  const connection = new Connection(signedIn("root", { admin: true }), () => {});
   const follower = new StreamClient(new Response(connection.body), new AbortController());
   channel.add(connection, 0);
   expect(await readTo(follower, events)).toEqual(range(1, events));

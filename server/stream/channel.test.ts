@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
-import type { Actor, Context } from "../../core/context.ts";
+import type { Context } from "../../core/context.ts";
 import { createLog } from "../../platform/log.ts";
+import { signedIn } from "../../tests/support/domain/actor.ts";
 import { StreamClient } from "../../tests/support/http/stream.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { Channel } from "./channel.ts";
@@ -8,14 +9,7 @@ import { Connection } from "./connection.ts";
 
 // The order in which a channel and its followers read. Here, the test answers each read.
 
-const actor: Actor = {
-  kind: "user",
-  user: "root@example.com",
-  groups: [],
-  admin: true,
-  tokenId: "",
-  expiresAt: new Date(),
-};
+const actor = signedIn("root", { admin: true });
 
 function channelWithReads() {
   let tail = 100;

@@ -5,6 +5,7 @@ import { Conflict } from "../../../platform/errors.ts";
 import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
 import { useDatabase } from "../../../tests/support/database/database.ts";
+import { signedIn } from "../../../tests/support/domain/actor.ts";
 import { type IncidentIds, insertIncident } from "../../../tests/support/domain/incident.ts";
 import { effort } from "../../../tests/support/effort.ts";
 import {
@@ -16,7 +17,6 @@ import {
   timelineOf,
 } from "../../../tests/support/http/participants.ts";
 import { readConfig } from "../../config.ts";
-import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { assumeRole } from "./assume.ts";
 import { inviteParticipant } from "./invite.ts";
@@ -37,14 +37,7 @@ beforeAll(async () => {
   for (let i = 0; i < 4; i += 1) people.push(await insertIndividual(db, clock.now()));
 });
 
-const actor: Actor = {
-  kind: "user",
-  user: "root@example.com",
-  groups: [],
-  admin: true,
-  tokenId: "",
-  expiresAt: clock.now(),
-};
+const actor = signedIn("root", { admin: true });
 
 /** A participation or a person, by number. */
 type Step =

@@ -33,6 +33,8 @@ export interface AccessWorld extends AsyncDisposable {
   makeRole(more?: Record<string, unknown>): Promise<string>;
   issue(who: Person, role: string, more?: object): ReturnType<Person["call"]>;
   leaseRow(id: number): Promise<typeof accessLease.$inferSelect>;
+  /** Inserts leases like this one, of many@example.com, who has not signed in. */
+  copyLease(row: typeof accessLease.$inferSelect, count: number): Promise<void>;
   /** Runs the part of a worker that ends leases, until it is disposed. */
   startWorker(): AsyncDisposable;
 }
@@ -90,6 +92,14 @@ export async function startAccessWorld(
     },
     issue: (who, role, more = {}) => who.call("POST", "/access/leases/", { role, ...more }),
     leaseRow: async (id) => (await db.select().from(accessLease).where(eq(accessLease.id, id)))[0]!,
+    copyLease: async ({ id: _, ...row }, count) => {
+      const rows = Array.from({ length: count }, (_, index) => ({
+        ...row,
+        name: `${row.name}_${index}`,
+        userName: "many@example.com",
+      }));
+      await db.insert(accessLease).values(rows);
+    },
     startWorker: () => {
       const time = new DatabaseTime();
       time.observe(new Date(), performance.now(), performance.now());

@@ -1,6 +1,5 @@
 import { asc, eq } from "drizzle-orm";
 import { readConfig } from "../../../core/config.ts";
-import type { Actor } from "../../../core/context.ts";
 import { planSteps } from "../../../core/incident/flow/plan.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
@@ -10,6 +9,7 @@ import * as schema from "../../../drizzle/schema/index.ts";
 import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
+import { signedIn } from "./actor.ts";
 
 /** Incidents and their steps, without HTTP. */
 export interface FlowTest {
@@ -36,14 +36,7 @@ export interface FlowTest {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export const rita: Actor = {
-  kind: "user",
-  user: "rita@example.com",
-  groups: [],
-  admin: false,
-  tokenId: "t",
-  expiresAt: new Date("2030-01-01T00:00:00Z"),
-};
+export const rita = signedIn("rita");
 
 export async function startFlowTest(): Promise<FlowTest> {
   const database = await createTestDatabase();

@@ -1,10 +1,10 @@
-import type { Actor } from "../../../core/context.ts";
 import { getContent, putContent } from "../../../core/incident/document/content.ts";
 import { findIncident } from "../../../core/incident/incident/incident.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../../core/incident/lifecycle/update.ts";
 import { writeReport } from "../../../core/incident/report/write.ts";
 import type { PluginContext } from "../../../core/plugin/context.ts";
+import { signedIn } from "./actor.ts";
 import type { Example } from "./example.ts";
 import type { GoldenWorker } from "./golden_schedule.ts";
 
@@ -82,15 +82,6 @@ export async function playWeekend(worker: GoldenWorker): Promise<void> {
   );
   await worker.works("2026-11-23T08:00:00Z");
 }
-
-const signedIn = (name: string): Actor => ({
-  kind: "user",
-  user: `${name}@example.com`,
-  groups: [],
-  admin: false,
-  tokenId: "t",
-  expiresAt: new Date("2027-01-01T00:00:00Z"),
-});
 
 function idOf({ incidents }: Example, title: string): number {
   const found = incidents.find((one) => one.title === title);
