@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { type SQL, sql } from "drizzle-orm";
 import { useDatabase } from "../../tests/support/database/database.ts";
-import { openSpoiltWay } from "../../tests/support/http/half_open.ts";
+import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { openDatabase } from "../client.ts";
 
 // These mostly wait, so they run concurrently.

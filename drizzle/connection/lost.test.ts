@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
-import { resetAt } from "../../tests/support/database/reset_connection.ts";
-import { openSpoiltWay } from "../../tests/support/http/half_open.ts";
+import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import {
   type Database,
@@ -162,7 +161,8 @@ test("a failing transaction is rolled back, and so is a savepoint by itself", as
 });
 
 test("a query right after one whose connection was reset is answered, on another connection", async () => {
-  await using way = await resetAt(database.url, "'reset here'");
+  using way = await openSpoiltWay(database.url);
+  way.resetAt("'reset here'");
   const other = openDatabase(way.url, 1);
   await other.db.execute(sql`select 1`);
   const answer = await other.db

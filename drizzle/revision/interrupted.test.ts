@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
-import { resetAt } from "../../tests/support/database/reset_connection.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import { findFaults, repair } from "./stamp.ts";
@@ -391,7 +391,8 @@ test.each([
   const { url } = database;
   const revisions = [table, testRevision("2", ["1"], up)];
   await upgrade({ url, revisions, target: "1" });
-  await using way = await resetAt(url, "a_idx on a (id)");
+  using way = await openSpoiltWay(url);
+  way.resetAt("a_idx on a (id)");
   const failed = await upgrade({ url: way.url, revisions }).catch((error: Error) => error.message);
   expect(failed).toContain("PostgreSQL closed the connection: run it again");
   expect(failed).toContain(next);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { join } from "node:path";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
-import { openSpoiltWay } from "../support/http/half_open.ts";
+import { openSpoiltWay } from "../support/database/spoilt_way.ts";
 import { until } from "../support/process/until.ts";
 
 setDefaultTimeout(60_000);

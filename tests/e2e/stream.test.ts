@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
-import { openSpoiltWay, type SpoiltWay } from "../support/http/half_open.ts";
+import { openSpoiltWay, type SpoiltWay } from "../support/database/spoilt_way.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";

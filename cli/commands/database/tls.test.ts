@@ -6,7 +6,7 @@ import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
-import { openSpoiltWay } from "../../../tests/support/http/half_open.ts";
+import { openSpoiltWay } from "../../../tests/support/database/spoilt_way.ts";
 import { until, within } from "../../../tests/support/process/until.ts";
 import { failed } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";

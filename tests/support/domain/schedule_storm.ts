@@ -5,7 +5,7 @@ import { sql as drizzleSql } from "drizzle-orm";
 import { openSql, type Sql, type Transaction } from "../../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
-import { openSpoiltWay, type SpoiltWay } from "../http/half_open.ts";
+import { openSpoiltWay, type SpoiltWay } from "../database/spoilt_way.ts";
 import { until } from "../process/until.ts";
 
 export const stormTasks = Array.from({ length: 8 }, (_, i) => `task-${i}`);

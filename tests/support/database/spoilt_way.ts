@@ -9,7 +9,10 @@ export interface SpoiltWay {
   cut(): void;
   /** Resets existing connections, as a host does that has just started. */
   reset(): void;
+  /** From now on, resets a connection when its client sends this text. */
+  resetAt(text: string): void;
   close(): void;
+  [Symbol.dispose](): void;
 }
 
 /** Starts a proxy to PostgreSQL. New connections always work. */
@@ -17,13 +20,17 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   const real = new URL(to);
   const sockets = new Set<Socket>();
   let silent = new Set<Socket>();
+  let fatal: string | undefined;
   const proxy = createServer((near) => {
     const far = connect(Number(real.port), real.hostname);
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      from.on("data", (data) => silent.has(near) || to.write(data));
+      from.on("data", (data) => {
+        if (fatal !== undefined && from === near && data.includes(fatal)) near.resetAndDestroy();
+        else if (!silent.has(near)) to.write(data);
+      });
       from.on("error", () => {});
       from.on("close", () => to.destroy());
     }
@@ -36,6 +43,10 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
+  const close = () => {
+    cut();
+    proxy.close();
+  };
   return {
     url: url.href,
     silence: () => {
@@ -45,9 +56,10 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     reset: () => {
       for (const socket of sockets) socket.resetAndDestroy();
     },
-    close: () => {
-      cut();
-      proxy.close();
+    resetAt: (text) => {
+      fatal = text;
     },
+    close,
+    [Symbol.dispose]: close,
   };
 }
