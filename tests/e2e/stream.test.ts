@@ -314,6 +314,38 @@ test("a server that stops ends its streams at once, and spreads its clients", as
   expect(await server.exit(15)).toBe(0);
 });
 
+test("a server without hints shows new events within seconds", async () => {
+  const port = await freePort();
+  await using _server = await startServer(port);
+  const person = personAt(port, token);
+  const [one, all] = [
+    await StreamClient.open(person, `${path}/stream`),
+    await StreamClient.open(person, "/incidents/stream"),
+  ];
+  const { http, body } = await alice.call("POST", "/incidents/", {
+    title: "Marker",
+    description: "",
+    visibility: "Open",
+    incident_type_id: 1,
+    incident_priority_id: 1,
+  });
+  expect([http, body]).toEqual([201, expect.anything()]);
+  await all.data();
+  const id = Number(path.split("/").at(-1));
+  // Without a hint.
+  await writer.db.execute(`insert into event (incident_id, at, actor, source, kind, description)
+    values (${id}, now(), 'system', 'core', 'note', 'unheard')`);
+  const seen = (async () => {
+    for (;;) if ((await one.data()).description === "unheard") return true;
+  })();
+  const told = (async () => {
+    for (;;) if ((await all.data()).id === id) return true;
+  })();
+  expect(await within("the event", Promise.all([seen, told]), 8)).toEqual([true, true]);
+  one.leave();
+  all.leave();
+});
+
 test("streams continue after the server's connections to PostgreSQL have gone silent", async () => {
   const port = await freePort();
   await using _server = await startServer(port);
@@ -335,38 +367,6 @@ test("streams continue after the server's connections to PostgreSQL have gone si
   const told = async () => expect((await all.data()).id).toBe(id);
   // Well before TCP gives up, after a quarter of an hour.
   await within("the events and the end", Promise.all([seen(), told(), left.rest()]), 80);
-  one.leave();
-  all.leave();
-});
-
-test("a server without hints shows new events within seconds", async () => {
-  const port = await freePort();
-  await using _server = await startServer(port);
-  const person = personAt(port, token);
-  const [one, all] = [
-    await StreamClient.open(person, `${path}/stream`),
-    await StreamClient.open(person, "/incidents/stream"),
-  ];
-  const { http } = await alice.call("POST", "/incidents/", {
-    title: "Marker",
-    description: "",
-    visibility: "Open",
-    incident_type_id: 1,
-    incident_priority_id: 1,
-  });
-  expect(http).toBe(201);
-  await all.data();
-  const id = Number(path.split("/").at(-1));
-  // Without a hint.
-  await writer.db.execute(`insert into event (incident_id, at, actor, source, kind, description)
-    values (${id}, now(), 'system', 'core', 'note', 'unheard')`);
-  const seen = (async () => {
-    for (;;) if ((await one.data()).description === "unheard") return true;
-  })();
-  const told = (async () => {
-    for (;;) if ((await all.data()).id === id) return true;
-  })();
-  expect(await within("the event", Promise.all([seen, told]), 8)).toEqual([true, true]);
   one.leave();
   all.leave();
 });
