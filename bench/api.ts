@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import { email, fill } from "./api/data.ts";
 import { explainLists } from "./api/explain.ts";
 import { startFastApi } from "./api/fastapi.ts";
@@ -77,7 +77,7 @@ async function startOurs(
   directory: string,
   databaseUrl: string,
 ): Promise<Contender> {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const environment = {
     SVC_DATABASE_URL: databaseUrl,
     SVC_DATABASE_POOL_SIZE: String(poolSize),

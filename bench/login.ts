@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import { TestBrowser } from "../tests/support/browser/browser.ts";
 import { startTestIssuer } from "../tests/support/http/issuer.ts";
 import { describeExecutable, freshExecutable } from "./executable.ts";
@@ -22,7 +22,7 @@ export async function benchLogin(parts: AsyncDisposableStack): Promise<void> {
   const directory = await support.temporaryDirectory(parts);
   const issuer = await support.keep(parts, startTestIssuer, (started) => started.stop());
   const databaseUrl = await support.startDatabase(parts, directory);
-  const { address } = await support.startServer(parts, directory, await chooseFreePort("127.0.0.1"), {
+  const { address } = await support.startServer(parts, directory, await freePort(), {
     SVC_DATABASE_URL: databaseUrl,
     SVC_OIDC_ISSUER: issuer.url,
     SVC_CHALLENGE_INTERVAL: String(intervalSeconds),

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import { asAuthority, asClient, CertificateFolder } from "../tests/support/http/client_certificates.ts";
 import { email } from "./api/data.ts";
 import { issueTokens } from "./api/tokens.ts";
@@ -57,7 +57,7 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   const server = files.server();
 
   const serve = async (more: readonly string[], env: Record<string, string> = {}) => {
-    const port = await chooseFreePort("127.0.0.1");
+    const port = await freePort();
     const own = environmentOf(databaseUrl, port);
     const started = await support.startProgram(parts, directory, {
       command: [
@@ -78,7 +78,7 @@ export async function benchMtls(parts: AsyncDisposableStack): Promise<void> {
   };
   const all = ["--workers", String(workers)];
   const serveMtls = async (more: readonly string[] = []) => {
-    const port = await chooseFreePort("127.0.0.1");
+    const port = await freePort();
     const own = ["--mtls-keyfile", server.key, "--mtls-certfile", server.certificate];
     const { pid } = await serve(["--mtls-port", String(port), ...own, ...more]);
     return { pid, port };
@@ -191,7 +191,7 @@ async function startHaproxy(
     to: number;
   },
 ): Promise<{ port: number; pid: number }> {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const pem = readFileSync(server.certificate, "utf8") + readFileSync(server.key, "utf8");
   writeFileSync(join(directory, "server.pem"), pem);
   copyFileSync(root.certificate, join(directory, "clients.pem"));

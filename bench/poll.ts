@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import provider from "oidc-provider/package.json" with { type: "json" };
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import { insertChallenges } from "./challenges.ts";
 import * as support from "./support.ts";
 import { connections, type Load, prepareLoad, type Round, requestText, wrkVersion } from "./wrk.ts";
@@ -66,7 +66,7 @@ export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
 async function startOurs(parts: AsyncDisposableStack, directory: string): Promise<Contender> {
   const databaseUrl = await support.startDatabase(parts, directory);
   const pending = await insertChallenges(databaseUrl, challenges);
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const started = await support.startServer(parts, directory, port, {
     SVC_DATABASE_URL: databaseUrl,
     // Never contacted: no one signs in here.

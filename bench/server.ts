@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import { email, fill, isRestricted } from "./api/data.ts";
 import { startFastApi } from "./api/fastapi.ts";
 import { issueTokens } from "./api/tokens.ts";
@@ -42,7 +42,7 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   await fill(databaseUrl, size);
   const environment = environmentOf(databaseUrl);
   const ours = async (workers: number): Promise<Contender> => {
-    const port = await chooseFreePort("127.0.0.1");
+    const port = await freePort();
     const tokens = await issueTokens(environment(port), people);
     const started = await support.startServer(parts, directory, port, environment(port), workers);
     const headersOf: HeadersOf = (person) => ({ authorization: `Bearer ${tokens[person]}` });
@@ -181,7 +181,7 @@ async function reportStarts(
     String(port),
   ];
   const [ours = 0] = await timeStarts(parts, directory, [{ name: "svc", command, env: environment }], () =>
-    chooseFreePort("127.0.0.1"),
+    freePort(),
   );
   console.log(
     `\nstart        ${ours.toFixed(0)} ms from the command to the first answer of /healthcheck` +

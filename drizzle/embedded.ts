@@ -2,9 +2,9 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import postgres from "postgres";
+import { freePort } from "../platform/free_port.ts";
 import { type Account, assertReachable, chooseAccount, handOver } from "./embedded/account.ts";
 import { type Binaries, findBinaries } from "./embedded/binaries.ts";
 import { EmbeddedPostgresError } from "./embedded/error.ts";
@@ -15,8 +15,10 @@ export { EmbeddedPostgresError };
 interface EmbeddedPostgresOptions {
   /** Kept between starts: `data/`, `password`, `postgres.log`. */
   directory: string;
-  /** 0 or undefined: any free port. */
+  /** 0 or undefined: any free port but `reservedPorts`. */
   port?: number;
+  /** Free ports that are going to be used by something else. */
+  reservedPorts?: readonly number[];
   /** false: fast, but not crash-safe, and its passwords are easy to guess from their hashes. For tests. */
   durable?: boolean;
   /** Remove `directory` when it stops, even if this process was killed. For tests. */
@@ -145,7 +147,7 @@ interface ServerOptions extends EmbeddedPostgresOptions {
 
 async function startServer(binaries: Binaries, account: Account, options: ServerOptions) {
   for (let attempt = 1; ; attempt++) {
-    const port = options.port || (await freePort());
+    const port = options.port || (await freePort("127.0.0.1", options.reservedPorts));
     try {
       return await tryStart(binaries, account, options, port);
     } catch (error) {
@@ -257,12 +259,4 @@ async function createDatabase(url: string): Promise<void> {
   } finally {
     await sql.end({ timeout: 5 });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((settle, reject) => server.once("error", reject).listen(0, "127.0.0.1", settle));
-  const { port } = server.address() as { port: number };
-  await new Promise((settle) => server.close(settle));
-  return port;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
+import { freePort } from "../platform/free_port.ts";
 import {
   asAuthority,
   asClient,
@@ -55,7 +55,7 @@ function configuration(proxy: Proxy, port: number, server: number): string {
 }
 
 async function start(proxy: Proxy, server: number) {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const folder = certificates.at(proxy);
   mkdirSync(folder, { recursive: true });
   const pem = readFileSync(own.certificate, "utf8") + readFileSync(own.key, "utf8");

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { and, eq, sql } from "drizzle-orm";
-import { chooseFreePort } from "../../cli/up/ports.ts";
 import { revokeLease } from "../../core/access/end.ts";
 import { issueLease } from "../../core/access/issue.ts";
 import { revocations } from "../../core/access/lease.ts";
@@ -13,6 +12,7 @@ import { claimWork } from "../../core/outbox/work.ts";
 import { type Database, openSql } from "../../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { accessLease, token } from "../../drizzle/schema/index.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { createLog } from "../../platform/log.ts";
 import { scramVerifier } from "../../plugins/postgresql_role/scram.ts";
 import { openServerParts } from "../../server/open.ts";
@@ -47,7 +47,7 @@ export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
     await startTarget(parts, directory),
   ];
   await fill(url, { incidents: 2000, documents: 2000 });
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const environment = {
     SVC_DATABASE_URL: url,
     SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",

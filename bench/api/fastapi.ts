@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { BenchError, firstLine, installPackages, root, type Started, startProgram } from "../support.ts";
 
 const python = "/usr/bin/python3";
@@ -11,7 +11,7 @@ export async function startFastApi(
   directory: string,
   { databaseUrl, poolSize, workers = 1 }: { databaseUrl: string; poolSize: number; workers?: number },
 ): Promise<Started & { about: string }> {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const started = await startProgram(parts, directory, {
     command: [
       ensurePackages(),

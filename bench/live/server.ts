@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../../cli/up/ports.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { issueTokens } from "../api/tokens.ts";
 import * as support from "../support.ts";
 import { Watchers } from "./watchers.ts";
@@ -120,7 +120,7 @@ async function startSvc(
 ): Promise<{ svc: Contender; token: string }> {
   const { db, close } = openDatabase(databaseUrl, 1);
   await populate(db, systemClock).finally(close);
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const environment = {
     SVC_DATABASE_URL: databaseUrl,
     SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",

@@ -1,5 +1,5 @@
-import { createServer } from "node:net";
 import { SvcError } from "../../platform/errors.ts";
+import { freePort, listenOnce } from "../../platform/free_port.ts";
 import { UsageError } from "../errors.ts";
 
 /** Why a port cannot be used, by error code. */
@@ -25,24 +25,13 @@ export async function assertFree(host: string, port: number, option: string): Pr
   }
 }
 
-/** @throws SvcError for an invalid host */
-export async function chooseFreePort(host: string): Promise<number> {
+/** Chooses none of `others`, which are still to be used. @throws SvcError for an invalid host */
+export async function chooseFreePort(host: string, others?: readonly number[]): Promise<number> {
   try {
-    return await listenOnce(host, 0);
+    return await freePort(host, others);
   } catch (cause) {
     throw unusable(host, cause);
   }
-}
-
-/** @throws the error of the system */
-async function listenOnce(host: string, port: number): Promise<number> {
-  const server = createServer();
-  // IPv6 addresses are often written in brackets.
-  const address = host.replace(/^\[(.*)\]$/, "$1");
-  await new Promise<void>((settle, reject) => server.once("error", reject).listen(port, address, settle));
-  const { port: bound } = server.address() as { port: number };
-  await new Promise((settle) => server.close(settle));
-  return bound;
 }
 
 function unusable(host: string, cause: unknown): SvcError {

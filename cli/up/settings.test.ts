@@ -10,3 +10,10 @@ test("SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL", async () => {
   const both = { ...direct, SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:6432/svc" };
   expect(await decide(options, both)).toMatchObject({ startsDatabase: false });
 });
+
+test("free ports are chosen once, and kept from the database", async () => {
+  const settings = await decide({ ...options, port: 0, idpPort: 0, mtlsPort: 0 }, {});
+  const chosen = [settings.port, settings.mtls!.port, settings.idpPort];
+  expect(settings.reservedPorts).toEqual(chosen);
+  expect(new Set(chosen).size).toBe(3);
+});

@@ -30,6 +30,8 @@ export interface Settings extends UpOptions {
   environment: Environment;
   config: Config;
   publicUrl: string;
+  /** Those of all but the database, which chooses its own when it starts. */
+  reservedPorts: readonly number[];
   /** Where clients with certificates find the server, and the names that its certificate must have. */
   mtls?: { port: number; url: string; names: string[] };
   startsDatabase: boolean;
@@ -49,9 +51,15 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
       `--host ${options.host} would let others sign in with the trial users: set SVC_OIDC_ISSUER to your own issuer, or omit --host`,
     ]);
   }
-  const port = options.port || (await chooseFreePort(options.host));
-  const mtlsPort = options.mtlsPort === 0 ? await chooseFreePort(options.host) : options.mtlsPort;
-  const idpPort = options.idpPort || (await chooseFreePort("127.0.0.1"));
+  const reservedPorts: number[] = [];
+  const reserve = async (host: string, wanted: number) => {
+    const port = wanted || (await chooseFreePort(host, reservedPorts));
+    reservedPorts.push(port);
+    return port;
+  };
+  const port = await reserve(options.host, options.port);
+  const mtlsPort = options.mtlsPort === undefined ? undefined : await reserve(options.host, options.mtlsPort);
+  const idpPort = await reserve("127.0.0.1", options.idpPort);
   const publicUrl = environment.SVC_PUBLIC_URL
     ? config.publicUrl
     : new URL(`http://${hostInUrl(options.host)}:${port}`).origin;
@@ -59,6 +67,7 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
     ...options,
     port,
     idpPort,
+    reservedPorts,
     mtls: mtlsPort === undefined ? undefined : mtlsOf(mtlsPort, publicUrl, environment.SVC_MTLS_URL),
     dataDir: options.dataDir ? resolve(options.dataDir) : join(root, ".svc"),
     environment,

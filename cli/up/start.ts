@@ -91,7 +91,7 @@ function onlySettings(environment: Environment): Environment {
 }
 
 async function startDatabase(
-  { dataDir, databasePort }: Settings,
+  { dataDir, databasePort, reservedPorts }: Settings,
   { parts, progress, fail }: Run,
 ): Promise<string> {
   const directory = join(dataDir, "postgres");
@@ -99,6 +99,7 @@ async function startDatabase(
     const database = await startEmbeddedPostgres({
       directory,
       port: databasePort,
+      reservedPorts,
       log: (line) => progress.note(line),
     });
     let stopping = false;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { freePort } from "../../platform/free_port.ts";
 import { secondsUntilAsked } from "../../tests/support/http/sockets.ts";
-import { freePort } from "../../tests/support/process/stack.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { forward } from "./forward.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
 import { until } from "../../tests/support/process/until.ts";
 
@@ -9,7 +9,7 @@ const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 
 test("a server process that cannot be started shows an error page, and waits for a change", async () => {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   // More than the system allows for one argument.
   writeFileSync(
     join(folder.path, "develops.ts"),

@@ -5,7 +5,7 @@ import { request } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { CertificateFolder, tlsWith } from "../../tests/support/http/client_certificates.ts";
 import { Load } from "../../tests/support/http/load.ts";
 import { askFrom, clientPorts, listeningPorts } from "../../tests/support/http/loopback.ts";
@@ -34,7 +34,7 @@ async function start(
   args: readonly string[] = files(),
   app = "mine:plain",
 ): Promise<Started & { mtls: number }> {
-  const mtls = await chooseFreePort("127.0.0.1");
+  const mtls = await freePort();
   const started = await startServing(folder.path, ["--mtls-port", String(mtls), ...args], { app });
   return { ...started, mtls };
 }
@@ -179,7 +179,7 @@ test("a request is finished at shutdown, and half-open handshakes do not delay i
 });
 
 test("500 half-open handshakes are closed in time with a reason in the log, and delay nobody", async () => {
-  await using ours = await own.start(["--mtls-port", String(await chooseFreePort("127.0.0.1")), ...files()]);
+  await using ours = await own.start(["--mtls-port", String(await freePort()), ...files()]);
   const [, mtls = ""] = /certificates on https:\/\/127\.0\.0\.1:(\d+)/.exec(ours.said())!;
   const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: Number(mtls) }));
   const closed = sockets.map(
@@ -222,7 +222,7 @@ test("beyond 1000 half-open handshakes, the oldest are closed at once", async ()
 }, 30_000);
 
 test.each(["--uds", "--fd", "LISTEN_FDS"])("with %s, the port is on the address of --host", async (place) => {
-  const mtls = await chooseFreePort("127.0.0.3");
+  const mtls = await freePort("127.0.0.3");
   const args = ["--host", "127.0.0.3", "--mtls-port", String(mtls), ...files()];
   const socket = join(folder.path, "mtls.sock");
   await using started =
@@ -245,7 +245,7 @@ test.each(["--uds", "--fd", "LISTEN_FDS"])("with %s, the port is on the address 
 });
 
 test("SIGHUP under load replaces workers of a descriptor, and no request over mTLS fails", async () => {
-  const mtls = await chooseFreePort("127.0.0.1");
+  const mtls = await freePort();
   const args = ["--fd", "3", "--workers", "2", "--mtls-port", String(mtls), ...files()];
   await using started = await startOnDescriptor(folder.path, args);
   await until("the port", () =>

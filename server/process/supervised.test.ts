@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { spawnSvc } from "../../cli/testing/process.ts";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
 import { until } from "../../tests/support/process/until.ts";
 
@@ -58,7 +58,7 @@ test("a process that hangs during shutdown exits after its supervisor is gone", 
 });
 
 test("a process without a supervisor exits cleanly on a signal", async () => {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const place = ["--port", String(port), "--supervised"];
   const { child, finished } = spawnSvc(
     ["server", "start", "mine:plain", ...place],

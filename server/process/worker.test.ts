@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { startCollector } from "../../tests/support/collector.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
@@ -37,7 +37,7 @@ test("a worker asked for metrics until the end exits cleanly", async () => {
   const { promise: never } = Promise.withResolvers<Response>();
   // The worker must wait for it at the end.
   using collector = startCollector(() => never);
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const words: string[] = [];
   const worker = new Worker({
     onLine: (line) => words.push(line),

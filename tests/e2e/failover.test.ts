@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestBrowser } from "../support/browser/browser.ts";
@@ -12,7 +13,7 @@ import { ask } from "../support/browser/sign_in.ts";
 import { type Replicas, startReplicas } from "../support/database/replicas.ts";
 import { startTestIssuer } from "../support/http/issuer.ts";
 import { Program } from "../support/process/program.ts";
-import { freePort, listening } from "../support/process/stack.ts";
+import { listening } from "../support/process/stack.ts";
 import { until } from "../support/process/until.ts";
 
 /**

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { conversation, flowStep } from "../../drizzle/schema/index.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { insertIncident } from "../support/domain/incident.ts";
-import { freePort, listening, Stack } from "../support/process/stack.ts";
+import { listening, Stack } from "../support/process/stack.ts";
 import { until } from "../support/process/until.ts";
 
 /** If a server stops before it has run the steps of an incident, the next one runs them. */

@@ -3,7 +3,7 @@ import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from "node:
 import { request } from "node:https";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import {
   asAuthority,
   asClient,
@@ -29,7 +29,7 @@ const own = certificates.server();
 const server = useOwnServer({ SVC_DOMAIN: "example.com" });
 
 async function start(authorities: string, args: readonly string[] = []): Promise<Started & { mtls: number }> {
-  const mtls = await chooseFreePort("127.0.0.1");
+  const mtls = await freePort();
   const files = [
     "--mtls-keyfile",
     own.key,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestBrowser } from "../support/browser/browser.ts";
@@ -13,7 +14,7 @@ import { createTestDatabase } from "../support/database/database.ts";
 import { type Pooler, startPgbouncer } from "../support/database/pgbouncer.ts";
 import { startTestIssuer } from "../support/http/issuer.ts";
 import { Program } from "../support/process/program.ts";
-import { freePort, listening } from "../support/process/stack.ts";
+import { listening } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
 /** Two servers and a worker behind a real PgBouncer that lends two connections, for one transaction each (docs/scale.md). */

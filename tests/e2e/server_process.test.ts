@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { openSql } from "../../drizzle/client.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { ask } from "../support/browser/sign_in.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
-import { freePort, listening, Stack } from "../support/process/stack.ts";
+import { listening, Stack } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
 /** `svc server start` as a process: startup problems and shutdown. */

@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { openSpoiltWay, type SpoiltWay } from "../support/database/spoilt_way.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
 import { killPostgres } from "../support/process/processes.ts";
 import { Program } from "../support/process/program.ts";
-import { freePort, listening } from "../support/process/stack.ts";
+import { listening } from "../support/process/stack.ts";
 import { within } from "../support/process/until.ts";
 
 /** Streams of real servers, which are killed, stopped, replaced and cut off while others write (docs/stream.md). */

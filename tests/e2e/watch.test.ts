@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { svcOnTerminal, testProgram } from "../../cli/testing/process.ts";
 import { TerminalScreen } from "../../cli/testing/terminal_screen.ts";
 import { populate } from "../../core/populate/populate.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { Program } from "../support/process/program.ts";
-import { freePort, listening } from "../support/process/stack.ts";
+import { listening } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
 /** `svc incident watch` against a real server, which is killed and starts again while others write. */

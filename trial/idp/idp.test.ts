@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as client from "openid-client";
-import { chooseFreePort } from "../../cli/up/ports.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { startIdp } from "./main.ts";
 import { defaultPassword } from "./users.ts";
 
@@ -264,7 +264,7 @@ test("a custom password is not shown", async () => {
 
 test("--issuer: all addresses in the metadata are the issuer's, whatever the request's headers", async () => {
   const issuer = "https://id.example.com";
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const other = await startIdp({
     host: "127.0.0.1",
     port,

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 let database: TestDatabase;
 let directory: string;
@@ -77,7 +77,7 @@ test("a worker whose event loop is frozen fails its probe and ends itself, with 
 }, 90_000);
 
 test("a worker that waits for its database is alive but not ready", async () => {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const worker = spawnSvc(["scheduler", "start", "--health-port", String(port)], {
     SVC_DATABASE_URL: "postgres://svc@127.0.0.1:1/svc",
   });

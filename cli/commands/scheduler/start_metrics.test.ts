@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { populate } from "../../../core/populate/populate.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { startCollector } from "../../../tests/support/collector.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 const task = "calculate-incident-cost";
 
 test("the worker serves its metrics, including those of runs and the outbox", async () => {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const env = {
     SVC_DATABASE_URL: database.url,
     METRIC_PROVIDERS: "prometheus",

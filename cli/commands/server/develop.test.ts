@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../../platform/free_port.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { effort } from "../../../tests/support/effort.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 const root = join(import.meta.dir, "../../..");
 /** A source tree that tests can edit. */
@@ -49,7 +49,7 @@ export const app = new Elysia().get("/edit", () => "${answer}");
 `;
 
 async function develop(args: readonly string[] = [], variables: Record<string, string> = {}) {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const env = {
     PATH: process.env.PATH,
     SVC_DATABASE_URL: database.url,

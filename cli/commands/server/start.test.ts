@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "../../../platform/free_port.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import { askFrom, clientPorts, listeningPorts } from "../../../tests/support/http/loopback.ts";
 import {
@@ -13,7 +14,6 @@ import {
 import { backlogOf } from "../../../tests/support/http/sockets.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -134,7 +134,7 @@ test.each([
   // Meant for our parent process.
   ["LISTEN_FDS=2 LISTEN_PID=$PPID", "", 'svc: Module mine has no "missing"'],
 ])("%s with %p: %s", async (variables, option, words) => {
-  const port = String(await chooseFreePort("127.0.0.1"));
+  const port = String(await freePort());
   // Without a port, it must not start to listen on one.
   const [args, app] = option ? [[option, port], "mine:plain"] : [[], "mine:missing"];
   await using server = await startOnDescriptor(folder.path, args, { app, variables });

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "../../../platform/free_port.ts";
 import { createInspectionApp } from "../../../server/inspection.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
 import { type Started, useOwnServer } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 const own = useOwnServer({ METRIC_PROVIDERS: "prometheus" });
 
@@ -17,7 +17,7 @@ interface Measured extends Started {
 }
 
 async function start(...args: string[]): Promise<Measured> {
-  const metricsPort = await chooseFreePort("127.0.0.1");
+  const metricsPort = await freePort();
   const server = await own.start(args, { SVC_METRICS_PORT: String(metricsPort) });
   return Object.assign(server, {
     metricsPort,
@@ -187,7 +187,7 @@ test("with workers, one port serves the metrics of all, and shows which is down"
 
 test.each([[[]], [["--workers", "2"]]])("a port that is taken with %p: one clear line", async (args) => {
   using taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-  const port = String(await chooseFreePort("127.0.0.1"));
+  const port = String(await freePort());
   const given = ["server", "start", "server/main:app", "--port", port, ...args];
   const { code, stderr } = await svc(given, { ...own.env, SVC_METRICS_PORT: String(taken.port) }, own.path);
   expect({ code, stderr }).toEqual({
@@ -211,7 +211,7 @@ test("without configuration, no port is open, and nothing is loaded", async () =
   const names = 'Object.keys(require.cache).filter((name) => name.includes("@opentelemetry"))';
   writeFileSync(preload, `process.on("exit", () => console.log("loaded", ${names}.length));`);
   const loaded = async (providers: string) => {
-    const [port, metricsPort] = [await chooseFreePort("127.0.0.1"), await chooseFreePort("127.0.0.1")];
+    const [port, metricsPort] = [await freePort(), await freePort()];
     const variables = { ...own.env, METRIC_PROVIDERS: providers, SVC_METRICS_PORT: String(metricsPort) };
     const args = ["server", "start", "server/main:app", "--port", String(port)];
     const { child, finished, says } = spawnSvc(args, variables, preload, own.path);

@@ -2,10 +2,10 @@ import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "../../../platform/free_port.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
 import { within } from "../../../tests/support/process/until.ts";
 import { svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 const own = useOwnServer({ SVC_CHALLENGE_LEGACY: "allow" });
 
@@ -113,14 +113,7 @@ test.each([[[]], [["--workers", "2"]]])(
       SVC_PLUGIN_TERM: "glossaryy",
       SVC_OIDC_CLIENT_SECRET_FILE: join(own.path, "none"),
     };
-    const command = [
-      "server",
-      "start",
-      "server/main:app",
-      "--port",
-      String(await chooseFreePort("127.0.0.1")),
-      ...args,
-    ];
+    const command = ["server", "start", "server/main:app", "--port", String(await freePort()), ...args];
     const { code, stdout, stderr } = await svc(command, { ...own.env, ...env }, own.path);
     expect([code, stdout]).toEqual([1, ""]);
     const names = stderr.match(/\b(SVC_[A-Z_]+|STATIC_DIR)(?=:| is not set)/g);

@@ -2,19 +2,19 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openSql } from "../../../drizzle/client.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { startSmallDatabase } from "../../../tests/support/database/disk_full.ts";
 import { type Started, startServing, useOwnServer } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { svc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 const own = useOwnServer();
 const otherSecret = "another-secret-for-tests-of-forty-characters";
 
 /** The error of a server that cannot start. */
 async function refusal(env: Record<string, string>) {
-  const place = ["--port", String(await chooseFreePort("127.0.0.1"))];
+  const place = ["--port", String(await freePort())];
   const ended = await svc(["server", "start", "server/main:app", ...place], { ...own.env, ...env }, own.path);
   expect([ended.code, ended.stdout]).toEqual([1, ""]);
   return ended.stderr;

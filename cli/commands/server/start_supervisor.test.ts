@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "../../../platform/free_port.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
 import { descendants, type Process, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc } from "../../testing/process.ts";
-import { chooseFreePort } from "../../up/ports.ts";
 
 /** Signals to a supervisor while some of its workers are starting or stopping. */
 
@@ -21,7 +21,7 @@ const hangs = `console.error("hangs"); for (;;) Bun.sleepSync(1000);`;
 /** A supervisor whose workers run `content` at startup. */
 async function starting(name: string, content: string) {
   write(`${name}.ts`, content);
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const place = ["--port", String(port), "--workers", "1"];
   const started = spawnSvc(["server", "start", `${name}:app`, ...place], {}, undefined, folder.path);
   return {

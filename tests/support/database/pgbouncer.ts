@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
-import { freePort } from "../process/stack.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { until } from "../process/until.ts";
 import { pgbouncer } from "../programs.ts";
 

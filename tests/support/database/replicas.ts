@@ -1,9 +1,9 @@
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chooseFreePort } from "../../../cli/up/ports.ts";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { until } from "../process/until.ts";
 import { findDebianPostgres, missingDebianPostgres } from "../programs.ts";
 
@@ -88,7 +88,7 @@ export async function startReplicas(): Promise<Replicas> {
   };
 
   async function member(data: string) {
-    const port = await chooseFreePort("127.0.0.1");
+    const port = await freePort();
     const url = `postgres://svc:${password}@127.0.0.1:${port}/svc`;
     let child: Bun.Subprocess | undefined;
     const settings = [

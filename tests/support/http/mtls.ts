@@ -1,6 +1,6 @@
-import { chooseFreePort } from "../../../cli/up/ports.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { listenMtls } from "../../../server/process/mtls.ts";
 import { CertificateFolder } from "./client_certificates.ts";
 import { startTestServer, type TestServer } from "./server.ts";
@@ -28,7 +28,7 @@ export async function startMtlsServer(
   overrides: Partial<Config> = {},
   { plugins, certificates = new CertificateFolder(), onFailedHandshake = () => {} }: MtlsOptions = {},
 ): Promise<MtlsServer> {
-  const port = await chooseFreePort("127.0.0.1");
+  const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const server = await startTestServer({ mtlsUrl: url, ...overrides }, plugins);
   const own = certificates.server();

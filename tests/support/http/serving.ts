@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Finished, spawnSvc, testProgram } from "../../../cli/testing/process.ts";
-import { chooseFreePort } from "../../../cli/up/ports.ts";
+import { freePort } from "../../../platform/free_port.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
 const packageOfElysia = join(import.meta.dir, "../../../node_modules/elysia");
@@ -103,7 +103,7 @@ export async function startServing(
   { app = "mine:plain", env = {} as Record<string, string>, port = true, detached = false } = {},
 ): Promise<Started> {
   const start = async () => {
-    const chosen = await chooseFreePort("127.0.0.1");
+    const chosen = await freePort();
     const words = ["server", "start", app, ...(port ? ["--port", String(chosen)] : []), ...args];
     const program = spawnSvc(words, env, undefined, folder, detached);
     return {

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
@@ -184,12 +183,4 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
 /** Waits for the address that a server prints when it listens. */
 export async function listening(server: Program): Promise<string> {
   return (await server.says(/listening on ([^"\s]+)/))[1]!;
-}
-
-export async function freePort(): Promise<number> {
-  const socket = createServer();
-  await new Promise<void>((done) => socket.listen(0, "127.0.0.1", done));
-  const { port } = socket.address() as { port: number };
-  await new Promise((done) => socket.close(done));
-  return port;
 }
