@@ -131,7 +131,7 @@ export function createApp(deps: Deps) {
     const answer = challenge.pollAtOnce(request, app.server);
     if (answer) {
       requests?.atOnce(request, challengeRoute, answer);
-      return () => security.add(answer, request);
+      return () => security.addHsts(answer, request);
     }
     // Elysia types a handler only as a function.
     const refusal = !hasAddress(request) ? noAddress : isHeadTooLarge(request) ? headTooLarge : undefined;

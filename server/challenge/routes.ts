@@ -126,7 +126,7 @@ export function challengeRoutes(deps: Deps) {
 
   /**
    * Answers a poll from memory, before routing, validation and logging: this is nine in ten requests. Anything unusual
-   * takes the normal path and gets the same answer.
+   * takes the normal path and gets the same answer. The answer has the usual headers, except for HSTS.
    */
   function pollAtOnce(request: Request, server: Server<unknown> | null): Response | undefined {
     const { url, headers: sent } = request;

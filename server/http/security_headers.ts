@@ -44,7 +44,12 @@ export class SecurityHeaders {
   add(answer: Response, request: Request): Response {
     const { headers } = answer;
     for (const [name, value] of usualEntries) if (!headers.has(name)) headers.set(name, value);
-    if (this.#byTls(request)) headers.set("strict-transport-security", onlyByTls);
+    return this.addHsts(answer, request);
+  }
+
+  /** Completes an answer that was made with `usualHeaders`. */
+  addHsts(answer: Response, request: Request): Response {
+    if (this.#byTls(request)) answer.headers.set("strict-transport-security", onlyByTls);
     return answer;
   }
 
