@@ -7,6 +7,7 @@ import { runInThisContext } from "node:vm";
 import { Glob } from "bun";
 import { readConfig } from "../core/config.ts";
 import { openDatabase, openSql, sessionSettings } from "../drizzle/client.ts";
+import { placeOf } from "../drizzle/connection/address.ts";
 import { singleAddress } from "../drizzle/connection/database_address.ts";
 import { databaseMissing } from "../drizzle/connection/database_url.ts";
 import * as tables from "../drizzle/schema/index.ts";
@@ -53,8 +54,8 @@ export async function shell({
   const config = readConfig(environment);
   if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
   const url = await singleAddress(config.databaseDirectUrl ?? config.databaseUrl);
-  const { hostname, pathname } = new URL(url);
-  if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
+  const host = placeOf(url)?.host ?? "";
+  if (!host.startsWith("/") && !isLoopbackHost(host)) await confirm(host, new URL(url).pathname.slice(1));
   const { db, close } = openDatabase(url, 2);
   const sql = openSql(url, { max: 1, connection: sessionSettings });
   const log = createLog(config.logLevel);

@@ -14,7 +14,12 @@ const read = (parameters: string) => readAddress(`${plain}?${parameters}`);
 const encryption = (parameters: string) => read(parameters).ssl as Encryption | undefined;
 
 test("an address without parameters is unchanged", () => {
-  expect(readAddress(plain)).toEqual({ url: plain, ssl: undefined, hasTimeout: false });
+  expect(readAddress(plain)).toEqual({
+    url: plain,
+    place: { host: "h", port: 5 },
+    ssl: undefined,
+    hasTimeout: false,
+  });
 });
 
 test("parameters that PostgreSQL does not accept are removed, and the others stay", () => {
@@ -66,6 +71,7 @@ describe("certificates", () => {
     const [cert, key] = [Buffer.from("the authority"), Buffer.from("the authority")];
     expect(read(parameters)).toEqual({
       url: plain,
+      place: { host: "h", port: 5 },
       hasTimeout: false,
       ssl: { cert, key, variables: { PGSSLMODE: "require", PGSSLCERT: file, PGSSLKEY: file } },
     });

@@ -22,8 +22,16 @@ export interface Encryption extends ConnectionOptions {
   variables: Record<string, string>;
 }
 
+/** Where a server listens. A host that begins with a slash is the directory of its Unix socket, as for libpq. */
+export interface Place {
+  host: string;
+  port: number;
+}
+
 export interface Address {
   url: string;
+  /** Undefined if postgres.js reads it from the address or from PGHOST. */
+  place?: Place;
   /** Undefined if postgres.js reads all settings from the address itself. */
   ssl?: Encryption | "verify-full";
   /** Whether the address sets a connection timeout. */
@@ -39,12 +47,23 @@ export function readAddress(text: string): Address {
   const url = new URL(text);
   const { searchParams: parameters } = url;
   const hasTimeout = parameters.has("connect_timeout");
-  const ssl = encryption(parameters);
-  const gone = [...onlyOfLibpq, "sslrootcert", "sslcert", "sslkey"];
+  const place = placeOf(text);
+  const bySocket = place?.host.startsWith("/");
+  // Like libpq, which encrypts nothing that does not leave the machine.
+  const ssl = bySocket ? undefined : encryption(parameters);
+  const gone = [...onlyOfLibpq, "sslrootcert", "sslcert", "sslkey", "host", "port"];
+  if (bySocket) gone.push("sslmode");
   if (parameters.get("target_session_attrs") === "any") gone.push("target_session_attrs");
   const there = gone.filter((name) => parameters.has(name));
   for (const name of there) parameters.delete(name);
-  return { url: there.length > 0 ? url.href : text, ssl, hasTimeout };
+  return { url: there.length > 0 ? url.href : text, place, ssl, hasTimeout };
+}
+
+/** The place in an address with at most one host, in whichever way it is written (PostgreSQL, 32.1.1.2). */
+export function placeOf(address: string): Place | undefined {
+  const { hostname, port, searchParams } = new URL(address);
+  const host = searchParams.get("host") || decodeURIComponent(hostname).replace(/^\[|\]$/g, "");
+  return host === "" ? undefined : { host, port: Number(searchParams.get("port") || port || 5432) };
 }
 
 function encryption(parameters: URLSearchParams): Address["ssl"] {

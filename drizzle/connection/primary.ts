@@ -1,13 +1,12 @@
 import type { Socket } from "node:net";
 import type postgres from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
+import { type Place, placeOf } from "./address.ts";
 import { DatabaseSocket } from "./socket.ts";
 import type { Sql } from "./sql.ts";
 
 /** One server of a cluster. */
-export interface Place {
-  host: string;
-  port: number;
+interface Member extends Place {
   /** The address of this server alone. */
   address: string;
 }
@@ -16,7 +15,7 @@ export interface Place {
 type OpenSql = (address: string, options: postgres.Options<Record<string, never>>) => Sql;
 
 interface Finding {
-  place: Place;
+  place: Member;
   /** The timeline of a server that accepts writes, as hexadecimal digits. A promotion starts the next one. */
   timeline?: string;
   /** Why it does not accept writes, or why it could not be queried. */
@@ -47,24 +46,21 @@ const question = `
  * that is frozen or has lost its network never closes them.
  */
 export class Primary {
-  readonly #places: readonly Place[];
+  readonly #places: readonly Member[];
   readonly #sockets = new Map<Socket, string>();
-  #finding: Promise<Place> | undefined;
-  #found: Place;
+  #finding: Promise<Member> | undefined;
+  #found: Member;
 
   constructor(
     addresses: readonly [string, ...string[]],
     private readonly openSql: OpenSql,
   ) {
-    this.#places = addresses.map((address) => {
-      const { hostname, port } = new URL(address);
-      return { address, host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5432) };
-    });
+    this.#places = addresses.map((address) => ({ address, ...placeOf(address)! }));
     this.#found = this.#places[0]!;
   }
 
   /** @throws NoPrimary when no server accepts writes; PostgreSQL's own error if it rejects the user or password */
-  find(): Promise<Place> {
+  find(): Promise<Member> {
     if (this.#finding) return this.#finding;
     const finding = this.#ask();
     this.#finding = finding;
@@ -93,7 +89,7 @@ export class Primary {
     return socket.to(place);
   }
 
-  async #ask(): Promise<Place> {
+  async #ask(): Promise<Member> {
     const { promise: grace, resolve: enough } = Promise.withResolvers<void>();
     let timer: Timer | undefined;
     const findings: Finding[] = [];
@@ -112,7 +108,7 @@ export class Primary {
   }
 }
 
-async function askOne(place: Place, openSql: OpenSql): Promise<Finding> {
+async function askOne(place: Member, openSql: OpenSql): Promise<Finding> {
   try {
     const { timeline, read_only } = await askState(place.address, openSql);
     if (timeline === null) return { place, error: new NotPrimary("is a standby") };

@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
 import tls from "node:tls";
+import type { Place } from "./address.ts";
 
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
 
@@ -79,8 +80,8 @@ export class DatabaseSocket extends Socket {
   }
 
   /** Connects, and says to which host, which postgres.js reads from here for TLS. */
-  to({ path, host, port }: { path?: string | false; host: string; port: number }): this {
-    if (path) this.connect(path);
+  to({ host, port }: Place): this {
+    if (host.startsWith("/")) this.connect(`${host}/.s.PGSQL.${port}`);
     else this.connect(port, host);
     return Object.assign(this, { host, port });
   }

@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createEmptyTestDatabase, testServerUrl } from "../../tests/support/database/database.ts";
 import { within } from "../../tests/support/process/until.ts";
 import { openSql } from "./sql.ts";
@@ -39,6 +42,24 @@ test("connects to an IPv6 address", async () => {
   expect([...(await sql`select 1 as one`)]).toEqual([{ one: 1 }]);
   await sql.end();
   proxy.close();
+});
+
+test("connects to a Unix socket, in both ways to write its directory", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-socket-"));
+  const real = new URL(await testServerUrl());
+  const proxy = createServer((near) => void near.pipe(connect(Number(real.port), real.hostname)).pipe(near));
+  await new Promise<void>((ready) => void proxy.listen(join(directory, ".s.PGSQL.5433"), ready));
+  const user = `${real.username}:${real.password}`;
+  for (const address of [
+    `postgres://${user}@${encodeURIComponent(directory)}:5433/svc?sslmode=require`,
+    `postgres://${user}@localhost/svc?host=${directory}&port=5433`,
+  ]) {
+    const sql = openSql(address, { max: 1 });
+    expect([...(await sql`select 1 as one`)]).toEqual([{ one: 1 }]);
+    await sql.end();
+  }
+  proxy.close();
+  await rm(directory, { recursive: true });
 });
 
 test("times and bytes are read in the formats of any database", async () => {

@@ -32,20 +32,19 @@ export function primaryOf(address: string): Primary | undefined {
  */
 export function openSql(address: string, { silenceSeconds, ...options }: SqlOptions = {}): Sql {
   const primary = primaryOf(address);
-  const { url, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
-  const { hostname, port, pathname } = new URL(url);
-  const name = decodeURIComponent(pathname.slice(1));
-  const openOne = ({ path, host, port }: Parsed) =>
-    new DatabaseSocket({ silenceSeconds }).to({ path, host: host[0], port: port[0] });
+  const { url, place, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
+  const name = decodeURIComponent(new URL(url).pathname.slice(1));
+  const openOne = ({ host: [host], port: [port] }: Parsed) =>
+    new DatabaseSocket({ silenceSeconds }).to({ host, port });
   const open = primary ? () => primary.open(silenceSeconds) : openOne;
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
     // With several hosts, one has just answered; if it does not answer now, another may.
     ...(hasTimeout ? {} : { connect_timeout: primary ? 5 : 10 }),
     // postgres.js splits a host at its colons, but not in a list, which its types do not know.
-    ...(hostname.startsWith("[")
-      ? { host: [hostname.slice(1, -1)] as unknown as string, port: [port || 5432] as unknown as number }
-      : {}),
+    ...(place === undefined
+      ? {}
+      : { host: [place.host] as unknown as string, port: [place.port] as unknown as number }),
     // postgres.js uses the name undecoded, while PostgreSQL's own tools decode it.
     ...(name === "" ? {} : { database: name }),
     onnotice: () => {},
@@ -67,7 +66,6 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
 
 /** What postgres.js has read from the address of one host, and from libpq's variables. */
 interface Parsed {
-  path: string | false;
   host: [string];
   port: [number];
 }

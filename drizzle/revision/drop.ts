@@ -1,4 +1,5 @@
 import { Conflict } from "../../platform/errors.ts";
+import { placeOf } from "../connection/address.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { literal } from "../sql_text.ts";
@@ -28,10 +29,10 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
         (select count(*)::int from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
     const objects = await sql.unsafe(objectsIn(ownSchemas));
-    const { hostname, port } = new URL(url);
+    const place = placeOf(url);
     return {
       name: String(row?.name),
-      where: `${hostname || "this machine"}${port ? `:${port}` : ""}`,
+      where: place === undefined ? "this machine" : `${place.host}:${place.port}`,
       tables: Number(row?.tables),
       objects: objects.length,
       sessions: Number(row?.sessions),
