@@ -22,7 +22,7 @@ export default defineCommand({
   examples: [
     "svc database repair",
     "svc database repair --accept",
-    "svc database repair 20261125T0200_initial --applied",
+    "svc database repair 20261125T2150_initial --applied",
   ],
   notes: [
     "Without an option, lists differences between the files and the database, and exits with 1 if there are any. With an option, records your decision; the schema itself is not changed.",

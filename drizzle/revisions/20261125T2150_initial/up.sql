@@ -1,5 +1,5 @@
 -- initial
--- Revision 20261125T0200_initial, the first
+-- Revision 20261125T2150_initial, the first
 
 CREATE SEQUENCE "public"."incident_name_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;
 
@@ -710,6 +710,7 @@ CREATE TABLE "token" (
   "issued_at" timestamp with time zone NOT NULL,
   "expires_at" timestamp with time zone NOT NULL,
   "revoked_at" timestamp with time zone,
+  "certificate_sha256" text,
   CONSTRAINT "token_challenge_id_unique" UNIQUE("challenge_id")
 );
 
@@ -988,6 +989,8 @@ CREATE UNIQUE INDEX "term_own_text_idx" ON "term" USING btree ("text") WHERE sou
 CREATE INDEX "term_text_idx" ON "term" USING btree ("text","id");
 
 CREATE INDEX "term_search_idx" ON "term" USING gin ("search");
+
+CREATE INDEX "token_certificate_idx" ON "token" USING btree ("certificate_sha256") WHERE certificate_sha256 is not null;
 
 CREATE INDEX "token_expires_at_idx" ON "token" USING btree ("expires_at");
 
