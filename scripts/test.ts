@@ -97,7 +97,7 @@ const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs
 /** Installs the programs that the tests need. @throws Error with what is missing */
 function ensureWhatIsNeeded(files: string[]): void {
   const texts = textsOf(files);
-  for (const [pattern, program] of needs) if (texts.some((text) => pattern.test(text))) ensure(program);
+  ensure(...needs.filter(([pattern]) => texts.some((text) => pattern.test(text))).map(([, need]) => need));
 }
 
 /** The contents of the chosen test files. */

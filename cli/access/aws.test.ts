@@ -7,7 +7,7 @@ import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.
 import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
-import { aptInstall, ensure } from "../../tests/support/programs.ts";
+import { ensure } from "../../tests/support/programs.ts";
 import { formatCredentials } from "../client/credentials.ts";
 import { systemIo } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
@@ -26,7 +26,7 @@ const aws = "/usr/bin/aws";
 beforeAll(async () => {
   ensure({
     why: "The tests of AWS access need Debian's AWS CLI, which is not installed",
-    install: aptInstall("awscli"),
+    packages: "awscli",
     found: () => fs.existsSync(aws),
   });
   sts = startFakeSts();
