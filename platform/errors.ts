@@ -45,6 +45,9 @@ export class Unauthenticated extends SvcError {
   }
 }
 
+/** A token was sent, but it is malformed, expired, revoked or not ours. */
+export class InvalidToken extends Unauthenticated {}
+
 /** The user is signed in, but may not do this. */
 export class Forbidden extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {

@@ -13,7 +13,7 @@ import { eventRoutes } from "./event/routes.ts";
 import { flowRoutes } from "./flow/routes.ts";
 import { ReadinessCheck, watchDisk } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
-import { bodies } from "./http/body.ts";
+import { noParsers } from "./http/body.ts";
 import { answerErrors } from "./http/error.ts";
 import { addressCheck, headTooLarge, noAddress } from "./http/host.ts";
 import { logRequests } from "./http/log.ts";
@@ -118,11 +118,10 @@ export function createApp(deps: Deps) {
     .use(observeRoutes(requests))
     .use(watchDisk(readiness))
     .use(answerErrors(deps, routes))
-    // Before the parsers, because static files take no body.
     .use(staticRoutes(deps.config.staticDir, routes))
     .use(refuseUnknownQuery(routes))
     .use(optionalBodies(routes))
-    .use(bodies)
+    .use(noParsers)
     .use(openApi)
     .use(api);
   const hasAddress = addressCheck();

@@ -132,7 +132,8 @@ describe("every route that requires a token", () => {
         const headers = token === undefined ? undefined : { authorization: `Bearer ${token}` };
         const response = await server.fetch(path, { method, headers });
         expect(`${method} ${path}, ${name}: ${response.status}`).toBe(`${method} ${path}, ${name}: 401`);
-        expect(response.headers.get("www-authenticate")).toStartWith("Bearer");
+        const rejected = token ? ', error="invalid_token"' : "";
+        expect(response.headers.get("www-authenticate")).toBe(`Bearer realm="svc"${rejected}`);
         const requestId = response.headers.get("x-request-id")!;
         const isWeep = path.startsWith("/api/");
         expect(response.headers.get("content-type")).toBe(`application/${isWeep ? "" : "problem+"}json`);
@@ -149,6 +150,26 @@ describe("every route that requires a token", () => {
       }
     },
   );
+
+  test("answers 401 before it looks at the body", async () => {
+    const requests: { type: string; body: BodyInit; encoding?: string }[] = [
+      { type: "application/json", body: "{" },
+      { type: "application/json", body: "{}", encoding: "gzip" },
+      { type: "application/x-www-form-urlencoded", body: new Uint8Array([0xff]) },
+      { type: "text/plain", body: "a".repeat(1024 * 1024 + 1) },
+    ];
+    const withBody = closedRoutes().filter(({ method }) => method !== "GET");
+    for (const { method, path } of withBody)
+      for (const { type, body, encoding } of requests) {
+        const headers = {
+          authorization: "Bearer nonsense",
+          "content-type": type,
+          ...(encoding === undefined ? {} : { "content-encoding": encoding }),
+        };
+        const { status } = await server.fetch(path, { method, headers, body });
+        expect(`${method} ${path}: ${status}`).toBe(`${method} ${path}: 401`);
+      }
+  });
 
   test("accepts the same forged token when it is valid", async () => {
     // Guards the test itself: if `forge` were broken in general, every check above would pass.

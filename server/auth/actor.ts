@@ -6,7 +6,7 @@ import type { Actor } from "../../core/context.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
-import { refuseOtherMedia } from "../http/body.ts";
+import { bodyOf, refuseOtherMedia } from "../http/body.ts";
 import { refuseCondition } from "../http/etag.ts";
 import { presentedCertificates } from "./certificate.ts";
 import { readCookie } from "./cookie.ts";
@@ -20,6 +20,7 @@ const guards = new WeakSet<object>();
 
 interface Transformed {
   request: Request;
+  route: string;
   body?: unknown;
   params?: Record<string, string | undefined>;
   server: Server<unknown> | null;
@@ -58,10 +59,13 @@ export const actorMacro = (deps: Deps) => {
     const until = bound && chain ? await certificates.requireCurrent(chain, request, server) : undefined;
     return until && until < actor.expiresAt ? { ...actor, expiresAt: until } : actor;
   };
-  const transform = async ({ request, body, params, server }: Transformed): Promise<void> => {
+  const transform = async (context: Transformed): Promise<void> => {
+    const { request, route, params, server } = context;
     verified.set(request, await identify(request, server));
-    refuseOtherMedia(request, body);
-    refuseCondition(request, body);
+    // Only now, so that nothing of a stranger's body is read.
+    if (!reads(request)) context.body = await bodyOf(request, route);
+    refuseOtherMedia(request, context.body);
+    refuseCondition(request, context.body);
     const named = params?.incident_id;
     if (params && named !== undefined && isIncidentName(named))
       params.incident_id = String(await idOfName(deps, named));
@@ -85,7 +89,7 @@ const reads = ({ method }: Request) => method === "GET" || method === "HEAD";
 function presentedToken(deps: Deps, request: Request): string | undefined {
   const authorization = request.headers.get("authorization");
   if (authorization !== null) {
-    const [, token] = authorization.match(/^Bearer +([\w.~+/-]+=*)$/i) ?? [];
+    const [, token] = authorization.match(/^Bearer +(.+)$/i) ?? [];
     if (!token) throw new Unauthenticated("The Authorization header is not `Bearer <access token>`");
     return token;
   }

@@ -16,6 +16,7 @@ import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireForm, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
+import { bodyOf } from "../http/body.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
@@ -30,6 +31,11 @@ interface Visit {
   address: string;
 }
 
+const readsForm = {
+  transform: async (context: { request: Request; route: string; body: unknown }) => {
+    context.body = await bodyOf(context.request, context.route);
+  },
+};
 const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"), t.Literal("deny")]) });
 const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
 
@@ -136,7 +142,7 @@ export function browserRoutes(deps: Deps) {
         }
         return redirect(`/approve/${challenge.id}`);
       },
-      { params: uuid, body: form, type: "urlencoded" },
+      { ...readsForm, params: uuid, body: form },
     )
     .post(
       "/approve/:id/switch",
@@ -149,6 +155,6 @@ export function browserRoutes(deps: Deps) {
         // issuer's.
         return signInAgainPage(challenge);
       },
-      { params: uuid, body: t.Object({ csrf: t.String() }), type: "urlencoded" },
+      { ...readsForm, params: uuid, body: t.Object({ csrf: t.String() }) },
     );
 }

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
-import { InvalidInput } from "../../platform/errors.ts";
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
-import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
+import { BodyTooLarge, largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
 const methods = new Set(["__proto__", "toString", "valueOf"]);
@@ -21,15 +21,31 @@ export const isForm = (contentType: string) =>
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Parses a body: JSON, a form, or `noJson` for anything else. Elysia turns whatever it throws into a PARSE error.
- * Elysia's own parsers are off, because they read bodies of any size.
+ * Turns off Elysia's parsers, which read bodies of any size, and before a hook of the route can refuse the request.
+ * A route reads its body with `bodyOf` in a `transform` hook, which also runs before validation.
+ */
+export const noParsers = new Elysia({ name: "no parsers" }).onParse({ as: "global" }, () => null);
+
+/**
+ * Reads and parses a body: JSON, a form, or `noJson` for anything else.
  *
  * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
  * `a[99999999]` from an unauthenticated client blocks the server for a minute.
  *
  * With a reviver, JSON.parse fails beyond some thousand levels. That is intended: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
+ *
+ * @throws SvcError, BodyTooLarge
  */
+export async function bodyOf(request: Request, route: string): Promise<unknown> {
+  try {
+    return await parseBody(request, request.headers.get("content-type") ?? "", route);
+  } catch (cause) {
+    if (cause instanceof SvcError || cause instanceof BodyTooLarge) throw cause;
+    throw new SvcError("invalid_input", "The body does not match its Content-Type", { cause });
+  }
+}
+
 async function parseBody(request: Request, contentType: string, route: string): Promise<unknown> {
   if (request.body === null) return undefined;
   if (request.headers.has("content-encoding"))
@@ -39,7 +55,6 @@ async function parseBody(request: Request, contentType: string, route: string): 
     );
   if (!isJson(contentType)) {
     const bytes = await readBody(request, largestBytes);
-    // With undefined, Elysia would read the body again.
     if (bytes.length === 0) return null;
     return isForm(contentType) ? fieldsOf(utf8.decode(bytes)) : noJson;
   }
@@ -63,12 +78,6 @@ function fieldsOf(text: string): Record<string, string | string[]> {
   };
   return Object.fromEntries([...new Set(fields.keys())].map((name) => [name, valuesOf(name)]));
 }
-
-/** Parses every request body. */
-export const bodies = new Elysia({ name: "bodies" }).onParse(
-  { as: "global" },
-  ({ request, contentType, route }) => parseBody(request, contentType, route),
-);
 
 /** Accepts only an object with a few texts: checking a large one takes long, and strangers can send them. */
 function flat(value: unknown): unknown {

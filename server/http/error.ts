@@ -2,7 +2,14 @@ import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { Elysia, t } from "elysia";
 import { errorCode, reasonOf, transience } from "../../drizzle/database_error.ts";
-import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
+import {
+  InProgress,
+  InvalidInput,
+  InvalidToken,
+  SvcError,
+  TooManyRequests,
+  Unavailable,
+} from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
 import { isWeepPath, weepProblem } from "../weep/refusal.ts";
@@ -78,10 +85,9 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
     const headers = { allow: error.allowed };
     return { status: 405, code: "method_not_allowed", detail: error.message, headers };
   }
-  const { cause } = Object(error) as { cause?: unknown };
-  if (cause instanceof BodyTooLarge) {
+  if (error instanceof BodyTooLarge) {
     const headers = { connection: "close" };
-    return { status: 413, code: "body_too_large", detail: cause.message, headers };
+    return { status: 413, code: "body_too_large", detail: error.message, headers };
   }
   if (error instanceof WrongMediaType)
     return { status: 415, code: "unsupported_media_type", detail: error.message, headers: {} };
@@ -100,7 +106,10 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   const headers: Record<string, string> = {};
   if (known instanceof TooManyRequests || known instanceof InProgress)
     headers["retry-after"] = String(known.retryAfter);
-  if (known.code === "unauthenticated") headers["www-authenticate"] = 'Bearer realm="svc"';
+  // RFC 6750, 3.1: without a token, the answer has no error.
+  if (known.code === "unauthenticated")
+    headers["www-authenticate"] =
+      `Bearer realm="svc"${known instanceof InvalidToken ? ', error="invalid_token"' : ""}`;
   return {
     status: statuses[known.code],
     code: known.code,
@@ -240,12 +249,6 @@ function violation(broken: Broken): string {
 function fromElysia(error: unknown): SvcError | undefined {
   const { code, all } = (error ?? {}) as { code?: unknown; all?: Broken[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
-  if (code === "PARSE") {
-    const { cause } = error as Error;
-    return cause instanceof SvcError
-      ? cause
-      : new SvcError("invalid_input", "The body does not match its Content-Type");
-  }
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer that violates its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };

@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import { errors, jwtVerify } from "jose";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { token } from "../../../drizzle/schema/index.ts";
-import { Unauthenticated } from "../../../platform/errors.ts";
+import { InvalidToken } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
 import { endTokens } from "../../end_tokens.ts";
@@ -15,7 +15,7 @@ import type { Keys } from "./keys.ts";
  *
  * @param certificate the thumbprint of the client's certificate: a token that was collected with one is valid only with
  *   that one (RFC 8705, 3)
- * @throws Unauthenticated with one of two sentences: expired, or not valid
+ * @throws InvalidToken with one of two sentences: expired, or not valid
  */
 export async function verifyToken(
   context: Context & { keys: Keys },
@@ -41,7 +41,7 @@ export async function verifyToken(
     },
   ).catch((cause: unknown) => {
     if (cause instanceof errors.JWTExpired)
-      throw new Unauthenticated("The access token has expired: svc login", { cause });
+      throw new InvalidToken("The access token has expired: svc login", { cause });
     if (cause instanceof errors.JOSEError || cause instanceof TypeError) throw notGood(cause);
     throw cause;
   });
@@ -75,8 +75,8 @@ const issuedToken = preparedQuery((db) =>
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-function notGood(cause?: unknown): Unauthenticated {
-  return new Unauthenticated("The access token is not valid: svc login", { cause });
+function notGood(cause?: unknown): InvalidToken {
+  return new InvalidToken("The access token is not valid: svc login", { cause });
 }
 
 /** Ends the actor's token, or certificate sign-in. Repeating it is not an error. */
