@@ -25,15 +25,20 @@ test("the log has the status that was sent, also for refused requests", async ()
   }
 });
 
-test("polls are logged at a lower level, because each terminal sends one every other second", async () => {
+test("polls and successful health checks are logged at a lower level, because machines send them every few seconds", async () => {
   await using server = await startTestServer();
-  const levelOf = async (path: string) => {
-    const id = (await server.fetch(path)).headers.get("x-request-id");
-    return (await requestLine(server, id)).level;
+  const levelOf = async (path: string, status: number) => {
+    const answer = await server.fetch(path);
+    expect(answer.status).toBe(status);
+    return (await requestLine(server, answer.headers.get("x-request-id"))).level;
   };
   const [debug, info] = [20, 30];
-  expect(await levelOf(`/noauth/v1/challenge_poller/${"a".repeat(43)}`)).toBe(debug);
-  expect(await levelOf("/healthcheck")).toBe(info);
+  expect(await levelOf(`/noauth/v1/challenge_poller/${"a".repeat(43)}`, 404)).toBe(debug);
+  expect(await levelOf("/healthcheck", 200)).toBe(debug);
+  expect(await levelOf("/style.css", 200)).toBe(info);
+  await server.db.execute("delete from revision");
+  await until("a failed health check", async () => (await server.fetch("/healthcheck")).status === 503);
+  expect(await levelOf("/healthcheck", 503)).toBe(info);
 });
 
 describe("strangers do not fill the log", () => {

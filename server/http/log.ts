@@ -12,8 +12,8 @@ const answersPerMinute = 600;
 
 /**
  * Gives each request an id and one log line with the route's template, never the path (it may contain T) or the query.
- * A challenge appears as the first 8 hex digits of its hash. Polls are logged at `debug`: each terminal sends one every
- * other second.
+ * A challenge appears as the first 8 hex digits of its hash. Requests that machines send every few seconds are logged at
+ * `debug`: polls, and health checks that succeed.
  */
 export const logRequests = (
   { log, config, proxies, clock }: Pick<Deps, "log" | "config" | "proxies" | "clock">,
@@ -39,11 +39,11 @@ export const logRequests = (
       const { request, set, params, path, responseValue } = context;
       // Despite Elysia's types, a request that matched nothing has no route.
       const route: string | undefined = context.route;
-      const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
+      const status = Number(responseValue instanceof Response ? responseValue.status : (set.status ?? 200));
+      const isPoll = route?.startsWith("/noauth/") && path.includes("poller/");
+      const level = isPoll || (route === "/healthcheck" && status === 200) ? "debug" : "info";
       if (!config.accessLog || !log.isLevelEnabled(level)) return;
-      const status = responseValue instanceof Response ? responseValue.status : set.status;
-      if (level === "info" && !isAuthenticated(request) && !admits(route || "none", Number(status ?? 200)))
-        return;
+      if (level === "info" && !isAuthenticated(request) && !admits(route || "none", status)) return;
       // Undefined values are left out of the line.
       const line = {
         request_id: requestIdOf(set),
