@@ -121,7 +121,7 @@ describe("an invalid command line exits with 2, and prints the error and the usa
   test("an invalid choice", () =>
     wrong(
       "server start a:b --log-level loud",
-      "--log-level must be one of trace, debug, info, warn, error, fatal",
+      "--log-level must be one of trace, debug, info, warn, warning, error, fatal, critical",
       ...start,
     ));
   test("an invalid port", () =>

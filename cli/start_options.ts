@@ -1,5 +1,6 @@
 import { existsSync, fstatSync } from "node:fs";
 import { ConfigurationError } from "../platform/errors.ts";
+import { logLevels } from "../platform/log_levels.ts";
 import { UsageError } from "./errors.ts";
 import { kebab } from "./help.ts";
 
@@ -7,7 +8,7 @@ import { kebab } from "./help.ts";
 export const logLevel = {
   type: "enum",
   metavar: "LEVEL",
-  choices: ["trace", "debug", "info", "warn", "error", "fatal"],
+  choices: logLevels,
   description: "Minimum log level (default: SVC_LOG_LEVEL)",
 } as const;
 

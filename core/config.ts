@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { databaseUrlFault } from "../drizzle/connection/database_url.ts";
 import { isTimeZone } from "../platform/clock.ts";
 import { ConfigurationError } from "../platform/errors.ts";
+import { logLevels } from "../platform/log_levels.ts";
 import { withoutPassword } from "../platform/secret.ts";
 import { providersFault } from "../platform/telemetry/providers.ts";
 import { telemetryVariables } from "../platform/telemetry/variables.ts";
@@ -304,11 +305,7 @@ export const variables = {
     Type.Integer({ default: 365, minimum: 1, maximum: 36_500 }),
     "Days after which entries of the audit log are deleted; your auditors, or a law, may set a minimum",
   ),
-  logLevel: variable(
-    "SVC_LOG_LEVEL",
-    oneOf(["trace", "debug", "info", "warn", "error", "fatal"], "info"),
-    "The minimum level of log lines",
-  ),
+  logLevel: variable("SVC_LOG_LEVEL", oneOf(logLevels, "info"), "The minimum level of log lines"),
   accessLog: variable(
     "SVC_ACCESS_LOG",
     Type.Boolean({ default: true }),

@@ -23,6 +23,20 @@ test.each(["debug", "info", "warn", "error", "fatal"])(
   },
 );
 
+test("uvicorn's names of levels work like pino's", () => {
+  for (const [level, names] of [
+    ["warning", ["warn", "error", "fatal"]],
+    ["critical", ["fatal"]],
+  ] as const) {
+    const { log, lines, verbosity } = logAt(level);
+    for (const name of ["info", "warn", "error", "fatal"] as const) log[name](name);
+    expect(lines.map(({ msg }) => msg)).toEqual([...names]);
+    verbosity.toggle();
+    verbosity.toggle();
+    expect(log.level).toBe(level);
+  }
+});
+
 test("setting the same verbosity twice changes nothing, and trace stays trace", () => {
   const { log, lines, verbosity } = logAt("warn");
   verbosity.verbose = false;

@@ -4,6 +4,9 @@ import { GatheredLines, standardError } from "./log_lines.ts";
 /** The log for operators: JSON, one object per line. */
 export type Log = pino.Logger;
 
+/** Levels of `logLevels` that pino does not know. Defined only where used: they rename pino's of the same number. */
+const others = { warning: 40, critical: 60 };
+
 /**
  * Creates a logger that writes JSON lines to `destination` (default: standard error).
  *
@@ -14,8 +17,14 @@ export function createLog(
   level: string,
   destination: pino.DestinationStream = new GatheredLines(standardError()),
 ): Log {
-  return pino(
-    { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } },
+  return pino<never>(
+    {
+      level,
+      customLevels: level in others ? others : {},
+      base: undefined,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: describeError },
+    },
     destination,
   );
 }

@@ -38,8 +38,10 @@ describe("candidates", () => {
       "debug",
       "info",
       "warn",
+      "warning",
       "error",
       "fatal",
+      "critical",
     ]);
     expect(await after("scheduler", "start", "--log-level=e")).toEqual(["--log-level=error"]);
     expect(await after("scheduler", "start", "--eager=")).toEqual([]);
@@ -74,7 +76,7 @@ describe("candidates", () => {
     expect(await after("frobnicate", "")).toEqual([]);
     expect(await after("database", "__proto__", "")).toEqual([]);
     expect(await after("constructor", "")).toEqual([]);
-    expect(await after("scheduler", "start", "--nope", "--log-level", "w")).toEqual(["warn"]);
+    expect(await after("scheduler", "start", "--nope", "--log-level", "d")).toEqual(["debug"]);
     // After `--` there are no options.
     expect(await after("scheduler", "start", "--", "--l")).toEqual([]);
     expect(await after("scheduler", "start", "--", "calc")).toEqual(["calculate-incident-cost"]);

@@ -8,10 +8,10 @@ import { CompletingShell } from "../support/process/shells.ts";
 const lines: [typed: string, started: string[]][] = [
   ["svc databa\tupg\t--sq\t", ["database", "upgrade", "--sql"]],
   [
-    "svc scheduler start calc\t--log-level w\t",
-    ["scheduler", "start", "calculate-incident-cost", "--log-level", "warn"],
+    "svc scheduler start calc\t--log-level d\t",
+    ["scheduler", "start", "calculate-incident-cost", "--log-level", "debug"],
   ],
-  ["svc scheduler start --log-level=w\t", ["scheduler", "start", "--log-level=warn"]],
+  ["svc scheduler start --log-level=d\t", ["scheduler", "start", "--log-level=debug"]],
   ["svc server start a:b --ssl-keyfile my\t", ["server", "start", "a:b", "--ssl-keyfile", "my key.pem"]],
   ["svc up --data-dir fold\tx", ["up", "--data-dir", "folder/x"]],
   // A file's name is neither completed as a command nor run.
