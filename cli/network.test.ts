@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { freePort } from "../platform/free_port.ts";
 import { asAuthority, CertificateFolder } from "../tests/support/http/client_certificates.ts";
 import { FakeServer } from "./testing/fake_server.ts";
 import { configHome } from "./testing/io.ts";
@@ -118,7 +119,7 @@ describe("a proxy", () => {
     const { code, stderr } = await whoami("https://svc.example.test", { HTTPS_PROXY: proxyUrl() });
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: "svc: cannot reach https://svc.example.test: the proxy refused the connection\n",
+      stderr: `svc: cannot reach https://svc.example.test through the proxy http://127.0.0.1:${proxy.port} (HTTPS_PROXY): the proxy refused the connection\n`,
     });
     expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
   });
@@ -129,17 +130,28 @@ describe("a proxy", () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr:
-        "svc: cannot reach https://svc.example.test: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http or https address\n",
+        "svc: cannot reach https://svc.example.test through the proxy socks5://127.0.0.1:1080 (HTTPS_PROXY): this is not an http or https address\n",
     });
   });
-  test("is not used for hosts in NO_PROXY", async () => {
-    const { stderr } = await whoami("https://svc.example.test", {
-      HTTPS_PROXY: proxyUrl(),
-      NO_PROXY: "example.test",
-    });
-    expect(stderr).toBe("svc: cannot reach https://svc.example.test: no such host\n");
-    expect(proxied).toEqual([]);
+  test("that does not answer is named, without its password", async () => {
+    const free = await freePort();
+    for (const [name, value, shown, fault] of [
+      ["HTTPS_PROXY", `http://me:secret@127.0.0.1:${free}`, `http://127.0.0.1:${free}`, "connection refused"],
+      ["ALL_PROXY", "http://proxy.invalid:3128", "http://proxy.invalid:3128", "no such host"],
+    ] as const) {
+      const { stderr } = await whoami("https://svc.example.test", { [name]: value });
+      const through = `through the proxy ${shown} (${name})`;
+      expect(stderr).toBe(`svc: cannot reach https://svc.example.test ${through}: ${fault}\n`);
+    }
   });
+  test.each(["example.test", "other,.example.test", "svc.example.test:443", "*"])(
+    "is not used with NO_PROXY=%s",
+    async (NO_PROXY) => {
+      const { stderr } = await whoami("https://svc.example.test", { HTTPS_PROXY: proxyUrl(), NO_PROXY });
+      expect(stderr).toBe("svc: cannot reach https://svc.example.test: no such host\n");
+      expect(proxied).toEqual([]);
+    },
+  );
   test("is never used for this machine", async () => {
     const { code } = await whoami(server.url, {
       HTTP_PROXY: proxyUrl(),

@@ -15,6 +15,7 @@ import { isRecord } from "../../platform/record.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
+import { proxyOf } from "./proxy.ts";
 import { isLoopback, type Server } from "./server.ts";
 
 export interface Request {
@@ -85,7 +86,7 @@ export async function request(io: Io, server: Server, url: string, options: Requ
   } catch (error) {
     if (signal?.aborted) throw new Interrupted();
     if (error instanceof Unavailable) throw error;
-    throw fault(error, server, timeout);
+    throw fault(error, io, server, timeout);
   }
 }
 
@@ -128,7 +129,7 @@ export async function openStream(
   } catch (error) {
     if (signal?.aborted) throw new Interrupted();
     if (error instanceof SvcError) throw error;
-    throw fault(error, server, timeout);
+    throw fault(error, io, server, timeout);
   } finally {
     clearTimeout(timer);
   }
@@ -174,40 +175,36 @@ function redirected(server: Server, location: string | null): Unavailable {
   return new Unavailable(`${server.base} redirects to ${where}, which svc does not follow${hint}`);
 }
 
-function fault(error: unknown, server: Server, timeout: number): Unavailable {
+function fault(error: unknown, { env }: Io, { base }: Server, timeout: number): Unavailable {
   const { name, code } = error as { name?: string; code?: unknown };
   const options = { cause: error };
+  const proxy = proxyOf(env, base);
+  const through = proxy === undefined ? "" : ` through the proxy ${proxy}`;
+  const unreached = `cannot reach ${base}${through}`;
   if (name === "TimeoutError")
-    return new NetworkFault(`${server.base} did not answer within ${timeout} s`, options);
-  if (code === "ECONNREFUSED" || code === "ConnectionRefused") {
-    return new NetworkFault(`cannot reach ${server.base}: connection refused`, options);
-  }
-  if (code === "ENOTFOUND") return new NetworkFault(`cannot reach ${server.base}: no such host`, options);
+    return new NetworkFault(`${base} did not answer${through} within ${timeout} s`, options);
+  if (code === "ECONNREFUSED" || code === "ConnectionRefused")
+    return new NetworkFault(`${unreached}: connection refused`, options);
+  if (code === "ENOTFOUND") return new NetworkFault(`${unreached}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
-    return new NetworkFault(`cannot reach ${server.base}: the proxy refused the connection`, options);
+    return new NetworkFault(`${unreached}: the proxy refused the connection`, options);
   if (code === "UnsupportedProxyProtocol")
-    return new Unavailable(
-      `cannot reach ${server.base}: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http or https address`,
-      options,
-    );
+    return new Unavailable(`${unreached}: this is not an http or https address`, options);
   const untimely = { CERT_HAS_EXPIRED: "has expired", CERT_NOT_YET_VALID: "is not valid yet" }[String(code)];
   if (untimely !== undefined)
     return new Unavailable(
-      `the certificate of ${server.base} ${untimely}, or the clock of this machine is wrong: it says ${new Date().toISOString()}`,
+      `the certificate of ${base} ${untimely}, or the clock of this machine is wrong: it says ${new Date().toISOString()}`,
       options,
     );
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
-    return new Unavailable(`the certificate of ${server.base} is for another host name`, options);
+    return new Unavailable(`the certificate of ${base} is for another host name`, options);
   if (typeof code === "string" && /CERT|SIGNATURE|ISSUER/.test(code)) {
     return new Unavailable(
-      `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file`,
+      `the certificate of ${base} is not trusted (${code}); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file`,
       options,
     );
   }
-  return new NetworkFault(
-    `cannot reach ${server.base}${typeof code === "string" ? ` (${code})` : ""}`,
-    options,
-  );
+  return new NetworkFault(`${unreached}${typeof code === "string" ? ` (${code})` : ""}`, options);
 }
 
 /**
