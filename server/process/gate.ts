@@ -1,6 +1,7 @@
 import type { Server, SocketAddress } from "bun";
 import { refusal } from "../http/host.ts";
 import { setTlsClient, tlsClientOf } from "../http/tls_client.ts";
+import { beforeRest, type Client } from "./relay.ts";
 
 export interface GateOptions {
   /** Removed from the start of each path that has it. */
@@ -15,7 +16,7 @@ export interface GateOptions {
 
 type Answer = Response | Promise<Response>;
 /** The client of a connection that the server sees; undefined if nobody may use it. */
-type AddressOf = (seen: SocketAddress | null) => SocketAddress | undefined;
+type ClientOf = (seen: SocketAddress | null) => Client | undefined;
 
 /** How much of a chunked body Bun reads if the application ignores it. */
 const drainedBytes = 1024 * 1024;
@@ -73,7 +74,7 @@ export async function awaitQuiet(
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
-  #addressOf: AddressOf | undefined;
+  #clientOf: ClientOf | undefined;
   #seenBy: Server<unknown>["requestIP"] = () => null;
   /** For a server that sees only our own connections: the addresses of their clients. */
   readonly #addresses = new WeakMap<Request, SocketAddress>();
@@ -100,10 +101,10 @@ export class Gate {
     this.#passes = !this.#root && !headers.length && !limitConcurrency && !limitMaxRequests;
   }
 
-  /** Sets the server as soon as there is one. `addressOf` maps a connection through the relay to its client. */
-  attach(server: Server<unknown>, addressOf?: AddressOf): void {
+  /** Sets the server as soon as there is one. `clientOf` maps a connection through the relay to its client. */
+  attach(server: Server<unknown>, clientOf?: ClientOf): void {
     this.#server = server;
-    this.#addressOf = addressOf;
+    this.#clientOf = clientOf;
     this.#seenBy = server.requestIP.bind(server);
     this.#adapt(server);
   }
@@ -129,12 +130,15 @@ export class Gate {
   }
 
   handle(request: Request, application: (request: Request) => Answer): Answer {
-    if (this.#addressOf && !tlsClientOf(request)) {
-      const address = this.#addressOf(this.#seenBy(request));
-      if (!address)
-        return this.#refuse(request, new Response(null, { status: 403, headers: { connection: "close" } }));
-      this.#addresses.set(request, address);
-    }
+    if (!this.#clientOf || tlsClientOf(request)) return this.#handle(request, application);
+    const client = this.#clientOf(this.#seenBy(request));
+    if (!client)
+      return this.#refuse(request, new Response(null, { status: 403, headers: { connection: "close" } }));
+    this.#addresses.set(request, client.address);
+    return beforeRest(request, this.#handle(request, application), client);
+  }
+
+  #handle(request: Request, application: (request: Request) => Answer): Answer {
     const { headers } = request;
     // Two lengths, even if they are equal: a proxy may use the other one (RFC 9112, 6.3).
     if (headers.get("content-length")?.includes(","))

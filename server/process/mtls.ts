@@ -1,5 +1,4 @@
 import type { X509Certificate } from "node:crypto";
-import type { Socket } from "node:net";
 import { createServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import type { Server } from "bun";
 import { hostInUrl } from "../../platform/address.ts";
@@ -7,7 +6,7 @@ import { SvcError } from "../../platform/errors.ts";
 import { setTlsClient, type TlsClient } from "../http/tls_client.ts";
 import { awaitQuiet } from "./gate.ts";
 import type { StartOptions } from "./options.ts";
-import { addressOfSocket, Forwarded } from "./relay.ts";
+import { beforeRest, Forwarded } from "./relay.ts";
 import type { Service } from "./service.ts";
 import { ignoreNewConnections, listeningSockets, shareNewConnections, takeNewConnections } from "./socket.ts";
 import { mtlsFilesOf, tlsOf } from "./tls.ts";
@@ -24,10 +23,6 @@ const handshakeMilliseconds = 10_000;
 const mostHandshakes = 1000;
 /** Longer chains are cut off: platform/x509/chain.ts accepts no longer ones. */
 const mostCertificates = 10;
-/** How long a client may take to read an answer after our server has closed the connection. */
-const lingerMilliseconds = 30_000;
-/** How long a client may go on sending after it was sent the answer. */
-const unreadMilliseconds = 1000;
 /** As in serve.ts: how long connections that were about to be accepted may take. */
 const quietMilliseconds = 100;
 /** How long a process that stops waits for the first requests of its connections. */
@@ -52,11 +47,6 @@ export interface MtlsListener {
   stop(now: boolean): Promise<void>;
 }
 
-interface ForwardedClient extends TlsClient {
-  /** Stops forwarding what the client sends. */
-  ignoreRest(): void;
-}
-
 type InnerSettings = Pick<Bun.Serve.Options<unknown>, "idleTimeout" | "maxRequestBodySize"> & {
   websocket?: object;
 };
@@ -71,7 +61,7 @@ export async function listenMtls(
   fetch: (request: Request, server: Server<unknown>) => Response | Promise<Response>,
   failed: NonNullable<Service["handshakeFailed"]>,
 ): Promise<MtlsListener> {
-  const forwarded = new Forwarded<ForwardedClient>();
+  const forwarded = new Forwarded<Pick<TlsClient, "chain">>();
   const inner = Bun.serve({
     ...settings,
     hostname: "127.0.0.1",
@@ -82,8 +72,7 @@ export async function listenMtls(
       const client = forwarded.of(portOf.call(server, request));
       if (!client) return new Response(null, { status: 403, headers: { connection: "close" } });
       setTlsClient(request, client);
-      const answer = fetch(request, server);
-      return hasBody(request) ? beforeRest(answer, client) : answer;
+      return beforeRest(request, fetch(request, server), client);
     },
     error: () => new Response(null, { status: 500 }),
   } as Bun.Serve.Options<unknown>) as Server<unknown>;
@@ -96,47 +85,16 @@ export async function listenMtls(
   let connected = false;
 
   function forward(client: TLSSocket): void {
-    const ignoreRest = () => {
-      client
-        .removeAllListeners("data")
-        .on("data", () => {})
-        .resume();
-    };
-    const about = { address: addressOfSocket(client), chain: chainOf(client), ignoreRest };
+    // Unknown once the connection has failed.
+    const { remoteAddress } = client;
     open.add(client);
-    client.pause();
     client.once("data", () => silent.delete(client));
-    const to = forwarded.connect(inner.port!, { allowHalfOpen: true, noDelay: true }, () => {
-      if (client.destroyed) return end();
-      const forget = forwarded.add(to, about);
-      to.once("end", forget).once("close", forget);
-      forwardBytes(client, to);
-      forwardBytes(to, client);
-    });
-    const end = () => {
-      client.destroy();
-      to.destroy();
-    };
+    client.on("close", () => open.delete(client));
     client.on("error", ({ code }: NodeJS.ErrnoException) => {
       // Such as an attempt to renegotiate.
-      if (code?.startsWith("ERR_SSL")) failed(code, about.address.address);
-      end();
+      if (code?.startsWith("ERR_SSL")) failed(code, remoteAddress);
     });
-    client.on("close", () => {
-      open.delete(client);
-      end();
-    });
-    let isFinishing = false;
-    const finish = () => {
-      if (isFinishing) return;
-      isFinishing = true;
-      // A client that is still sending has been refused early, as with 413. With unread bytes, closing would reset the
-      // connection, and the client might never see the answer.
-      ignoreRest();
-      client.end(() => setTimeout(end, unreadMilliseconds).unref());
-      setTimeout(end, lingerMilliseconds).unref();
-    };
-    to.on("error", finish).on("close", finish);
+    forwarded.forward(client, inner.port!, { chain: chainOf(client) });
   }
 
   async function listen(): Promise<{ server: TlsServer; sockets: number[] }> {
@@ -230,32 +188,6 @@ export async function listenMtls(
       await inner.stop(now);
     },
   };
-}
-
-function hasBody({ headers }: Request): boolean {
-  return headers.get("transfer-encoding") !== null || headers.get("content-length") !== null;
-}
-
-/**
- * A refusal that ends its connection, such as 413, may be for a client that is still sending. Bun closes the connection
- * then, and writing more to it would fail before the answer has been read. Other answers may be sent while the application
- * still reads the body.
- */
-async function beforeRest(answer: Response | Promise<Response>, client: ForwardedClient): Promise<Response> {
-  const response = await answer;
-  // Undefined when a WebSocket was opened.
-  if (response?.status >= 400 && response.headers.get("connection") === "close") client.ignoreRest();
-  return response;
-}
-
-/** Like `from.pipe(to)`, which costs a tenth of all requests more. */
-function forwardBytes(from: Socket, to: Socket): void {
-  from.on("data", (bytes) => {
-    if (!to.write(bytes)) from.pause();
-  });
-  to.on("drain", () => from.resume());
-  from.on("end", () => to.end());
-  from.resume();
 }
 
 function chainOf(client: TLSSocket): Uint8Array[] {

@@ -8,7 +8,7 @@ import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
 import { listenMtls, type MtlsListener } from "./mtls.ts";
 import { placeOf, type StartOptions } from "./options.ts";
-import { localAddress, relay } from "./relay.ts";
+import { localClient, relay } from "./relay.ts";
 import { type FetchApp, isElysia, type Service } from "./service.ts";
 import {
   ignoreNewConnections,
@@ -69,7 +69,7 @@ export async function serve(
   const previous = new Set<Server<unknown>>();
   const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
   const attach = () =>
-    gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : () => localAddress));
+    gate.attach(server, inner?.clientOf ?? (options.uds === undefined ? undefined : () => localClient));
   attach();
   let mtls: MtlsListener | undefined;
   if (options.mtlsPort !== undefined) {

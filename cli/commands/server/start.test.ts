@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import { askFrom, clientPorts, listeningPorts } from "../../../tests/support/http/loopback.ts";
+import { exchange } from "../../../tests/support/http/raw_http.ts";
 import {
   appFolder,
   messagesIn,
@@ -116,6 +117,20 @@ test("--fd: the port inside refuses connections that are not forwarded", async (
   expect(await askFrom("127.0.0.1", 0, inside)).toBe(refused);
   await client.end();
   expect(client.failures).toEqual([]);
+});
+
+test("--fd: a refusal reaches a client that is still sending", async () => {
+  writeFileSync(
+    join(folder.path, "refusing.ts"),
+    'export const app = { fetch: () => new Response("no", { status: 413, headers: { connection: "close" } }) };',
+  );
+  await using server = await startOnDescriptor(folder.path, ["--fd", "3"], { app: "refusing:app" });
+  const body = Buffer.alloc(16 * 1024 * 1024);
+  const lengths = [`Content-Length: ${body.length}\r\n\r\n`, `Transfer-Encoding: chunked\r\n\r\n1000000\r\n`];
+  for (const length of [...lengths, ...lengths]) {
+    const head = Buffer.from(`POST / HTTP/1.1\r\nHost: a\r\n${length}`);
+    expect(await exchange(server.port, Buffer.concat([head, body]))).toStartWith("HTTP/1.1 413 ");
+  }
 });
 
 test("LISTEN_FDS: the socket of systemd is served", async () => {
