@@ -9,6 +9,7 @@ import { assertReady } from "../core/readiness.ts";
 import { deleteExpired } from "../core/retention.ts";
 import { openDatabase, shortStatements } from "../drizzle/client.ts";
 import { databaseAnswer } from "../drizzle/database_answer.ts";
+import { reasonOf } from "../drizzle/database_error.ts";
 import { Background } from "../platform/background.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readEnvironment } from "../platform/environment.ts";
@@ -114,7 +115,7 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
   const flush = () =>
     // With a timeout, so that a frozen database does not delay the shutdown.
     databaseAnswer(counts.flush(db, clock.now())).catch((error: unknown) =>
-      log.warn({ err: error }, "could not write counts into the audit log"),
+      log.warn({ err: error, ...reasonOf(error) }, "could not write counts into the audit log"),
     );
   const served = createApp(parts);
   const handshakes = new LogBudget(log, clock, "TLS handshakes", handshakesPerMinute);
@@ -157,7 +158,9 @@ function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => v
     if (cleaning) return;
     cleaning = true;
     deleteExpired(parts)
-      .catch((error: unknown) => log.warn({ err: error }, "could not delete expired rows"))
+      .catch((error: unknown) =>
+        log.warn({ err: error, ...reasonOf(error) }, "could not delete expired rows"),
+      )
       .finally(() => {
         cleaning = false;
       });

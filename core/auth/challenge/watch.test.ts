@@ -84,3 +84,17 @@ describe("a wait", () => {
     expect(await deaf.next("key", 2000).happened).toBe("news");
   });
 });
+
+test("without a listening connection, the log says why", async () => {
+  const lines: { msg: string; reason?: string }[] = [];
+  const url = new URL(database.url);
+  url.pathname = "/nowhere";
+  const deaf = new ChallengeWatch(
+    url.href,
+    createLog("warn", { write: (line) => void lines.push(JSON.parse(line)) }),
+  );
+  await deaf.start();
+  await deaf.stop();
+  const reason = "This database does not exist: svc database init creates it (see SVC_DATABASE_URL)";
+  expect(lines[0]).toMatchObject({ msg: "there is no listening database connection", reason });
+});

@@ -1,5 +1,6 @@
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { refusePooler } from "../../../drizzle/connection/database_address.ts";
+import { reasonOf } from "../../../drizzle/database_error.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import type { Log } from "../../../platform/log.ts";
 import type { Bucket } from "../../../platform/rate_limit.ts";
@@ -184,7 +185,8 @@ export class ChallengeWatch {
         });
       } catch (error) {
         if (first && error instanceof Unavailable) return refuse(error);
-        if (!this.#stopped) this.log.warn({ err: error }, "the listening database connection was lost");
+        if (!this.#stopped)
+          this.log.warn({ err: error, ...reasonOf(error) }, "there is no listening database connection");
       }
       this.#lost();
       this.#wakeAll();

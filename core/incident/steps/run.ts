@@ -1,5 +1,6 @@
 import { asc, min } from "drizzle-orm";
 import pLimit from "p-limit";
+import { reasonOf } from "../../../drizzle/database_error.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import { withTimeLimit } from "../../../platform/time_limit.ts";
@@ -134,7 +135,7 @@ export async function runDueFlows(context: PluginContext, options: FlowOptions =
       .limit(incidentsPerRun);
     await pLimit(incidentsAtOnce).map(due, ({ incidentId }) => runFlow(context, incidentId, options));
   } catch (err) {
-    log.warn({ err }, "could not look for due steps of incidents");
+    log.warn({ err, ...reasonOf(err) }, "could not look for due steps of incidents");
   }
 }
 
