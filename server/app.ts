@@ -18,7 +18,6 @@ import { answerErrors } from "./http/error.ts";
 import { addressCheck, headTooLarge, noAddress } from "./http/host.ts";
 import { logRequests } from "./http/log.ts";
 import { ObservedRequests, observeRoutes } from "./http/metrics.ts";
-import { optionalBodies } from "./http/no_body.ts";
 import { refuseUnknownQuery } from "./http/no_query.ts";
 import { SecurityHeaders } from "./http/security_headers.ts";
 import { acceptLargeHeads, isHeadTooLarge, maxRequestBodySize } from "./http/size.ts";
@@ -120,7 +119,6 @@ export function createApp(deps: Deps) {
     .use(answerErrors(deps, routes))
     .use(staticRoutes(deps.config.staticDir, routes))
     .use(refuseUnknownQuery(routes))
-    .use(optionalBodies(routes))
     .use(noParsers)
     .use(openApi)
     .use(api);

@@ -13,6 +13,7 @@ import type { Actor, Context } from "../../core/context.ts";
 import { assertKey } from "../../core/idempotency/once.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
+import { nothing } from "../http/body.ts";
 import {
   problemSchema,
   refusals,
@@ -23,7 +24,6 @@ import {
 } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
   accessRoleView,

@@ -1,6 +1,7 @@
-import { Elysia } from "elysia";
+import { Elysia, t } from "elysia";
 import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
+import { closed } from "./schema.ts";
 import { BodyTooLarge, largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
@@ -8,6 +9,9 @@ const methods = new Set(["__proto__", "toString", "valueOf"]);
 
 /** Stands for a body that is not JSON. It is not an object, so no schema accepts it. */
 const noJson = "no JSON";
+
+/** The body schema of a request whose path says everything. */
+export const nothing = t.Optional(t.Object({}, closed));
 
 /** Whether a media type, with its parameters or without, is JSON (RFC 9110, 8.3.1). */
 export function isJson(contentType: string): boolean {
@@ -27,7 +31,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 export const noParsers = new Elysia({ name: "no parsers" }).onParse({ as: "global" }, () => null);
 
 /**
- * Reads and parses a body: JSON, a form, or `noJson` for anything else.
+ * Reads and parses a body: a JSON object, a form, or `noJson` for anything else.
  *
  * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
  * `a[99999999]` from an unauthenticated client blocks the server for a minute.
@@ -63,10 +67,13 @@ async function parseBody(request: Request, contentType: string, route: string): 
   if (bytes.length > largestBytes) return flat(JSON.parse(text));
   // An empty chunked body. Elysia reports it missing where a body is required.
   if (text === "") return undefined;
-  return JSON.parse(text, (name, value) => {
+  const value: unknown = JSON.parse(text, (name, value) => {
     if (methods.has(name)) throw new SyntaxError("a field is named like a method");
     return value;
   });
+  // No route takes anything else, and Elysia does not check an optional body that it finds empty, such as `[]`.
+  if (!isRecord(value)) throw new InvalidInput("body", "The field body must be an object");
+  return value;
 }
 
 /** A repeated field becomes a list, which no form accepts. */

@@ -13,9 +13,9 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import type { PluginContext } from "../../core/plugin/context.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
+import { nothing } from "../http/body.ts";
 import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import {

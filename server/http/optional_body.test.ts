@@ -4,7 +4,7 @@ import { insertIndividual, letJoin } from "../../tests/support/http/participants
 import { exchange, statusesOf } from "../../tests/support/http/raw_http.ts";
 import { signInToken } from "../../tests/support/http/server.ts";
 import { asksForToken } from "../auth/actor.ts";
-import { nothing } from "./no_body.ts";
+import { nothing } from "./body.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {
