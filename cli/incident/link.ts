@@ -17,7 +17,13 @@ export async function linkCommand(options: WordOptions & { duplicate?: boolean }
   if (duplicate && words.length > 1) throw new UsageError("an incident is a duplicate of only one: name one");
   const { incident, items } = await IncidentClient.within(io, server, async (client) => {
     const { incident, others } = await incidentsOf(client, typed, words);
-    const items = await eachInTurn(io, incident, "were linked", others, ({ name }) => {
+    const links = await linksOf(client, incident);
+    const items = await eachInTurn(io, incident, "were linked", others, async ({ id, name }) => {
+      const known = links.find((one) => one.incident.id === id);
+      if (known?.kind === (duplicate ? "duplicate_of" : "related")) {
+        io.stderr.write(`${incident.name} is already linked with ${name}\n`);
+        return known;
+      }
       const body = { incident: name, kind: duplicate ? "duplicate" : "related" };
       return client.post<Link>(`/incidents/${incident.id}/links/`, body);
     });

@@ -16,8 +16,8 @@ export async function joinCommand(
   const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
     const incident = await client.resolve(id);
     const user = await client.user();
-    checkNew(await client.participants(incident), incident, user, role, "you");
-    return { incident, answer: await invite(client, incident, user, role) };
+    const known = already(io, await client.participants(incident), incident, user, role, "you");
+    return { incident, answer: known ?? (await invite(client, incident, user, role)) };
   });
   done(io, incident, json, answer);
 }
@@ -47,14 +47,12 @@ export async function peopleCommand(
     const emails: string[] = [];
     for (const word of words) emails.push(await emailOf(io, client, word));
     const participants = await client.participants(incident);
-    for (const email of emails) {
-      if (verb === "add") checkNew(participants, incident, email, role);
-      else foundIn(participants, incident, email);
-    }
+    if (verb === "remove") for (const email of emails) foundIn(participants, incident, email);
     const did = verb === "add" ? "were added" : "were removed";
-    const items = await eachInTurn(io, incident, did, [...new Set(emails)], (email) =>
-      verb === "add" ? invite(client, incident, email, role) : end(client, incident, email),
-    );
+    const items = await eachInTurn(io, incident, did, [...new Set(emails)], async (email) => {
+      if (verb === "remove") return end(client, incident, email);
+      return already(io, participants, incident, email, role) ?? invite(client, incident, email, role);
+    });
     return { incident, items };
   });
   done(io, incident, json, { items });
@@ -78,7 +76,7 @@ export async function roleCommand(
     const answer =
       verb === "drop"
         ? await renounce(client, incident, email, role)
-        : await assume(client, incident, email, role, user === undefined ? "you" : undefined);
+        : await assume(io, client, incident, email, role, user === undefined ? "you" : undefined);
     return { incident, answer };
   });
   done(io, incident, json, answer);
@@ -93,6 +91,7 @@ function parseRole(text: string): string {
 
 /** Gives a role to somebody, who joins first if necessary. A new commander replaces the current one. */
 async function assume(
+  io: Io,
   client: IncidentClient,
   incident: IncidentDetail,
   email: string,
@@ -100,7 +99,8 @@ async function assume(
   who?: "you",
 ) {
   const participants = await client.participants(incident);
-  checkNew(participants, incident, email, role, who);
+  const known = already(io, participants, incident, email, role, who);
+  if (known) return known;
   const found = participants.find((one) => isPerson(one, email));
   const commander = participants.find((one) => has(one, "commander"));
   const isHandover = role === "commander" && commander !== undefined && commander !== found;
@@ -116,20 +116,22 @@ async function renounce(client: IncidentClient, incident: IncidentDetail, email:
   return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/renounce`, { role });
 }
 
-/** @throws Conflict for somebody who takes part already, or who has the role already */
-function checkNew(
+/** Returns somebody who takes part already, or with a role, who has it already, and says so. */
+function already(
+  { stderr }: Io,
   participants: readonly Participant[],
   { name }: IncidentDetail,
   email: string,
   role?: string,
   who?: "you",
-): void {
+): Participant | undefined {
   const found = participants.find((one) => isPerson(one, email));
-  if (found === undefined) return;
+  if (found === undefined || (role !== undefined && !has(found, role))) return undefined;
   const shown = printable(email, 200);
   if (role === undefined)
-    throw new Conflict(`${who ? "you take" : `${shown} takes`} part in ${name} already`);
-  if (has(found, role)) throw new Conflict(`${who ? "you are" : `${shown} is`} ${role} of ${name} already`);
+    stderr.write(`${who ? "You already take" : `${shown} already takes`} part in ${name}\n`);
+  else stderr.write(`${who ? "You are" : `${shown} is`} already ${role} of ${name}\n`);
+  return found;
 }
 
 function has({ roles }: Pick<Participant, "roles">, wanted: string): boolean {
