@@ -231,6 +231,10 @@ describe("stdin", () => {
       expect(await stateOf(id)).toMatchObject({ title, description: "Piped" });
       await carol.svc("inc", "edit", name, "-d", "Other");
     }
+    const lost = await person.with(gone).svc("inc", "edit", name, "-d", "Typed, and *kept*");
+    const [, again = ""] = /To send it: svc (.*)\n/.exec(lost.stderr) ?? [];
+    expect((await person.svc(...again.split(" "))).code).toBe(0);
+    expect((await stateOf(id)).description).toBe("Typed, and *kept*");
     expect(drafts(person.home)).toEqual([]);
   });
 
@@ -256,6 +260,7 @@ describe("the command that sends a text again", () => {
       ["edit", "INC-1", "-p", "Urgent", "--restricted", "-F", "-"],
       "edit INC-1 --priority Urgent --restricted",
     ],
+    [["edit", "INC-1", "-d", "Text", "-r", "It's done"], "edit INC-1 --resolution 'It'\\''s done'"],
     [["close", "INC-1", "-r", "Done"], "close INC-1"],
     [["update", "INC-1", "-c", "Bad"], "update INC-1"],
   ])("has the options and the server of the first: %p", async (words, line) => {
@@ -267,6 +272,14 @@ describe("the command that sends a text again", () => {
       `Your text is kept. To send it: svc incident ${line} --server ${server.url} -F ${path}\n`,
     );
   });
+});
+
+test("a resolution alone is in the command to repeat", async () => {
+  const { name } = await reported();
+  const person = await somebody();
+  const { code, stderr } = await person.with(gone).svc("inc", "edit", name, "-r", "It's done");
+  expect([code, stderr]).toEqual([1, expect.stringContaining("cannot reach")]);
+  expect(stderr).toStartWith(`To try again: svc incident edit ${name} --resolution 'It'\\''s done'\n`);
 });
 
 describe("a text from the editor that is too long", () => {

@@ -290,10 +290,12 @@ describe("a change that meets another one", () => {
     const { id, name } = await reported();
     const other = meeting(() => changed(id, { title: "Theirs" }));
     const ran = await carol.with(other).svc("inc", "edit", name, "--title", "Mine", "-d", "Mine");
+    const [kept] = drafts(carol.home);
     expect(ran).toEqual({
       code: 1,
       stdout: "",
       stderr: [
+        `Your text is kept. To send it: svc incident edit ${name} --title Mine -F ${kept}`,
         `svc: The title of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
         "svc:   Theirs: Theirs",
         "svc:   Yours:  Mine",

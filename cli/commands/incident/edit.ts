@@ -1,10 +1,17 @@
+import { InvalidInput } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
 import { changeIncident, type IncidentFields } from "../../incident/change.ts";
 import { editDraft } from "../../incident/editor.ts";
-import { IncidentClient, type IncidentDetail, type Named, pickNamed } from "../../incident/incident.ts";
+import {
+  type Incident,
+  IncidentClient,
+  type IncidentDetail,
+  type Named,
+  pickNamed,
+} from "../../incident/incident.ts";
 import { sectionsOf, templateOf } from "../../incident/template.ts";
 import { againLine, done, fromFile, option, sending, type Written, withStdin } from "../../incident/write.ts";
 import { checkText } from "../../incident/written_text.ts";
@@ -64,19 +71,21 @@ export default defineCommand({
       if (resolution !== undefined) change.resolution = resolution;
       if (restricted) change.visibility = "Restricted";
       if (open) change.visibility = "Open";
-      if (description !== undefined) change.description = description;
-      if (!isNothing && !editor && file === undefined) {
-        const incident = await IncidentClient.within(io, server, (client) =>
-          save(client, seen, change, names),
-        );
-        return done(io, incident, json, incident);
-      }
-      const written = await writtenIncident(io, options, seen);
-      const incident = await sending(io, "edit", written, again(seen.name), () =>
-        IncidentClient.within(io, server, (client) =>
-          save(client, seen, { ...change, ...parseEdited(written.text, seen) }, names),
-        ),
-      );
+      const saved = (more: Partial<IncidentFields> = {}) =>
+        IncidentClient.within(io, server, (client) => save(client, seen, { ...change, ...more }, names));
+      const send = (written: Written, read: (text: string) => Partial<IncidentFields>) =>
+        sending(io, "edit", written, again(seen.name), () => saved(read(written.text)));
+      let incident: Incident;
+      if (description !== undefined)
+        incident = await send({ text: description, key: crypto.randomUUID() }, () => ({ description }));
+      else if (isNothing || editor || file !== undefined)
+        incident = await send(await writtenIncident(io, options, seen), (text) => parseEdited(text, seen));
+      else
+        incident = await saved().catch((error: unknown) => {
+          if (resolution !== undefined && !(error instanceof InvalidInput))
+            io.stderr.write(`To try again: ${again(seen.name)}\n`);
+          throw error;
+        });
       done(io, incident, json, incident);
     });
   },
