@@ -72,7 +72,7 @@ async function run(
   const failure: unknown = await runWithAccess(io, { role: "orders-db", command, wanted: {} }).catch(
     (error: unknown) => error,
   );
-  return { failure, revoked, slept: io.slept };
+  return { failure, revoked, slept: io.slept, stderr: io.out.stderr };
 }
 
 describe("the lease of a running command", () => {
@@ -145,9 +145,26 @@ describe("the lease of a running command", () => {
   test("is revoked if the command cannot be started", async () => {
     const script = join(configHome(), "script");
     writeFileSync(script, "#!/no/such/interpreter\n", { mode: 0o755 });
-    const { failure, revoked } = await run([script]);
-    expect(failure).toMatchObject({ detail: `Command cannot be started: ${script} (ENOENT)` });
+    const { failure, revoked, stderr } = await run([script]);
+    expect(failure).toEqual(new ExitCode(127));
+    expect(stderr).toBe(`svc: Command cannot be started: ${script} (ENOENT)\n`);
     expect(revoked).toEqual(["/access/leases/7"]);
+  });
+
+  test("is not issued for a command that does not exist or cannot be executed", async () => {
+    const file = join(configHome(), "file");
+    writeFileSync(file, "");
+    for (const [program, code, message] of [
+      ["no-such-program", 127, "Command not found: no-such-program"],
+      [`${file}/program`, 127, `Command not found: ${file}/program`],
+      [file, 126, `Command cannot be executed: ${file}`],
+    ] as const)
+      expect(await run([program])).toEqual({
+        failure: new ExitCode(code),
+        revoked: [],
+        slept: [],
+        stderr: `svc: ${message}\n`,
+      });
   });
 
   test("is revoked even if it was issued while the command exited", async () => {

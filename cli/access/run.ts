@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { NotFound, SvcError } from "../../platform/errors.ts";
+import { delimiter, join } from "node:path";
+import { SvcError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { mayPass } from "../client/request.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
 import { localTime } from "../when.ts";
 import { AccessClient, type Issued, type Lease, targetSeconds, type Wanted } from "./access.ts";
 import { CommandKey, type UsedCredential } from "./use.ts";
@@ -21,7 +24,7 @@ const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 /**
  * Runs a command with a credential in its environment, and always revokes the credential afterwards.
  *
- * @throws ExitCode with the exit code of the command, if it is not 0
+ * @throws ExitCode with the exit code of the command, if it is not 0; 126 or 127 if it cannot be started
  */
 export async function runWithAccess(
   io: Io,
@@ -34,7 +37,10 @@ export async function runWithAccess(
 ): Promise<void> {
   const [program] = command;
   if (program === undefined) throw new UsageError("no command: add -- COMMAND");
-  if (Bun.which(program) === null) throw new NotFound(`Command not found: ${program}`);
+  if (Bun.which(program) === null)
+    throw exists(program)
+      ? notStarted(io, `Command cannot be executed: ${program}`, 126)
+      : notStarted(io, `Command not found: ${program}`, 127);
   const key = new CommandKey();
   const { issued, client } = await AccessClient.within(io, server, async (client) => ({
     client,
@@ -59,7 +65,7 @@ export async function runWithAccess(
   try {
     await using used = await key.use(timed, issued);
     if (received !== undefined) throw new ExitCode(128 + constants.signals[received]);
-    child = start(command, { ...io.env, ...used.env });
+    child = start(io, command, { ...io.env, ...used.env });
     const renewing = keepRenewed(timed, issued, over.signal, async (lease) => {
       const { replace } = used;
       if (replace) return await askAgain(client, leases, { first: issued, key, replace });
@@ -85,14 +91,27 @@ export async function runWithAccess(
   if (code !== 0) throw new ExitCode(code);
 }
 
-/** @throws NotFound if it cannot be started, as a script without its interpreter */
-function start(command: readonly string[], env: Environment): Bun.Subprocess {
+/** Whether there is a file of that name, which then cannot be executed. */
+function exists(program: string): boolean {
+  const directories = program.includes("/") ? [""] : (process.env.PATH ?? "").split(delimiter);
+  return directories.some((directory) => existsSync(join(directory, program)));
+}
+
+/** @throws ExitCode if it cannot be started, such as a script without its interpreter */
+function start(io: Io, command: readonly string[], env: Environment): Bun.Subprocess {
   try {
     return Bun.spawn([...command], { env, stdio: ["inherit", "inherit", "inherit"] });
   } catch (cause) {
     const { code = "unknown" } = cause as NodeJS.ErrnoException;
-    throw new NotFound(`Command cannot be started: ${command[0]} (${code})`, { cause });
+    const message = `Command cannot be started: ${command[0]} (${code})`;
+    throw notStarted(io, message, code === "ENOENT" ? 127 : 126);
   }
+}
+
+/** The exit codes are those of shells and of env(1). */
+function notStarted({ stderr }: Io, message: string, code: 126 | 127): ExitCode {
+  stderr.write(`svc: ${printable(message)}\n`);
+  return new ExitCode(code);
 }
 
 /** Gets a new certificate for the same key, because a certificate cannot be extended. Stays within the first lease. */

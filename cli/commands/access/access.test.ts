@@ -117,7 +117,7 @@ test("run passes the credential in the environment, revokes it afterwards, and r
   expect((await newest()).state).toBe("Revoking");
   for (const program of ["no-such-program", "./no-such-program"])
     expect(await svc(alice, "run", "shop", "--", program)).toEqual({
-      code: 1,
+      code: 127,
       stdout: "",
       stderr: `svc: Command not found: ${program}\n`,
     });

@@ -21,7 +21,7 @@ export default defineCommand({
     "For SSH certificates, a separate ssh-agent holds the key and the certificate, and ssh, scp, git and rsync find it by SSH_AUTH_SOCK. The key is never written to a file, and the agent ends with the command.",
     "For X.509 certificates, SVC_ACCESS_CERTIFICATE and SVC_ACCESS_KEY name private files, which are deleted when the command exits.",
     "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command exits.",
-    "The exit code is the exit code of the command.",
+    "The exit code is that of the command, 127 if it does not exist, and 126 if it cannot be executed.",
   ],
   run: ({ role, server, ...wanted }, io, command) => runWithAccess(io, { role, command, server, wanted }),
 });
