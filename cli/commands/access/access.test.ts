@@ -70,7 +70,7 @@ test("admins apply and check roles from files, and users list the roles they may
   expect(await svc(alice, "apply", "-f", shop)).toMatchObject({ code: 1, stdout: "" });
   for (const path of [shop, till]) expect(await svc(root, "apply", "-f", path)).toMatchObject({ code: 0 });
   const roles = [
-    { slug: "first", plugin: "postgresql-role", settings },
+    { slug: "first", plugin: "postgresql-role", settings, groups: ["oncall"] },
     { slug: "second", plugin: "no-such-plugin" },
   ];
   await writeFile(join(home, "roles.json"), JSON.stringify(roles));
@@ -78,6 +78,10 @@ test("admins apply and check roles from files, and users list the roles they may
     code: 1,
     stdout: "first created\n",
   });
+  const row = (role: string, approval: string) =>
+    expect.stringMatching(new RegExp(`${role} +${approval} +1h`));
+  expect((await svc(root, "list")).stdout).toEqual(row("first", "only for oncall"));
+  expect((await svc(alice, "list")).stdout).toEqual(row("first", "admin"));
   expect(await svc(root, "delete", "first")).toMatchObject({ code: 0 });
   expect(await svc(root, "check", "shop")).toMatchObject({ code: 0 });
   await target.sql.unsafe(`alter role ${target.broker} nocreaterole`);

@@ -1,4 +1,5 @@
 import { AccessClient, durationText, type Role } from "../../access/access.ts";
+import type { Whoami } from "../../client/api.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
@@ -8,12 +9,18 @@ export default defineCommand({
   summary: "List the access roles that you may request, or all for admins",
   args: clientArgs,
   examples: ["svc access list", "svc access list --json"],
+  notes: [
+    "Approval names who must approve. To an admin, it shows the groups of a role that only others may request.",
+  ],
   async run({ server, json }, io) {
-    const roles = await AccessClient.within(io, server, (client) => client.list<Role>("/access/roles/"));
+    const { roles, user } = await AccessClient.within(io, server, async (client) => ({
+      roles: await client.list<Role>("/access/roles/"),
+      user: await client.call<Whoami>("GET", "/whoami"),
+    }));
     if (json) return printJson(io, { items: roles });
     const rows = roles.map((role) => [
       role.slug,
-      role.disabled ? "disabled" : role.approval,
+      approvalOf(role, user),
       durationText(role.default_duration),
       durationText(role.max_duration),
       role.incident_required ? "required" : "",
@@ -22,3 +29,10 @@ export default defineCommand({
     io.stdout.write(table(["Role", "Approval", "Default", "Longest", "Incident", "Description"], rows));
   },
 });
+
+/** Admins see roles, too, that they may not request. */
+function approvalOf({ disabled, approval, groups }: Role, user: Whoami): string {
+  if (disabled) return "disabled";
+  const mayRequest = groups.some((group) => group === "*" || user.groups.includes(group));
+  return mayRequest ? approval : `only for ${groups.map((group) => printable(group)).join(", ")}`;
+}
