@@ -1,5 +1,5 @@
-import { describe, expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { describe, expect, spyOn, test } from "bun:test";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { Forbidden, Unavailable } from "../../platform/errors.ts";
 import { privateDirectory } from "../client/private_file.ts";
@@ -46,7 +46,7 @@ test("the wait for an approval ends when the server refuses, or fails until the 
 describe("svc access get revokes the access", () => {
   const base = "http://127.0.0.1:1";
 
-  /** Gets a credential of this kind. @returns the error, and what was revoked */
+  /** Gets a credential of this kind. @returns the error, if any, and what was revoked */
   async function failing(format: string, { kind, home = configHome() }: { kind: string; home?: string }) {
     const revoked: string[] = [];
     const fetch: Fetch = async (url, { method }) => {
@@ -63,20 +63,43 @@ describe("svc access get revokes the access", () => {
     const token = fakeToken({ now: NOW.getTime() });
     const io = testIo({ env: { SVC_SERVER: base, SVC_TOKEN: token, XDG_CONFIG_HOME: home }, fetch });
     const error = await get.run({ role: "hosts", format } as never, io, []).catch((error: Error) => error);
-    return { message: (error as Error).message, revoked, stdout: io.out.stdout };
+    return { message: (error as Error | undefined)?.message, revoked, stdout: io.out.stdout };
   }
+
+  const filesIn = (folder: string) =>
+    Object.fromEntries(
+      fs.readdirSync(folder).map((name) => [name, fs.readFileSync(join(folder, name), "utf8")]),
+    );
 
   test.each([
     ["ssh", "hosts-cert.pub"],
     ["x509", "hosts/certificate.pem"],
   ] as const)("if the certificate for %s cannot be written", async (kind, file) => {
     const home = configHome();
-    mkdirSync(join(privateDirectory({ XDG_CONFIG_HOME: home }, base, kind), file), { recursive: true });
+    fs.mkdirSync(join(privateDirectory({ XDG_CONFIG_HOME: home }, base, kind), file), { recursive: true });
     expect(await failing(kind, { kind, home })).toEqual({
       message: expect.stringMatching(/cannot be written \(EISDIR\)$/),
       revoked: ["/access/leases/7"],
       stdout: "",
     });
+  });
+
+  test("if the certificate for x509 cannot be replaced, and keeps the one for the same key", async () => {
+    const home = configHome();
+    const folder = join(privateDirectory({ XDG_CONFIG_HOME: home }, base, "x509"), "hosts");
+    expect((await failing("x509", { kind: "x509", home })).revoked).toEqual([]);
+    const before = filesIn(folder);
+    expect(Object.keys(before).sort()).toEqual(["certificate.pem", "key.pem"]);
+    const { renameSync } = fs;
+    using _ = spyOn(fs, "renameSync").mockImplementation((from, to) => {
+      if (String(to).endsWith("certificate.pem")) throw Object.assign(new Error("full"), { code: "ENOSPC" });
+      renameSync(from, to);
+    });
+    expect(await failing("x509", { kind: "x509", home })).toMatchObject({
+      message: expect.stringContaining("cannot be written (ENOSPC)"),
+      revoked: ["/access/leases/7"],
+    });
+    expect(filesIn(folder)).toEqual(before);
   });
 
   test.each(["env", "token", "aws", "kube"])("if --format %s does not support its kind", async (format) => {

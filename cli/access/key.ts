@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto";
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
@@ -29,33 +29,58 @@ export function newX509Key(): { privateKey: string; publicKey: string } {
   });
 }
 
-/** Runs `svc access get --format x509`. Generates a new key each time. */
+/** Runs `svc access get --format x509`. */
 export async function getX509Access(
   io: Io,
   { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
 ): Promise<void> {
-  const { privateKey, publicKey } = newX509Key();
   await AccessClient.within(io, server, async (client) => {
+    const directory = join(privateDirectory(io.env, client.session.server.base, "x509"), role);
+    const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "x509")
         throw new UsageError(`${role} does not issue X.509 certificates: use --format json`);
-      return publicKey;
+      return x509KeyFile(io, paths.key);
     });
-    const directory = join(privateDirectory(io.env, client.session.server.base, "x509"), role);
-    const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
     await client.use(issued, () =>
-      storing(directory, () => {
-        const chain = x509Chain(issued);
-        makePrivateDirectory(io.env, directory);
-        writePrivately(paths.key, privateKey);
-        writePrivately(paths.certificate, chain);
-      }),
+      storing(directory, () => writePrivately(paths.certificate, x509Chain(issued))),
     );
     io.stdout.write(
       `curl --cert ${shellWord(paths.certificate)} --key ${shellWord(paths.key)} https://HOST\n`,
     );
     io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
   });
+}
+
+/**
+ * Returns the public part of this machine's X.509 key for a role, and generates the key on first use. Renewed certificates
+ * use the same key: otherwise, a crash or a full disk could leave a certificate next to the key of another.
+ *
+ * @throws ConfigurationError if other users can read it, or if it cannot be read or written
+ */
+function x509KeyFile(io: Io, path: string): string {
+  return lockCredentials(io.env, () =>
+    storing(path, () => {
+      makePrivateDirectory(io.env, dirname(path));
+      if (!fs.existsSync(path)) {
+        const { privateKey, publicKey } = newX509Key();
+        writePrivately(path, privateKey);
+        return publicKey;
+      }
+      assertPrivate(path);
+      const text = fs.readFileSync(path, "utf8");
+      try {
+        return createPublicKey(text).export({ type: "spki", format: "pem" }).toString();
+      } catch (cause) {
+        throw new ConfigurationError([`${path} is damaged; to fix it: rm ${path}`], { cause });
+      }
+    }),
+  );
+}
+
+function assertPrivate(path: string): void {
+  if ((fs.statSync(path).mode & 0o077) !== 0)
+    throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
 }
 
 /** The certificate, followed by its authority's certificate. @throws Unavailable for credentials of another kind */
@@ -105,8 +130,7 @@ async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKe
     storing(path, () => {
       makePrivateDirectory(io.env, dirname(path));
       if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
-        if ((fs.statSync(path).mode & 0o077) !== 0)
-          throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
+        assertPrivate(path);
         return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
       }
       const key = newSshKeyPair();
