@@ -336,22 +336,24 @@ test("a certificate whose write was interrupted is completed by the next command
   expect(readFileSync(file, "utf8")).toBe(text);
 });
 
-test("a certificate that cannot be stored is revoked", async () => {
-  const user = await certified();
-  const { certificate: file } = user.files;
-  const [text, serial] = [readFileSync(file, "utf8"), serialIn(file)];
-  const failing = user.with({
+/** The same user when the disk has no space for the new certificate. */
+const onFullDisk = (user: Awaited<ReturnType<typeof certified>>) =>
+  user.with({
     fetch: async (url, init) => {
       const answer = await user.fetch(url, init);
-      // As good as a full disk: nothing can be written there.
-      if (url === `${server.url}/certificates/`) mkdirSync(`${file}.next`);
+      if (url === `${server.url}/certificates/`) mkdirSync(`${user.files.certificate}.next`);
       return answer;
     },
     keychain: user.keychain,
     openBrowser: user.openBrowser,
     sleep: () => Bun.sleep(20),
   });
-  const { code, stderr } = await login(failing, "--force");
+
+test("a certificate that cannot be stored is revoked", async () => {
+  const user = await certified();
+  const { certificate: file } = user.files;
+  const [text, serial] = [readFileSync(file, "utf8"), serialIn(file)];
+  const { code, stderr } = await login(onFullDisk(user), "--force");
   expect([code, stderr]).toEqual([1, expect.stringContaining("the certificate was revoked")]);
   rmSync(`${file}.next`, { recursive: true });
   expect(readFileSync(file, "utf8")).toBe(text);
@@ -360,6 +362,26 @@ test("a certificate that cannot be stored is revoked", async () => {
   const valid = items.filter((one: { revoked_at: unknown }) => one.revoked_at === null);
   expect(valid.map((one: { serial: string }) => one.serial)).toContain(serial);
   expect(items[0].revoked_at).not.toBeNull();
+});
+
+test("a sign-in whose certificate cannot be stored leaves no certificate next to the key of another", async () => {
+  const user = await certified();
+  const { files } = user;
+  const stays = await login(onFullDisk(user), "--force", "--keychain");
+  expect([stays.code, stays.stderr]).toEqual([
+    1,
+    expect.stringContaining("signed in, but without a certificate"),
+  ]);
+  rmSync(`${files.certificate}.next`, { recursive: true });
+  expect(await whoami(user)).toBe("alice@example.com");
+  server.issuer.user = "bob@example.com";
+  const ended = await onFullDisk(user).svc("login", "bob@example.com", "--browser", "--certificate");
+  expect([ended.code, ended.stderr]).toEqual([
+    1,
+    expect.stringContaining("signed in, but without a certificate"),
+  ]);
+  expect(existsSync(files.certificate)).toBe(false);
+  expect(await whoami(user)).toEqual([4, expect.stringContaining("no client certificate of")]);
 });
 
 test("a server without mutual TLS is recognized before anybody is asked to approve", async () => {

@@ -87,8 +87,8 @@ export function describeCertificate(
 }
 
 /**
- * Gets a certificate with a new token, and stores it in place of the previous one, which is revoked. The key stays the
- * same for the same user, so that a program that reads both files never sees two that do not match.
+ * Gets a certificate with a new token, and stores it in place of the user's previous one, which is revoked. The key stays
+ * the same in the same place, so that a program that reads both files never sees two that do not match.
  */
 export async function obtainCertificate(
   io: Io,
@@ -102,8 +102,7 @@ export async function obtainCertificate(
 ): Promise<StoredCertificate> {
   const old = before?.certificate;
   const oldPair = old && (await readPair(io, server, old).catch(() => undefined));
-  const keeps = old?.user === user && old.key === storage;
-  const key = (keeps && oldPair?.key) || newKey();
+  const key = (old?.key === storage && oldPair?.key) || newKey();
   const { cert, ...answer } = await askFor(io, server, token, key);
   const stored: StoredCertificate = { user, key: storage, ...answer };
   const files = certificateFiles(io.env, server.base);
@@ -112,9 +111,10 @@ export async function obtainCertificate(
     storing(dirname(files.key), () => {
       makePrivateDirectory(io.env, dirname(files.key));
       updateCredentials(io.env, (all) => {
-        if (storage === "keychain") fs.rmSync(files.key, { force: true });
-        else if (key !== oldPair?.key || old?.key !== "file") writePrivately(files.key, key);
+        if (storage === "file" && key !== oldPair?.key) writePrivately(files.key, key);
         rewrite(files.certificate, cert);
+        // Last: until here, the previous certificate may still need it.
+        if (storage === "keychain") fs.rmSync(files.key, { force: true });
         return withCertificate(all, server.base, stored);
       });
     });

@@ -60,10 +60,10 @@ export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
   const before = await store(io, server, { token, user: confirmed, storage });
   const { token: replaced } = before;
   if (replaced && replaced.token !== token.token) await revokeReplaced(io, server, replaced);
-  let certificate: CertificateInfo | undefined;
-  if (options.certificate)
-    certificate = await certify(io, server, { token, user: confirmed, storage, before: before.entry });
-  else await endCertificateOfOther(io, server, confirmed, before.entry);
+  const own = await withoutOther(io, server, confirmed, before.entry);
+  const certificate = options.certificate
+    ? await certify(io, server, { token, user: confirmed, storage, before: own })
+    : undefined;
   if (io.env.SVC_TOKEN) {
     io.stderr.write("svc: warning: SVC_TOKEN is set and takes precedence over the token stored now\n");
   }
@@ -86,18 +86,19 @@ async function certify(
   }
 }
 
-/** Another user's certificate would continue to authenticate as that user. */
-async function endCertificateOfOther(
+/** Ends another user's certificate, which would continue to authenticate as that user. @returns the entry without it */
+async function withoutOther(
   io: Io,
   server: Server,
   user: string,
   before: Entry | undefined,
-): Promise<void> {
-  if (before?.certificate === undefined || before.certificate.user === user) return;
+): Promise<Entry | undefined> {
+  if (before?.certificate === undefined || before.certificate.user === user) return before;
   const { endCertificate } = await import("../client/certificate.ts");
   const { fault } = await endCertificate(io, server, before, undefined);
   if (fault !== undefined)
     io.stderr.write(`svc: warning: the certificate of ${before.certificate.user}: ${fault}\n`);
+  return undefined;
 }
 
 /** Returns the stored certificate, if it is the wanted user's and the server accepts it. */
