@@ -165,9 +165,8 @@ function onKey(listener: (key: string) => void): () => void {
   if (!stdin.isTTY) return () => {};
   const onData = (data: Buffer) => {
     // In raw mode, Ctrl-C and Ctrl-Z are keys like any other.
-    if (data.includes(3)) process.kill(process.pid, "SIGINT");
-    // And whatever started us in the same job, such as npx.
-    else if (data.includes(26)) process.kill(0, "SIGTSTP");
+    if (data.includes(ctrlC)) process.kill(process.pid, "SIGINT");
+    else if (data.includes(ctrlZ)) suspendJob();
     else listener(data.toString());
   };
   stdin.setRawMode(true);
@@ -208,6 +207,17 @@ function onExit(listener: () => void): () => void {
 }
 
 let isSuspending = false;
+/** The process to stop, or 0 for its whole job. */
+let stops = process.pid;
+
+/**
+ * Suspends this process, and what started it in the same job, such as npx. All stop at once: as soon as one has stopped, the
+ * shell takes the terminal, and those that set its mode then are stopped a second time.
+ */
+function suspendJob(): void {
+  stops = 0;
+  process.kill(process.pid, "SIGTSTP");
+}
 
 function onSuspend(before: () => void, after: () => void): () => void {
   const onStop = () => {
@@ -217,7 +227,8 @@ function onSuspend(before: () => void, after: () => void): () => void {
     // After the other listeners.
     setImmediate(() => {
       isSuspending = false;
-      process.kill(process.pid, "SIGSTOP");
+      process.kill(stops, "SIGSTOP");
+      stops = process.pid;
     });
   };
   const onResume = () => {
@@ -293,8 +304,14 @@ async function ask(question: string): Promise<string | undefined> {
   });
 }
 
+const ctrlC = 3;
+const ctrlZ = 26;
+/** Ctrl-Q, which no prompt binds. */
+const ignoredKey = 17;
+
 /**
- * Waits for an answer of the user.
+ * Waits for an answer of the user. Ctrl-Z suspends the job: readline would suspend only this process, and leave its input
+ * paused after `fg`.
  *
  * @throws Interrupted if the terminal is gone: the prompt would never end (the signal may be ignored), and the process would
  * spin
@@ -305,9 +322,21 @@ export async function whileTerminal<T>(ask: () => Promise<T>): Promise<T> {
   const onEnd = () => reject(new Interrupted());
   // Before those of the prompt, which fail when the terminal is gone.
   stdin.on("end", onEnd).on("error", onEnd);
+  const onData = (data: Buffer) => {
+    const at = data.indexOf(ctrlZ);
+    if (at < 0) return;
+    data[at] = ignoredKey;
+    suspendJob();
+  };
+  stdin.on("data", onData);
+  const stopSuspending = onSuspend(
+    () => stdin.setRawMode(false),
+    () => stdin.setRawMode(true),
+  );
   try {
     return await Promise.race([ask(), promise]);
   } finally {
-    stdin.off("end", onEnd).off("error", onEnd);
+    stopSuspending();
+    stdin.off("data", onData).off("end", onEnd).off("error", onEnd);
   }
 }

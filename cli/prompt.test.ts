@@ -20,17 +20,17 @@ beforeEach(() => {
 });
 afterEach(() => server.stop());
 
-function report(words = ["Broken"], more: Record<string, string> = {}, columns?: number) {
+function report(words = ["Broken"], more: Record<string, string> = {}, options?: { script?: string }) {
   const env = { XDG_CONFIG_HOME: configHome(), XDG_STATE_HOME: configHome() };
   const session = { SVC_SERVER: server.url, SVC_TOKEN: fakeToken() };
-  return svcOnTerminal(["incident", "report", ...words], { ...env, ...session, ...more }, columns);
+  return svcOnTerminal(["incident", "report", ...words], { ...env, ...session, ...more }, options);
 }
 
 test.each([
   ["a dumb terminal", "dumb", undefined],
-  ["a terminal without a width", "xterm", 0],
-])("%s gets lines and numbers to choose from", async (_what, term, columns) => {
-  const terminal = report([], { TERM: term }, columns);
+  ["a terminal without a width", "xterm", 'stty cols 0; exec "$@"'],
+])("%s gets lines and numbers to choose from", async (_what, term, script) => {
+  const terminal = report([], { TERM: term }, { script });
   await within("the question", terminal.shows(/What is wrong\? /), 10);
   terminal.press("Broken\r");
   await within(
@@ -65,4 +65,21 @@ test("Ctrl-C before a question ends the command", async () => {
   terminal.press("\x03");
   // Either as a signal, or read by the question.
   expect(await within("the end", terminal.exitCode(), 10)).not.toBe(0);
+});
+
+test.each([
+  ["to type", [], "B", /icanon[\s\S]*│\s+B/],
+  ["to choose", ["Broken"], "\x1b[B", /icanon[\s\S]*●\s+Second/],
+])("Ctrl-Z at a question suspends the whole job, and fg goes on: %s", async (_what, words, keys, shown) => {
+  // A wrapper in the same job, like npx.
+  const script = `set -m; sh -c '"$@"; exit $?' sh "$@"; stty -a; read -r word; fg; echo "exit $?"`;
+  const terminal = report(words, { NO_COLOR: "1" }, { script });
+  const shows = (pattern: RegExp) => within(`${pattern}`, terminal.shows(pattern), 20);
+  await shows(/◆/);
+  terminal.press("\x1a");
+  await shows(/ icanon /);
+  terminal.press(`\n${keys}`);
+  await shows(shown);
+  terminal.press("\x03");
+  await shows(/exit 130/);
 });

@@ -76,7 +76,7 @@ test("NO_COLOR: the spinner without colour", async () => {
 });
 
 test("prints one plain line on a terminal without a width", async () => {
-  const terminal = svcOnTerminal(login, env, 0);
+  const terminal = svcOnTerminal(login, env, { script: 'stty cols 0; exec "$@"' });
   await terminal.shows(/Waiting for your approval in the browser, 2:00 left\./);
   await server.polled;
   server.decide("success");

@@ -4,7 +4,7 @@ import { within } from "../../tests/support/process/until.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { IncidentApi } from "../testing/incident_api.ts";
 import { configHome } from "../testing/io.ts";
-import { svcOnTerminal, testProgram } from "../testing/process.ts";
+import { svcOnTerminal } from "../testing/process.ts";
 import { TerminalScreen } from "../testing/terminal_screen.ts";
 
 /** What `svc incident watch` shows on a real pseudo-terminal, whatever happens to it. */
@@ -24,13 +24,7 @@ const COLOUR = /\x1b\[[\d;]*m/;
 
 function watch(words: string[], { columns = 80, rows = 24, more = {} as Record<string, string> } = {}) {
   const screen = new TerminalScreen(columns, rows);
-  const terminal = svcOnTerminal(
-    ["incident", "watch", ...words],
-    { ...env, ...more },
-    undefined,
-    undefined,
-    screen,
-  );
+  const terminal = svcOnTerminal(["incident", "watch", ...words], { ...env, ...more }, { picture: screen });
   const pictures = (pattern: RegExp) => picture(screen, pattern, terminal.pictures(pattern));
   return { ...terminal, screen, pictures };
 }
@@ -311,34 +305,7 @@ test("fg draws in the size that the terminal got while the board was suspended",
 
 /** A shell on a pseudo-terminal; `"$@"` is the board. */
 function onShell(script: string, screen: TerminalScreen) {
-  const watchers: (() => void)[] = [];
-  const decoder = new TextDecoder();
-  const child = Bun.spawn(["bash", "-c", script, "sh", ...testProgram, "incident", "watch"], {
-    env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
-    terminal: {
-      cols: screen.columns,
-      rows: screen.height,
-      data: (_terminal, data) => {
-        screen.write(decoder.decode(data, { stream: true }));
-        for (const notify of watchers) notify();
-      },
-    },
-  });
-  const pictures = (pattern: RegExp) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const look = () => pattern.test(screen.text) && resolve();
-    watchers.push(look);
-    look();
-    return picture(screen, pattern, promise);
-  };
-  return {
-    pictures,
-    pid: child.pid,
-    press: (keys: string) => child.terminal!.write(keys),
-    resize: (columns: number, rows: number) => {
-      screen.resize(columns, rows);
-      child.terminal!.resize(columns, rows);
-    },
-    exited: child.exited,
-  };
+  const terminal = svcOnTerminal(["incident", "watch"], env, { script, picture: screen });
+  const pictures = (pattern: RegExp) => picture(screen, pattern, terminal.pictures(pattern));
+  return { ...terminal, pictures, pid: terminal.child.pid, exited: terminal.child.exited };
 }

@@ -69,18 +69,15 @@ export async function svc(
   return await spawnSvc(args, env, undefined, cwd).finished;
 }
 
-/** Runs `svc` on a pseudo-terminal, by default with 80 columns. `picture` is its screen. */
+/** Runs `svc` on a pseudo-terminal, or a shell script in which it is `"$@"`. `picture` is the screen. */
 export function svcOnTerminal(
   args: readonly string[],
   env: Record<string, string>,
-  columns?: number,
-  cwd = tmpdir(),
-  picture?: TerminalScreen,
+  { script, cwd = tmpdir(), picture }: { script?: string; cwd?: string; picture?: TerminalScreen } = {},
 ) {
   const screen = new Transcript();
-  // Bun does not accept a width of 0, which some terminals report before they know their size.
-  const resize = columns === undefined ? [] : ["sh", "-c", `stty cols ${columns}; exec "$@"`, "sh"];
-  const child = Bun.spawn([...resize, ...testProgram, ...args], {
+  const shell = script === undefined ? [] : ["bash", "-c", script, "bash"];
+  const child = Bun.spawn([...shell, ...testProgram, ...args], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
     cwd,
     terminal: {

@@ -249,9 +249,7 @@ describe("without ID", () => {
     const board = svcOnTerminal(
       ["incident", "watch"],
       { XDG_CONFIG_HOME: home, SVC_SERVER: `http://127.0.0.1:${port}`, SVC_TOKEN: bobToken },
-      undefined,
-      undefined,
-      screen,
+      { picture: screen },
     );
     const shows = (pattern: RegExp) => within(`${pattern}`, board.pictures(pattern), 10);
     await shows(/· live/);

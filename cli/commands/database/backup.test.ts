@@ -91,8 +91,7 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
     await using directory = await temporaryDirectory();
     await using database = await debianDatabase(60_000);
     const settings = env(database.url);
-    const on = (...args: string[]) =>
-      svcOnTerminal(["database", ...args], settings, undefined, directory.path);
+    const on = (...args: string[]) => svcOnTerminal(["database", ...args], settings, { cwd: directory.path });
     const dumping = on("dump", "--format", format);
     expect(await dumping.exitCode()).toBe(0);
     await dumping.shows(/\r\x1b\[K(Dumping|Checking)/);

@@ -15,7 +15,7 @@ async function inDirectory(url: string) {
   const env = { SVC_DATABASE_URL: url, PATH: directory.path };
   return {
     run: (...args: string[]) => svc(["database", ...args], env, directory.path),
-    terminal: (...args: string[]) => svcOnTerminal(["database", ...args], env, undefined, directory.path),
+    terminal: (...args: string[]) => svcOnTerminal(["database", ...args], env, { cwd: directory.path }),
     [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
   };
 }

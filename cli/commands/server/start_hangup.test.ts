@@ -150,8 +150,7 @@ test.each([[[]], [["--workers", "1"]]])(
     const { child, exitCode, shows } = svcOnTerminal(
       ["server", "start", "mine:plain", "--port", "0", ...args],
       {},
-      undefined,
-      folder.path,
+      { cwd: folder.path },
     );
     await shows(/listening on/);
     child.terminal!.close();
