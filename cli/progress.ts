@@ -43,6 +43,11 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
     columns = stream.columns;
     return clear();
   };
+  // The shell needs the cursor.
+  const stopSuspending = io.onSuspend(
+    () => spinner.stop(),
+    () => spinner.start(),
+  );
   spinner.start();
   const ticker = setInterval(() => {
     spinner.text = label();
@@ -50,6 +55,7 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
   return {
     note,
     stop() {
+      stopSuspending();
       clearInterval(ticker);
       spinner.stop();
     },

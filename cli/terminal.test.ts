@@ -67,6 +67,18 @@ test("Ctrl-C exits immediately with 130, and restores the cursor", async () => {
   expect(terminal.output()).not.toContain("svc: ");
 });
 
+test("Ctrl-Z gives the cursor to the shell, and fg goes on", async () => {
+  const terminal = svcOnTerminal(login, env, { script: 'set -m; "$@"; echo stopped; read -r word; fg' });
+  await terminal.shows(SPINNER);
+  terminal.press("\x1a");
+  await terminal.shows(/stopped/);
+  expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
+  terminal.press("\n");
+  await terminal.shows(/stopped[\s\S]+Waiting for your approval/);
+  server.decide("success");
+  expect(await terminal.exitCode()).toBe(0);
+});
+
 test("NO_COLOR: the spinner without colour", async () => {
   const terminal = svcOnTerminal(login, { ...env, NO_COLOR: "1" });
   await terminal.shows(SPINNER);
