@@ -1,12 +1,13 @@
-import { ConfigurationError, SvcError } from "../../platform/errors.ts";
+import { ConfigurationError, SvcError, Unauthenticated } from "../../platform/errors.ts";
 import { newSecret } from "../../platform/secret.ts";
 import { type Challenge, readChallenge, UnusableToken } from "../client/answer.ts";
+import { revokeToken, whoami } from "../client/api.ts";
 import type { CertificateInfo, obtainCertificate } from "../client/certificate.ts";
 import { type Entry, withEntry } from "../client/credentials.ts";
 import { assertStorable, updateCredentials } from "../client/credentials_file.ts";
 import { type Answer, problem, request, retryAfter } from "../client/request.ts";
 import type { Server } from "../client/server.ts";
-import { authorization, fromKeychain, isExpired, openServer, storedToken } from "../client/session.ts";
+import { fromKeychain, isExpired, openServer, storedToken } from "../client/session.ts";
 import { type AccessToken, readToken } from "../client/token.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -111,10 +112,7 @@ async function stillCertified(
   const stored = entry?.certificate;
   const storage = options.keychain ? "keychain" : "file";
   if (stored?.key !== storage || !isSameUser(options.user, stored.user)) return undefined;
-  const [{ describeCertificate, openCertificate }, { whoami }] = await Promise.all([
-    import("../client/certificate.ts"),
-    import("../client/api.ts"),
-  ]);
+  const { describeCertificate, openCertificate } = await import("../client/certificate.ts");
   try {
     const session = await openCertificate(io, server, entry);
     await io.interruptible((signal) => whoami(io, session, signal));
@@ -170,7 +168,7 @@ async function store(
 
 /** Revokes a token that cannot be stored. @returns the error to show, which says whether that worked */
 async function takenBack(io: Io, server: Server, token: AccessToken, error: unknown): Promise<unknown> {
-  const outcome = await revoke(io, server, token).then(
+  const outcome = await revokeToken(io, server, token).then(
     () => "the token was revoked",
     (cause: Error) => `the token could not be revoked (${cause.message}) and is ${validUntil(token)}`,
   );
@@ -181,20 +179,11 @@ async function takenBack(io: Io, server: Server, token: AccessToken, error: unkn
 /** Revokes a token that was replaced. The new sign-in is valid even if the server cannot be reached now. */
 async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promise<void> {
   if (isExpired(token, io)) return;
-  await revoke(io, server, token).catch((error: Error) => {
+  await revokeToken(io, server, token).catch((error: Error) => {
     io.stderr.write(
       `svc: warning: the replaced token could not be revoked (${error.message}) and is ${validUntil(token)}\n`,
     );
   });
-}
-
-async function revoke(io: Io, server: Server, token: AccessToken): Promise<void> {
-  const headers = authorization({ token });
-  const answer = await io.interruptible((signal) =>
-    request(io, server, `${server.base}/tokens/current`, { method: "DELETE", headers, signal }),
-  );
-  // 401: it was no longer valid.
-  if (answer.status !== 204 && answer.status !== 401) throw problem(answer, server);
 }
 
 const validUntil = (token: AccessToken) => `valid until ${localTime(token.expiresAt)}`;
@@ -214,12 +203,12 @@ async function stillSignedIn(
   if (options.keychain && entry.storage !== "keychain") return undefined;
   const token = await storedToken(io, server, entry);
   if (token === undefined || isExpired(token, io)) return undefined;
-  const headers = authorization({ token });
-  const answer = await io.interruptible((signal) =>
-    request(io, server, `${server.base}/whoami`, { headers, signal }),
-  );
-  if (answer.status === 401) return undefined;
-  if (answer.status !== 200) throw problem(answer, server);
+  try {
+    await io.interruptible((signal) => whoami(io, { endpoint: server, token }, signal));
+  } catch (error) {
+    if (error instanceof Unauthenticated) return undefined;
+    throw error;
+  }
   const { user, storage } = entry;
   return { server: server.base, user, expiresAt: token.expiresAt, storage, reused: true };
 }

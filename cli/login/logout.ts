@@ -1,6 +1,6 @@
-import { SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { SvcError, Unavailable } from "../../platform/errors.ts";
 import { forgetCredentials } from "../access/cache.ts";
-import { revoke } from "../client/api.ts";
+import { revokeToken } from "../client/api.ts";
 import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
 import { parseServer, type Server } from "../client/server.ts";
@@ -40,7 +40,9 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
     const certificate = await endStoredCertificate(io, server, entry).catch(noteUndeleted);
     if (certificate.fault !== undefined) faults.push(certificate.fault);
     try {
-      const isTokenRevoked = await revokeStored(io, server, entry);
+      const token = await storedToken(io, server, entry);
+      const isTokenRevoked =
+        token !== undefined && !isExpired(token, io) && (await revokeToken(io, server, token));
       const revoked = certificate.revoked || isTokenRevoked;
       if (certificate.fault === undefined) done.push({ server: server.base, user: entry.user, revoked });
     } catch (error) {
@@ -72,19 +74,6 @@ async function endStoredCertificate(io: Io, server: Server, entry: Entry) {
   if (entry.certificate === undefined) return { revoked: false };
   const { endCertificate } = await import("../client/certificate.ts");
   return endCertificate(io, server, entry, await storedToken(io, server, entry).catch(() => undefined));
-}
-
-/** Revokes the token at the server, unless it is already invalid. */
-async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boolean> {
-  const token = await storedToken(io, server, entry);
-  if (token === undefined || isExpired(token, io)) return false;
-  try {
-    await io.interruptible((signal) => revoke(io, { endpoint: server, token }, signal));
-    return true;
-  } catch (error) {
-    if (error instanceof Unauthenticated) return false;
-    throw error;
-  }
 }
 
 /** Keeps concurrent sign-ins. */
