@@ -64,7 +64,7 @@ export async function runAlone(
   } finally {
     // If the connection is gone, the failure above says what to do.
     try {
-      await sql.unsafe("set lock_timeout = '5s'");
+      await sql.unsafe(settings);
     } catch {}
   }
 }

@@ -80,22 +80,15 @@ async function apply(
   await options.after?.(sql);
 }
 
-/** Whether a text may leave settings in the session: SET, set_config, RESET, SET ROLE, or anything it calls. */
-export function changesSettings(text: string): boolean {
-  return /\b(set|set_config|reset|discard|do|call|select)\b/i.test(text);
-}
-
-/** Returns to the session's role from one that a step has set: it may not write `revision`, or the next step's tables. */
-export const ownRole = "reset session authorization; reset role;";
-
 /** Sends everything in one message where possible, so that 200 revisions take 200 round trips, not 800. */
 async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<void> {
   const { what, command, text, book } = step;
   const { allowDataLoss = false, after, onRetry, othersFollow } = options;
   const message = composeMessage(text, { guarded: !allowDataLoss });
-  const [regain, restore] = changesSettings(text) ? [`${ownRole}\n`, `;\n${settings}`] : ["", ""];
-  const begin = `begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
-  const body = `${begin}${message.sql}\n;\n${regain}${book};\n`;
+  const begin = "begin;\n";
+  const flush = othersFollow ? "set local synchronous_commit = off;\n" : "";
+  // The text may have set anything, itself or in what it calls: a role may not write `revision`.
+  const body = `${begin}${message.sql}\n;\n${settings}${flush}${book};\n`;
   let done = 0;
   let phase: "step" | "triggers" | "commit" = "step";
   try {
@@ -106,13 +99,12 @@ async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<vo
         done = count;
       };
       try {
-        await send(sql, after ? body : `${body}commit${restore}`, onDone);
+        await send(sql, after ? body : `${body}commit`, onDone);
         if (!after) return;
         phase = "triggers";
-        await sql.unsafe("set local search_path = public");
         await after(sql);
         phase = "commit";
-        await sql.unsafe(`commit${restore}`);
+        await sql.unsafe("commit");
       } catch (error) {
         await rollback(sql);
         throw error;

@@ -249,18 +249,34 @@ describe("an older release leaves the triggers of a newer one alone", () => {
   });
 });
 
-test.each(["role", "session authorization"])("a %s set by one revision does not carry over", async (what) => {
-  const sets = testRevision("1", [], `set ${what} pg_monitor`);
+const otherRoles = [
+  ["set role pg_monitor"],
+  ["set session authorization pg_monitor"],
+  ["insert into logged values (1)"],
+  ["-- svc: no-transaction\ndo $$ begin set role pg_monitor; commit; end $$"],
+];
+/** A table whose trigger sets a role. */
+const logged = testRevision(
+  "0",
+  [],
+  `create table logged (id int);
+   create function become() returns trigger language plpgsql as 'begin set role pg_monitor; return new; end';
+   create trigger become before insert on logged for each row execute function become()`,
+);
+
+test.each(otherRoles)("a role set by one revision does not carry over: %s", async (up) => {
   const next = testRevision("2", ["1"], "create table here (id int)");
-  await using db = await at(sets, next);
+  await using db = await at(logged, testRevision("1", ["0"], up), next);
   expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
 });
 
-test.each(["role", "session authorization"])("a %s set in a script does not carry over", async (what) => {
-  const base = testRevision("0", [], "");
-  await using db = await at(base);
-  const sets = testRevision("1", ["0"], `set ${what} pg_monitor`);
-  const revisions = [base, sets, testRevision("2", ["1"], "create table here (id int)")];
+test.each(otherRoles)("a role set in a script does not carry over: %s", async (up) => {
+  await using db = await at(logged);
+  const revisions = [
+    logged,
+    testRevision("1", ["0"], up),
+    testRevision("2", ["1"], "create table here (id int)"),
+  ];
   const script = await upgradeScript({ url: db.url, revisions });
   for (const { text } of splitStatements(script)) await db.sql.unsafe(text);
   expect(await appliedIds(db.sql)).toEqual(["0", "1", "2"]);

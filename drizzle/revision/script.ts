@@ -1,6 +1,5 @@
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
 import { literal } from "../sql_text.ts";
-import { changesSettings, ownRole } from "./apply.ts";
 import { assertReversible } from "./downgrade.ts";
 import { findRevision, headsOf, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { lockKey, settings } from "./lock.ts";
@@ -130,13 +129,8 @@ function step({ id, file, text, book, begun = "", alone = false, allowDataLoss =
   // The text may end with a comment after an unterminated statement.
   const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
   const title = `-- Revision ${id}\n\n`;
-  const [regain, restore] = changesSettings(text) ? [`${ownRole}\n\n`, `\n${settings}`] : ["", ""];
-  const done = `${ended}\n\n${regain}${book};\n`;
-  return (
-    title +
-    (marks.transactional && !alone ? `begin;\n\n${done}\ncommit;\n` : `${begun};\n\n${done}`) +
-    restore
-  );
+  const done = `${ended}\n\n${settings}\n${book};\n`;
+  return title + (marks.transactional && !alone ? `begin;\n\n${done}\ncommit;\n` : `${begun};\n\n${done}`);
 }
 
 function script(steps: readonly string[], before: string): string {
