@@ -94,17 +94,45 @@ async function runOneAlone(
   { what, again, onRetry }: { what: string; again: boolean; onRetry: StepOptions["onRetry"] },
 ): Promise<void> {
   const index = concurrentIndex(wordsOf(statement));
-  if (index) {
-    const { name, created } = index;
-    await whenBuilt(sql, index, () =>
-      onRetry?.(`${what}: waiting for another session that builds an index of this table`),
-    );
-    const state = await indexState(sql, name);
-    if (state === "invalid" && created) await sql.unsafe(`drop index concurrently ${name}`);
-    const isDone = state === (created ? "valid" : "missing");
-    if (again && isDone && (await isSameIndex(sql, statement, index))) return;
+  if (index) await runIndexAlone(sql, statement, index, { what, again, onRetry });
+  else await sql.unsafe(statement);
+}
+
+/**
+ * Creates or drops an index concurrently, unless that is done. Of the indexes that have its name, only the same one
+ * counts, such as one that somebody has built in advance; an interrupted run may also have left one of its file before
+ * a correction.
+ */
+async function runIndexAlone(
+  sql: Sql,
+  statement: string,
+  index: ConcurrentIndex,
+  { what, again, onRetry }: { what: string; again: boolean; onRetry: StepOptions["onRetry"] },
+): Promise<void> {
+  const { name, created } = index;
+  await whenBuilt(sql, index, () =>
+    onRetry?.(`${what}: waiting for another session that builds an index of this table`),
+  );
+  let state = await indexState(sql, name);
+  if (!created) {
+    if (!(again && state === "missing")) await sql.unsafe(statement);
+    return;
   }
-  await sql.unsafe(statement);
+  const isSame = state !== "missing" && (await isSameIndex(sql, statement, name, created));
+  if (isSame && state === "valid") return;
+  const dropInvalid = async () => {
+    await sql.unsafe(`drop index concurrently ${name}`);
+    state = "missing";
+  };
+  if (state === "invalid" && (isSame || again)) await dropInvalid();
+  try {
+    // IF NOT EXISTS would accept any other index.
+    await sql.unsafe(statement.replace(/\bif\s+not\s+exists\b/i, (words) => " ".repeat(words.length)));
+  } catch (error) {
+    const isOurs = state === "missing" && isStatementError(error);
+    if (isOurs && (await indexState(sql, name)) === "invalid") await dropInvalid();
+    throw error;
+  }
 }
 
 const pollMilliseconds = 500;
@@ -133,10 +161,9 @@ async function whenBuilt(sql: Sql, { name, created }: ConcurrentIndex, onWait: (
 async function isSameIndex(
   sql: Sql,
   statement: string,
-  { name, created }: ConcurrentIndex,
+  name: string,
+  { unique, table, copy, rest }: NonNullable<ConcurrentIndex["created"]>,
 ): Promise<boolean> {
-  if (!created) return true;
-  const { unique, table, copy, rest } = created;
   try {
     // The copy has the table's name, because the columns may be qualified with it. Elsewhere that name means the table.
     await sql.unsafe(`begin; set local search_path = public, pg_temp; create temp table ${copy} (like ${table});

@@ -91,7 +91,7 @@ describe("a non-transactional statement", () => {
     await using sql = closing(url);
     await writer.client`begin`;
     await writer.client`insert into a values (1)`;
-    const build = builder.client`create index concurrently a_idx on a (id)`.then(
+    const build = builder.client`create index concurrently a_idx on a ((id + 1))`.then(
       () => "built",
       (error: Error) => error.message,
     );
@@ -111,7 +111,36 @@ describe("a non-transactional statement", () => {
     await upgrade({ url, revisions: known, target: "1" });
     await using sql = closing(url);
     await sql.client`create index a_idx on a ((id + 1))`;
-    expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
+    await expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
+    const tolerant = testRevision("2", ["1"], concurrent.up.replace("a_idx", "if not exists a_idx"));
+    await expect(upgrade({ url, revisions: [table, tolerant] })).rejects.toThrow("already exists");
+  });
+
+  test("replaces an invalid index only if it is the same", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const unique = testRevision("2", ["1"], concurrent.up.replace("index", "unique index"));
+    await upgrade({ url, revisions: known, target: "1" });
+    await using sql = closing(url);
+    await sql.client`insert into a values (1), (1)`;
+    await sql.client`create unique index concurrently a_idx on a (id)`.catch(() => {});
+    await sql.client`delete from a`;
+    await expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
+    expect(await isValid(sql.client, "a_idx")).toBe(false);
+    expect(await upgrade({ url, revisions: [table, unique] })).toMatchObject({ applied: ["2"] });
+    expect(await isValid(sql.client, "a_idx")).toBe(true);
+  });
+
+  test("that fails leaves no invalid index behind", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const unique = testRevision("2", ["1"], concurrent.up.replace("index", "unique index"));
+    await upgrade({ url, revisions: known, target: "1" });
+    await using sql = closing(url);
+    await sql.client`insert into a values (1), (1)`;
+    await expect(upgrade({ url, revisions: [table, unique] })).rejects.toThrow("Nothing of revision 2");
+    expect(await isValid(sql.client, "a_idx")).toBeUndefined();
+    expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"] });
   });
 });
 
@@ -195,7 +224,7 @@ create index concurrently a_three on a ((id + 1));`,
   });
 });
 
-describe("another index with the name of an interrupted one", () => {
+describe("an existing index with the name of a new one", () => {
   const wanted = "create unique index concurrently b_idx on a (lower(b) desc, id) include (c) where a.id > 0";
   const base = testRevision(
     "1",
@@ -235,11 +264,15 @@ describe("another index with the name of an interrupted one", () => {
   });
 
   test("counts as created if it is the same, written differently", async () => {
-    await using half = await halfApplied(
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: [base] });
+    await using sql = closing(url);
+    await sql.client.unsafe(
       'create unique index b_idx on public."a" using btree (LOWER(b) desc nulls first, id asc) include (c) where (id > 0)',
-      wanted,
     );
-    expect(await upgrade(half)).toMatchObject({ applied: ["2"] });
+    const revisions = [base, testRevision("2", ["1"], `-- svc: no-transaction\n${wanted}`)];
+    expect(await upgrade({ url, revisions })).toMatchObject({ applied: ["2"] });
   });
 });
 
