@@ -72,7 +72,10 @@ export async function runAlone(
 /** Whether PostgreSQL allows a statement that drops something in a transaction. */
 function isTransactional(statement: string): boolean {
   const words = wordsOf(statement);
-  return /^(DROP TABLE|ALTER TABLE|TRUNCATE) /.test(words.join(" ")) && !words.includes("CONCURRENTLY");
+  return (
+    /^(DROP(?! SUBSCRIPTION)|ALTER (TABLE|TYPE|DOMAIN)|TRUNCATE) /.test(words.join(" ")) &&
+    !words.includes("CONCURRENTLY")
+  );
 }
 
 /** `run`: the statement, unless it allows no transaction. The lock of the guard then lasts until it is done. */

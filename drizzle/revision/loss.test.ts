@@ -118,31 +118,58 @@ describe("upgrade", () => {
     create type mood as enum ('good', 'bad'); create domain feeling as mood; create type pair as (a int, b text);
     create extension citext;
     create table area (id int); create table town () inherits (area);
-    create table felt (place area, "How" mood default 'good', now feeling, many mood[], two pair, name citext, word text)`;
+    create table felt (place area, "How" mood default 'good', now feeling, many mood[], two pair, name citext, word text);
+    create view seen as select 1 as x; create view seen_again as select * from seen; create table kept (s seen_again);
+    create collation nordic (locale = 'C'); create table names (n text collate nordic);
+    create function plus(float8, float8) returns float8 language sql immutable return $1 - $2;
+    create type span as range (subtype = float8, subtype_diff = plus); create table spans (s span);
+    create table country (id int primary key, name text); create table city (country int references country);
+    create view named as select id, name from country group by id; create table visits (c named);
+    create type shape as (x int, y int); create table shapes of shape`;
   test.each([
     [
-      "a schema",
-      "schema if exists app",
+      "drop schema if exists app cascade",
       "the rows of app.lines, the rows of app.log_1, the rows of app.orders",
     ],
-    ["a type", "type mood", 'the values of felt."How", the values of felt.now'],
-    ["a domain", "domain if exists absent, feeling", "the values of felt.now"],
-    ["a composite type", "type pair", "the values of felt.two"],
-    ["an extension", "extension citext", "the values of felt.name"],
+    ["drop type mood cascade", 'the values of felt."How", the values of felt.now'],
+    ["drop domain if exists feeling cascade", "the values of felt.now"],
+    ["drop type pair cascade", "the values of felt.two"],
+    ["drop extension citext cascade", "the values of felt.name"],
+    ["drop view seen cascade", "the values of kept.s"],
+    ["drop collation nordic cascade", "the values of names.n"],
+    ["drop function plus(float8, float8) cascade", "the values of spans.s"],
     [
-      "a table whose row type is a column's type",
-      "table if exists absent, area",
+      "drop table if exists absent, area cascade",
       "the rows of area, the values of felt.place, the rows of town",
     ],
-  ])("stops before %s with tables and columns that hold data", async (_, names, what) => {
+    ["truncate country cascade", "the rows of city"],
+    ["alter table only country add x int, drop constraint country_pkey cascade", "the values of visits.c"],
+    ["alter type shape drop attribute y cascade", "the values of shapes.y"],
+  ])("stops before tables and columns that hold data: %s", async (up, what) => {
     await using db = await filled(objects, "insert into felt (word) values ('x')");
     const { url, base, sql } = db;
-    const revisions = [base, testRevision("2", ["1"], `drop ${names} cascade`)];
+    const revisions = [base, testRevision("2", ["1"], up)];
     await sql.unsafe(`insert into app.orders values (1); insert into app.lines values (1); insert into log values (1);
-      insert into town values (1); insert into felt values (row(1), 'bad', 'bad', null, (1, 'b'), 'y')`);
+      insert into town values (1); insert into felt values (row(1), 'bad', 'bad', null, (1, 'b'), 'y');
+      insert into kept values (row(1)); insert into names values ('a'); insert into spans values ('[1,2]');
+      insert into city values (null); insert into visits values ((1, 'a')); insert into shapes values (1, 2)`);
     await expect(upgrade({ url, revisions })).rejects.toThrow(`This would lose ${what}. Make`);
-    await sql.unsafe("truncate app.orders, app.lines, log, town; delete from felt where word is null");
+    expect(await db.applied()).toEqual(["1"]);
+    await sql.unsafe(`truncate app.orders, app.lines, log, town, kept, names, spans, city, visits, shapes;
+      delete from felt where word is null`);
     expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
+  });
+
+  test("stops before a role's tables that hold data", async () => {
+    await using db = await filled(table, "insert into report values (1)");
+    const { url, base, sql } = db;
+    const role = new URL(url).pathname.slice(1);
+    await sql.unsafe(`create role "${role}"; alter table report owner to "${role}"`);
+    const revisions = [base, testRevision("2", ["1"], `drop owned by "${role}"`)];
+    await expect(upgrade({ url, revisions })).rejects.toThrow("This would lose the rows of report. Make");
+    await sql.unsafe("truncate report");
+    expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
+    await sql.unsafe(`drop role "${role}"`);
   });
 
   test.each([
@@ -365,19 +392,18 @@ test("losses come from a revision's marks, or else from its statements", () => {
       create function n() returns void language sql as 'drop table o';
       -- svc: no-data-loss empty since 2020
       drop table p;
-      drop schema q; drop schema r, "s t" cascade; drop domain if exists u cascade;`),
+      drop schema q; drop schema r, "s t" cascade; drop domain if exists u cascade;
+      alter table v add w int references x on delete cascade, drop y;`),
   ).toEqual([
-    "the rows of a, and what depends on the table a",
-    'the rows of "b c", and what depends on the table "b c"',
-    "the rows of x.d, and what depends on the table x.d",
+    'everything that `drop table if exists a, "b c", x.d cascade` removes',
     "the values of team.name",
     "the values of t.f",
     'the values of t."g h"',
     "the rows of k",
     "the rows of l",
     "what is longer",
-    "what depends on the schema r",
-    'what depends on the schema "s t"',
-    "what depends on the type u",
+    'everything that `drop schema r, "s t" cascade` removes',
+    "everything that `drop domain if exists u cascade` removes",
+    "the values of v.y",
   ]);
 });

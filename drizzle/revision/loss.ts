@@ -14,7 +14,7 @@ interface Losing {
 
 /**
  * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that need one by their
- * kind (DROP TABLE, DROP COLUMN, TRUNCATE, DROP SCHEMA CASCADE and similar) and have none.
+ * kind (DROP TABLE, DROP COLUMN, TRUNCATE, anything with CASCADE) and have none.
  */
 export function losingStatements(sql: string): Losing[] {
   const marks = marksIn(sql);
@@ -26,7 +26,7 @@ export function losingStatements(sql: string): Losing[] {
     const own = marks.slice(from, next);
     const isJudged = own.some(({ word }) => word === "data-loss" || word === "no-data-loss");
     const marked = own.flatMap(({ at }) => readMarks(sql.slice(at).split("\n", 1)[0]!).losses);
-    const losses = isJudged ? marked : impliedLosses(statement.text);
+    const losses = isJudged ? marked : impliedLosses(sql.slice(statement.start, end));
     return losses.length === 0 ? [] : [{ statement, losses }];
   });
 }
@@ -35,22 +35,22 @@ function impliedLosses(text: string): Loss[] {
   // A cheap check that excludes most statements.
   if (!/\b(drop|truncate)\b/i.test(text)) return [];
   const words = wordsOf(text);
-  const [first, second] = words;
+  const [first, second = ""] = words;
+  const hasCascade = words.at(-1) === "CASCADE";
+  if (first === "DROP" && (hasCascade || ["EXTENSION", "OWNED"].includes(second)))
+    return [{ kind: "removal", removal: text }];
+  if (first === "TRUNCATE" && hasCascade) return [{ kind: "removal", removal: text }];
   if (first === "TRUNCATE") return namesFrom(words, second === "TABLE" ? 2 : 1).map(lossOfTable);
-  if (first === "ALTER" && second === "TABLE") return droppedColumns(words);
-  const object = first === "DROP" && words.at(-1) === "CASCADE" && withDependents[second ?? ""];
-  if (object) return namesFrom(words, 2).map((name) => ({ kind: "dependents", object, name }));
   if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
-  return [];
+  if (first !== "ALTER") return [];
+  const { name, end } = nameAt(words, afterNoise(words, 2));
+  const from = words[end] === "*" ? end + 1 : end;
+  const drops = actionsIn(words.slice(from)).filter(([verb]) => verb === "DROP");
+  if (!drops.some((action) => action.at(-1) === "CASCADE"))
+    return second === "TABLE" ? droppedColumns(name, drops) : [];
+  const actions = drops.map((action) => action.join(" ")).join(", ");
+  return [{ kind: "removal", removal: `${words.slice(0, from).join(" ")} ${actions}` }];
 }
-
-const withDependents: Readonly<Record<string, (Loss & { kind: "dependents" })["object"] | undefined>> = {
-  TABLE: "table",
-  SCHEMA: "schema",
-  TYPE: "type",
-  DOMAIN: "type",
-  EXTENSION: "extension",
-};
 
 const lossOfTable = (table: string): Loss => ({ kind: "table", table });
 
@@ -67,12 +67,10 @@ function namesFrom(words: readonly string[], from: number): string[] {
   }
 }
 
-/** `ALTER TABLE t ADD ..., DROP COLUMN IF EXISTS c CASCADE, DROP d` */
-function droppedColumns(words: readonly string[]): Loss[] {
-  const { name: table, end } = nameAt(words, afterNoise(words, 2));
-  const actions = actionsIn(words.slice(words[end] === "*" ? end + 1 : end));
-  return actions
-    .filter(([verb, what]) => verb === "DROP" && what !== "CONSTRAINT")
+/** The actions `DROP COLUMN IF EXISTS c`, `DROP d`. */
+function droppedColumns(table: string, drops: readonly string[][]): Loss[] {
+  return drops
+    .filter(([, what]) => what !== "CONSTRAINT")
     .map((action) => nameAt(action, afterNoise(action, action[1] === "COLUMN" ? 2 : 1)).name)
     .filter((column) => !isDerived(table, column))
     .map((column) => ({ kind: "column", table, column }));
@@ -98,8 +96,8 @@ function describe(loss: Loss): string {
       return `the values of ${displayName(loss.table)}.${displayName(loss.column)}${loss.where ? `: ${loss.words ?? loss.where}` : ""}`;
     case "sequence":
       return `the position of ${displayName(loss.sequence)}`;
-    case "dependents":
-      return `${loss.object === "table" ? `the rows of ${displayName(loss.name)}, and ` : ""}what depends on the ${loss.object} ${displayName(loss.name)}`;
+    case "removal":
+      return `everything that \`${loss.removal.replace(/\s+/g, " ")}\` removes`;
     case "other":
       return loss.text;
   }
@@ -109,6 +107,8 @@ const displayName = (written: string) => shownName(nameParts(written));
 
 /** SQLSTATE of a guard that found data; PostgreSQL uses no class with this prefix. */
 const lossCode = "SVC01";
+/** Rolls a statement back that was only tried. */
+const undoCode = "SVC02";
 
 /**
  * Checks what a whole plan would lose, before any of it runs. An empty table is no loss, nor is a column that holds
@@ -166,7 +166,7 @@ function guardBlock(losses: readonly Loss[], stage: "plan" | "step"): string {
   let tag = "$svc_loss$";
   while (checks.includes(tag)) tag = tag.replace(/\$$/, "_$");
   return `do ${tag}
-declare lost text[] := '{}'; is_lost boolean; usual text; kind "char"; relation regclass; attribute name;
+declare lost text[] := '{}'; is_lost boolean; usual text; kind "char"; relation regclass; attribute name; gone text[];
 begin
 ${checks}
   if cardinality(lost) > 0 then
@@ -180,7 +180,7 @@ end ${tag};`;
 function check(loss: Loss, stage: "plan" | "step"): string {
   const what = `${literal(describe(loss))}::text`;
   if (loss.kind === "other") return `  lost := lost || ${what};`;
-  if (loss.kind === "dependents") return checkDependents(loss, stage);
+  if (loss.kind === "removal") return checkRemoval(loss.removal, stage);
   const add = addLoss(what);
   const name = sqlName(loss.kind === "sequence" ? loss.sequence : loss.table);
   const isThere = `to_regclass(${literal(name)}) is not null`;
@@ -222,15 +222,20 @@ function addLoss(what: string): string {
     end if;`;
 }
 
-/** PostgreSQL follows the same dependencies for CASCADE. A partition counts only if its table stays. */
-function checkDependents(loss: Loss & { kind: "dependents" }, stage: "plan" | "step"): string {
-  const name = literal(loss.object === "extension" ? nameParts(loss.name).at(-1)! : sqlName(loss.name));
-  const root = {
-    table: `'pg_class'::regclass, to_regclass(${name})::oid`,
-    schema: `'pg_namespace'::regclass, to_regnamespace(${name})::oid`,
-    type: `'pg_type'::regclass, to_regtype(${name})::oid`,
-    extension: `'pg_extension'::regclass, (select oid from pg_extension where extname = ${name})`,
-  }[loss.object];
+/** Tables (`attribute` is null) and their stored columns. TRUNCATE gives a table another file. */
+const places = `select c.oid as relation, a.attname as attribute, c.relispartition as partition,
+        concat_ws(' ', c.oid, a.attnum, case when a.attnum is null then c.relfilenode end) as place
+      from pg_class c, lateral (select null::name, null union all
+        select attname, attnum from pg_attribute
+        where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = '') a (attname, attnum)
+      where c.relkind in ('r', 'p') and c.relpersistence <> 't' and c.oid >= 16384`;
+
+/**
+ * What a statement removes beyond what it names depends on everything in the database, so it is tried and rolled back.
+ * A statement that fails here removes nothing, or fails again when it runs. A partition counts only if its table stays.
+ */
+function checkRemoval(removal: string, stage: "plan" | "step"): string {
+  const onError = stage === "plan" ? "" : "when lock_not_available or deadlock_detected then raise;\n      ";
   const lock = "\n    execute format('lock table %s in access exclusive mode', relation);";
   const search = `    if attribute is null then execute format('select exists (select from %s)', relation) into is_lost;
     else
@@ -238,19 +243,21 @@ ${unusualValue}
     end if;`;
   const what =
     "case when attribute is null then 'the rows of ' || relation else 'the values of ' || relation || '.' || quote_ident(attribute) end";
-  return `  for relation, attribute in
-    with recursive gone (classid, objid, objsubid) as (
-      select ${root}, 0
-      union
-      select d.classid, d.objid, d.objsubid from gone join pg_depend d on d.refclassid = gone.classid
-        and d.refobjid = gone.objid and gone.objsubid in (0, d.refobjsubid))
-    select c.oid, a.attname from gone join pg_class c on gone.classid = 'pg_class'::regclass and c.oid = gone.objid
-      left join pg_attribute a on a.attrelid = c.oid and a.attnum = gone.objsubid and gone.objsubid > 0
-    where c.relkind in ('r', 'p') and coalesce(a.attgenerated, '') = '' and not exists (
-      select from gone t left join pg_inherits i on i.inhrelid = c.oid and c.relispartition
-      where t.classid = gone.classid and (t.objid = gone.objid and t.objsubid = 0 and gone.objsubid > 0
-        or t.objid = i.inhparent and (t.objsubid = 0) = (gone.objsubid = 0)))
-    order by c.oid::regclass::text, a.attnum
+  return `  begin
+    gone := array(select place from (${places}) p);
+    execute ${literal(removal)};
+    gone := array(select unnest(gone) except select place from (${places}) p);
+    raise exception using errcode = '${undoCode}';
+  exception when sqlstate '${undoCode}' then null;
+      ${onError}when others then gone := '{}';
+  end;
+  for relation, attribute in
+    with gone as (select * from (${places}) p where place = any(gone))
+    select g.relation, g.attribute from gone g where not exists (
+      select from gone t left join pg_inherits i on i.inhrelid = g.relation and g.partition
+      where t.relation = g.relation and t.attribute is null and g.attribute is not null
+        or t.relation = i.inhparent and (t.attribute is null) = (g.attribute is null))
+    order by g.relation::regclass::text, g.attribute
   loop${stage === "plan" ? "" : lock}
 ${readable(search)}${addLoss(what)}
   end loop;`;

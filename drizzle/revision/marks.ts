@@ -28,8 +28,8 @@ export type Loss =
   | { kind: "table"; table: string }
   | { kind: "column"; table: string; column: string; where?: string; words?: string }
   | { kind: "sequence"; sequence: string }
-  /** The tables and columns that CASCADE drops with the object. No mark declares it. */
-  | { kind: "dependents"; object: "table" | "schema" | "type" | "extension"; name: string }
+  /** The tables and columns that a statement removes without naming them, as with CASCADE. No mark declares it. */
+  | { kind: "removal"; removal: string }
   | { kind: "other"; text: string };
 
 /** One mark: its keyword, the text after it, and the comment's offset in the SQL. */
