@@ -1,5 +1,4 @@
-import { errorCode } from "../database_error.ts";
-import { quoted } from "../sql_text.ts";
+import { literal, quoted } from "../sql_text.ts";
 import type { Extension, Runner } from "./inventory.ts";
 
 /**
@@ -14,18 +13,26 @@ export async function provideExtensions(
   const rows = await sql.unsafe("select extname as name from pg_extension");
   const there = new Set(rows.map(({ name }) => name));
   for (const { name, schema } of extensions.filter((one) => !there.has(one.name))) {
-    await sql.unsafe("savepoint extension");
-    try {
-      await sql.unsafe(
-        `create schema if not exists ${quoted(schema)}; create extension ${quoted(name)} schema ${quoted(schema)}`,
-      );
-    } catch (error) {
-      if (errorCode(error) === undefined) throw error;
-      await sql.unsafe("rollback to savepoint extension");
-      notice?.(
-        `the extension ${name} of the backup's database is not installed here: ${(error as Error).message}`,
-      );
-    }
-    await sql.unsafe("release savepoint extension");
+    const error = await tryStatement(
+      sql,
+      `create schema if not exists ${quoted(schema)}; create extension ${quoted(name)} schema ${quoted(schema)}`,
+    );
+    if (error) notice?.(`the extension ${name} of the backup's database is not installed here: ${error}`);
   }
+}
+
+/**
+ * Runs a statement on the server, where an error does not abort the transaction. (postgres.js fails a transaction of
+ * which a query has failed, even if a savepoint was rolled back.)
+ *
+ * @returns PostgreSQL's message if it failed
+ */
+export async function tryStatement(sql: Runner, statement: string): Promise<string> {
+  await sql.unsafe(`do $svc_try$ begin
+    perform set_config('svc.error', '', true);
+    execute ${literal(statement)};
+  exception when others then perform set_config('svc.error', sqlerrm, true);
+  end $svc_try$`);
+  const [row] = await sql.unsafe("select current_setting('svc.error') as error");
+  return row!.error;
 }

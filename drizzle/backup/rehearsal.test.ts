@@ -201,3 +201,52 @@ test("objects of the database's administrator are not backed up, and do not bloc
   await restore(options(other.url, path));
   expect(await contentOf(other.url)).toEqual(before);
 });
+
+test("publications keep the tables that are replaced", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await run(live.url, 'create schema "S 1"; create table "S 1".t (id int primary key)');
+  await dump({ ...options(live.url, path), format: "custom" });
+  await run(
+    live.url,
+    `create table later (id int primary key);
+     create publication "Odd one" for table seeded (name) where (name <> 'x'), "Odd ""Table""", parted, later;
+     create publication whole for tables in schema "S 1"; create publication everything for all tables`,
+  );
+  const published = () =>
+    run(live.url, "select * from pg_publication_tables order by pubname, schemaname, tablename");
+  const before = await published();
+  const notices: string[] = [];
+  await restore({ ...options(live.url, path), notice: (message) => notices.push(message) });
+  expect([...(await published())]).toEqual(before.filter(({ tablename }) => tablename !== "later"));
+  expect(notices.filter((notice) => notice.includes("publication"))).toEqual([
+    'the publication Odd one has lost a table: relation "public.later" does not exist: alter publication "Odd one" add table only public.later',
+    ...["Odd one", "whole"].map(
+      (name) =>
+        `the subscribers of the publication ${name} still have the rows from before: subscribe them again`,
+    ),
+  ]);
+});
+
+test("an extension that this user may not install is reported, and not needed", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await run(live.url, "create extension pageinspect");
+  await dump({ ...options(live.url, path), format: "custom" });
+  const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
+  await run(backups.debian.url, `create role ${role} login password 'x'`);
+  try {
+    await using database = await createDatabaseOn(backups.debian.url, `owner ${role}`);
+    const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
+    const notices: string[] = [];
+    await restore({ ...options(url, path), notice: (message) => notices.push(message) });
+    expect(notices).toEqual([
+      `the extension pageinspect of the backup's database is not installed here: permission denied to create extension "pageinspect"`,
+    ]);
+    expect(await contentOf(url)).toEqual(await contentOf(live.url));
+  } finally {
+    await run(backups.debian.url, `drop role ${role}`);
+  }
+});

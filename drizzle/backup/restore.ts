@@ -24,6 +24,7 @@ import {
 } from "./inventory.ts";
 import { portableMagic } from "./portable_file.ts";
 import type { OnProgress } from "./progress.ts";
+import { rememberPublications } from "./publications.ts";
 import { openCustom } from "./restore_custom.ts";
 import { openPortable } from "./restore_portable.ts";
 import { createScratch, linesOf, schemaOf } from "./scratch.ts";
@@ -233,6 +234,7 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
 /** Runs in one transaction, which the caller ends. @returns the number of rows afterwards */
 async function replaceIn(sql: Runner, work: Work): Promise<number> {
   const { backup, known, progress } = work;
+  const addToPublications = await rememberPublications(sql, work.notice);
   await dropEverything(sql, [...new Set(["public", ...backup.schemas])]);
   await provideExtensions(sql, backup.extensions, work.notice);
   const loaded = await backup.load(sql, known).catch((error) => {
@@ -242,6 +244,7 @@ async function replaceIn(sql: Runner, work: Work): Promise<number> {
   progress?.({ doing: "comparing" });
   const rows = await compare(sql, work, loaded);
   await holdRestored(sql);
+  await addToPublications();
   await work.unchanged();
   return rows;
 }
