@@ -4,7 +4,7 @@ import { Conflict, InvalidInput, SvcError, Unavailable } from "../../platform/er
 import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
-import { type DatabaseDescription, dropEverything } from "../revision/drop.ts";
+import { type DatabaseDescription, describeDatabase, dropEverything } from "../revision/drop.ts";
 import { type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
 import { whenFree } from "../revision/step.ts";
@@ -29,7 +29,7 @@ import { openCustom } from "./restore_custom.ts";
 import { openPortable } from "./restore_portable.ts";
 import { createScratch, linesOf, schemaOf } from "./scratch.ts";
 import { cutOnAbort, withSession } from "./session.ts";
-import { creating, describeTarget, holdsAnything, type Target } from "./target.ts";
+import { creating, describeTarget, type Target } from "./target.ts";
 import { requireTool, type ToolSearch } from "./tools.ts";
 
 export interface RestoreOptions {
@@ -85,10 +85,11 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
     const backup = await openBackup(options, target);
     refuseUnknown(path, backup, known);
     const work: Work = { ...options, known, backup, unchanged: () => refuseChanged(path, file) };
-    const replaced = target.database && (await holdsAnything(url, target.database, backup.schemas));
-    if (target.database && replaced) await options.confirm(target.database);
+    const database = target.exists ? await describeDatabase(url, replacedBy(backup)) : undefined;
+    const isReplaced = database !== undefined && database.objects > 0;
+    if (isReplaced) await options.confirm(database);
     signal?.throwIfAborted();
-    const rows = await creating(url, !target.database, () => replace(work, replaced === true));
+    const rows = await creating(url, !target.exists, () => replace(work, isReplaced));
     options.progress?.({ doing: "upgrading" });
     const { applied, head } = await toHead(options, known);
     const { format, tables } = backup;
@@ -98,6 +99,9 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
     throw operatorsError(fileError(error, path));
   }
 }
+
+/** The schemas whose content a backup replaces. */
+const replacedBy = ({ schemas }: OpenBackup) => ["public", ...schemas];
 
 interface Work extends RestoreOptions {
   known: readonly Revision[];
@@ -235,7 +239,7 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
 async function replaceIn(sql: Runner, work: Work): Promise<number> {
   const { backup, known, progress } = work;
   const addToPublications = await rememberPublications(sql, work.notice);
-  await dropEverything(sql, [...new Set(["public", ...backup.schemas])]);
+  await dropEverything(sql, replacedBy(backup));
   await provideExtensions(sql, backup.extensions, work.notice);
   const loaded = await backup.load(sql, known).catch((error) => {
     throw loadError(error);

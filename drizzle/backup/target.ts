@@ -1,6 +1,5 @@
 import type { Sql } from "../client.ts";
-import { createDatabase } from "../revision/create_database.ts";
-import { type DatabaseDescription, describeDatabase } from "../revision/drop.ts";
+import { createDatabase, databaseExists } from "../revision/create_database.ts";
 import { ask } from "../revision/session.ts";
 import { quoted } from "../sql_text.ts";
 import type { ServerAddress } from "./container.ts";
@@ -9,21 +8,16 @@ import { serverOf } from "./tool_process.ts";
 
 /** The destination of a backup. */
 export interface Target {
-  /** Undefined if it does not exist. */
-  database?: DatabaseDescription;
+  exists: boolean;
   /** The server's version. */
   major: number;
   server: ServerAddress;
 }
 
 export async function describeTarget(url: string, signal?: AbortSignal): Promise<Target> {
-  const database = await describeDatabase(url).catch((error: unknown) => {
-    const { cause } = error as { cause?: { code?: unknown } };
-    if (cause?.code === "3D000") return undefined;
-    throw error;
-  });
+  const exists = await databaseExists(url);
   const about = async (sql: Sql) => ({ major: await majorVersion(sql), server: serverOf(sql) });
-  return { database, ...(await withSession(database ? url : maintenance(url), signal, about)) };
+  return { exists, ...(await withSession(exists ? url : maintenance(url), signal, about)) };
 }
 
 /** The URL of the database that every server has. */
@@ -31,22 +25,6 @@ function maintenance(url: string): string {
   const server = new URL(url);
   server.pathname = "/postgres";
   return server.href;
-}
-
-/** Whether a backup that creates these schemas, besides `public`, would replace anything. */
-export async function holdsAnything(
-  url: string,
-  { objects }: DatabaseDescription,
-  schemas: readonly string[],
-): Promise<boolean> {
-  if (objects > 0) return true;
-  if (schemas.length === 0) return false;
-  return withSession(url, undefined, async (sql) => {
-    const names = JSON.stringify(schemas);
-    const found = await sql`
-      select from pg_namespace where nspname in (select jsonb_array_elements_text(${names}::text::jsonb))`;
-    return found.length > 0;
-  });
 }
 
 /** Creates the database first, and drops it if `work` fails. */

@@ -14,7 +14,7 @@ export async function createDatabase(url: string): Promise<string | undefined> {
   const name = decodeURIComponent(server.pathname.slice(1));
   if (name === "")
     throw new Unavailable("SVC_DATABASE_URL names no database: postgres://user:password@host/name");
-  if (await exists(url)) return undefined;
+  if (await databaseExists(url)) return undefined;
   server.pathname = "/postgres";
   return ask(server.href, async (sql) => {
     try {
@@ -30,7 +30,7 @@ export async function createDatabase(url: string): Promise<string | undefined> {
   });
 }
 
-async function exists(url: string): Promise<boolean> {
+export async function databaseExists(url: string): Promise<boolean> {
   try {
     await ask(url, (sql) => sql`select 1`);
     return true;

@@ -12,28 +12,30 @@ export interface DatabaseDescription {
   name: string;
   /** Host and port. */
   where: string;
-  /** Tables of the schema `public`. */
+  /** Tables that would be removed; a partition goes with its table. */
   tables: number;
-  /** Tables, and everything else `drop` would remove. */
+  /** Tables, and everything else that would be removed. */
   objects: number;
   /** Other sessions connected now. */
   sessions: number;
 }
 
 /** @throws Unavailable when PostgreSQL does not answer or refuses us */
-export async function describeDatabase(url: string): Promise<DatabaseDescription> {
+export async function describeDatabase(
+  url: string,
+  schemas: readonly string[] = ownSchemas,
+): Promise<DatabaseDescription> {
   return ask(url, async (sql) => {
     const [row] = await sql`
       select current_database() as name,
-        (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')) as tables,
         (select count(*)::int from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
-    const objects = await sql.unsafe(objectsIn(ownSchemas));
+    const objects = await sql.unsafe(objectsIn(schemas));
     const place = placeOf(url);
     return {
       name: String(row?.name),
       where: place === undefined ? "this machine" : `${place.host}:${place.port}`,
-      tables: Number(row?.tables),
+      tables: objects.filter(({ kind }) => kind === "table").length,
       objects: objects.length,
       sessions: Number(row?.sessions),
     };

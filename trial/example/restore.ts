@@ -2,10 +2,11 @@ import { sql } from "drizzle-orm";
 import type { Runner } from "../../drizzle/backup/inventory.ts";
 import type { OnProgress } from "../../drizzle/backup/progress.ts";
 import { makeTables } from "../../drizzle/backup/restore_portable.ts";
-import { creating, describeTarget, holdsAnything } from "../../drizzle/backup/target.ts";
+import { creating } from "../../drizzle/backup/target.ts";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
 import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
-import { type DatabaseDescription, dropEverything } from "../../drizzle/revision/drop.ts";
+import { databaseExists } from "../../drizzle/revision/create_database.ts";
+import { type DatabaseDescription, describeDatabase, dropEverything } from "../../drizzle/revision/drop.ts";
 import { type Revision, readRevisions } from "../../drizzle/revision/history.ts";
 import { withLock } from "../../drizzle/revision/lock.ts";
 import { oneHead } from "../../drizzle/revision/plan.ts";
@@ -44,10 +45,11 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
   const known = await readRevisions();
   const head = oneHead(known);
   try {
-    const { database } = await describeTarget(url, signal);
-    if (database && (await holdsAnything(url, database, []))) await options.confirm(database);
+    const exists = await databaseExists(url);
+    const database = exists ? await describeDatabase(url) : undefined;
+    if (database && database.objects > 0) await options.confirm(database);
     signal?.throwIfAborted();
-    const loaded = await creating(url, !database, () => replace(options, known));
+    const loaded = await creating(url, !exists, () => replace(options, known));
     return { ...loaded, head };
   } catch (error) {
     signal?.throwIfAborted();

@@ -35,7 +35,8 @@ describe("drop", () => {
     expect(await sql`select to_regclass('v') is not null as v`).toMatchObject([{ v: true }]);
     await sql`drop schema other cascade`;
     expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped 4 objects of svc_test_\w+\n$/);
-    await sql`create table one (id int)`;
+    await sql`create table one (id int) partition by list (id)`;
+    await sql`create table part partition of one default`;
     expect((await run("drop")).stderr).toContain("svc: This drops the only table of the database");
     expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped 1 table of svc_test_\w+\n$/);
     expect(await sql`select typname from pg_type where typnamespace = 'public'::regnamespace`).toHaveLength(
