@@ -303,9 +303,17 @@ test("a role set by the database's address or for its user stays in effect", asy
   await sql.end();
 });
 
-test("settings made by one revision do not carry over to the next", async () => {
-  const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 100");
-  const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.2)");
+test("settings and temporary tables of one revision do not carry over to the next", async () => {
+  const sets = testRevision(
+    "1",
+    [],
+    "create schema s; set search_path = s; set statement_timeout = 100; create temp table t ()",
+  );
+  const next = testRevision(
+    "2",
+    ["1"],
+    "create table here (id int); select pg_sleep(0.2); create temp table t ()",
+  );
   await using db = await at(sets, next);
   expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
 });

@@ -61,14 +61,15 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
 }
 
 /**
- * Overrides presets of the role and the database, and undoes what an earlier revision has set, a role too: a schema
- * change neither waits forever nor times out, and works on the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.) If
- * this process is killed, its statement also ends, instead of holding locks and taking effect later; PostgreSQL on
- * Windows cannot detect that. `check --drift` compares definitions as text, so all databases quote names alike.
- * A statement that row-level security would limit to some rows fails instead: nothing may take a table with hidden rows
- * for an empty one.
+ * Overrides presets of the role and the database, and undoes what an earlier revision has left, such as a role or a
+ * temporary table: a schema change neither waits forever nor times out, and works on the schema `public`. (PostgreSQL 15
+ * and 16 have no transaction_timeout.) If this process is killed, its statement also ends, instead of holding locks and
+ * taking effect later; PostgreSQL on Windows cannot detect that. `check --drift` compares definitions as text, so all
+ * databases quote names alike. A statement that row-level security would limit to some rows fails instead: nothing may
+ * take a table with hidden rows for an empty one.
  */
-export const settings = `reset session authorization; reset role; reset all; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
+export const settings = `reset session authorization; reset role; discard temp; reset all;
+set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
 set idle_session_timeout = 0; set lock_timeout = '5s'; set search_path = public; set standard_conforming_strings = on;
 set quote_all_identifiers = off; set row_security = off;
 select set_config('transaction_timeout', '0', false) where pg_catalog.current_setting('transaction_timeout', true) is not null;
