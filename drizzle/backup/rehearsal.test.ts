@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
-import { sha256Hex } from "../../platform/secret.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -23,14 +23,11 @@ const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.
 const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
 /** The databases in which a restore of this one tries the backup. */
 const scratches = async ({ name }: { name: string }) => {
-  const mark = `svc database restore tries a backup of ${name} here`;
-  const named = `svc_restore_${sha256Hex(name).slice(0, 16)}`;
-  return (
-    await run(
-      backups.debian.url,
-      `select datname from pg_database where datname = '${named}' or shobj_description(oid, 'pg_database') = '${mark}'`,
-    )
-  ).map(({ datname }) => datname);
+  const found = await run(
+    backups.debian.url,
+    `select datname from pg_database where shobj_description(oid, 'pg_database') = 'Temporary: svc database restore of ${name}'`,
+  );
+  return found.map(({ datname }) => datname);
 };
 
 /** A pg_restore that fails while writing rows. */
@@ -91,37 +88,25 @@ test("a pg_restore that crashes is reported as such", async () => {
   );
 });
 
-test("a killed restore's database is dropped by the next one, and no other database is", async () => {
+test("the database in which a backup is tried is dropped afterwards, and no other database is", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
   await dump(options(live.url, path));
-  const seen: string[] = [];
-  const stop = new AbortController();
+  const seen = new Set<string>();
   const progress = async () => {
-    if (seen.length === 0) seen.push(...(await scratches(live)));
+    for (const name of await scratches(live)) seen.add(name);
   };
-  await restore({ ...options(live.url, path), progress, signal: stop.signal });
-  const [name] = seen;
-  expect(name).toMatch(/^svc_restore_[0-9a-f]{16}$/);
-  expect(await scratches(live)).toEqual([]);
-  const theirs = Object.assign(new URL(backups.debian.url), { pathname: `/${name}` }).href;
-  // Killed before it could mark the database as its own.
-  await run(backups.debian.url, `create database ${name}`);
-  await restore(options(live.url, path));
-  expect(await scratches(live)).toEqual([]);
-  await run(backups.debian.url, `create database ${name}`);
-  await run(theirs, "create table theirs ()");
-  expect(await detailOf(restore(options(live.url, path)))).toBe(
-    `The database ${name} is in the way: svc database restore needs that name, so drop or rename it`,
-  );
-  expect(await scratches(live)).toEqual([name!]);
-  await run(
-    backups.debian.url,
-    `comment on database ${name} is 'svc database restore tries a backup of ${live.name} here'`,
-  );
-  await restore(options(live.url, path));
-  expect(await scratches(live)).toEqual([]);
+  const theirs = `svc_restore_${randomBytes(8).toString("hex")}`;
+  await run(backups.debian.url, `create database ${theirs}`);
+  try {
+    await restore({ ...options(live.url, path), progress });
+    expect([...seen]).toEqual([expect.stringMatching(/^svc_restore_[0-9]+_[0-9]{13}$/)]);
+    expect(await scratches(live)).toEqual([]);
+  } finally {
+    // Fails if it is not there.
+    await run(backups.debian.url, `drop database ${theirs}`);
+  }
 });
 
 test("without the right to create databases, the backup is restored in one transaction, with a notice", async () => {

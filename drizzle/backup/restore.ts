@@ -4,9 +4,11 @@ import { Conflict, InvalidInput, SvcError, Unavailable } from "../../platform/er
 import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
+import { findDrift } from "../revision/check.ts";
 import { type DatabaseDescription, describeDatabase, dropEverything } from "../revision/drop.ts";
 import { type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
+import { mayCreateDatabase, withScratchDatabase } from "../revision/scratch.ts";
 import { whenFree } from "../revision/step.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import type { Backup, Format } from "./dump.ts";
@@ -27,7 +29,6 @@ import type { OnProgress } from "./progress.ts";
 import { rememberPublications } from "./publications.ts";
 import { openCustom } from "./restore_custom.ts";
 import { openPortable } from "./restore_portable.ts";
-import { createScratch, linesOf, schemaOf } from "./scratch.ts";
 import { cutOnAbort, withSession } from "./session.ts";
 import { creating, describeTarget, type Target } from "./target.ts";
 import { requireTool, type ToolSearch } from "./tools.ts";
@@ -194,9 +195,8 @@ async function replace(work: Work, tryFirst: boolean): Promise<number> {
  * live database is touched.
  */
 async function rehearse(sql: Sql, work: Work): Promise<void> {
-  const { signal, notice, known } = work;
-  const scratch = await createScratch(sql, work.url);
-  if (!scratch) {
+  const { url, signal, notice, known } = work;
+  if (!(await mayCreateDatabase(sql))) {
     notice?.(
       "this user may not create databases: the backup is checked in the transaction that loads it, and tables stay locked meanwhile",
     );
@@ -204,35 +204,20 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
   }
   const progress: OnProgress = (step) =>
     work.progress?.({ ...step, doing: `trying the backup, ${step.doing}` });
-  const trial = { ...work, url: scratch.url, progress };
-  try {
-    await withSession(scratch.url, signal, async (copy) => {
-      const expected = await schemaOf(copy, known).catch((error: unknown) => {
-        // Only the comparison below needs it.
-        if (!(error instanceof Conflict)) throw error;
-        return undefined;
-      });
-      await copy.begin((transaction) => replaceIn(transaction, trial));
-      await upgrade({ url: scratch.url, revisions: known }).catch((error) => {
-        throw upgradeError(error);
-      });
-      if (!expected) {
-        notice?.(
-          "the schema in the backup was not compared with what its revisions create, because these do not run in one transaction: svc database check --drift compares them afterwards",
-        );
-        return;
-      }
-      const drift = expected.symmetricDifference(await linesOf(copy));
-      if (drift.size > 0) {
-        const differences = drift.size === 1 ? "1 difference" : `${drift.size} differences`;
-        notice?.(
-          `the schema in the backup differs from what its revisions create (${differences}): svc database check --drift lists them afterwards`,
-        );
-      }
+  const tryIn = async (scratch: string) => {
+    const trial = { ...work, url: scratch, progress };
+    await withSession(scratch, signal, (copy) => copy.begin((transaction) => replaceIn(transaction, trial)));
+    await upgrade({ url: scratch, revisions: known }).catch((error) => {
+      throw upgradeError(error);
     });
-  } finally {
-    await scratch.drop();
-  }
+    const { length } = await findDrift(scratch, known);
+    if (length === 0) return;
+    const differences = length === 1 ? "1 difference" : `${length} differences`;
+    notice?.(
+      `the schema in the backup differs from what its revisions create (${differences}): svc database check --drift lists them afterwards`,
+    );
+  };
+  await withScratchDatabase(url, "svc database restore", tryIn, "restore");
 }
 
 /** Runs in one transaction, which the caller ends. @returns the number of rows afterwards */

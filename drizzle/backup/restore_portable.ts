@@ -110,7 +110,7 @@ export async function makeTables(
       );
     }
     // Each revision was written for a session of its own.
-    await sql.unsafe(`discard temp; ${settings}`);
+    await sql.unsafe(settings);
   }
 }
 

@@ -57,8 +57,8 @@ function attempt(check: () => unknown): Finding[] {
  *
  * @throws Unavailable when the user may not create a database; see also `upgrade`
  */
-export async function findDrift(url: string): Promise<string[]> {
-  const known = await readRevisions();
+export async function findDrift(url: string, revisions?: readonly Revision[]): Promise<string[]> {
+  const known = revisions ?? (await readRevisions());
   return ask(url, async (sql) => {
     const applied = (await readApplied(sql)) ?? [];
     const there = new Set(applied.map(({ id }) => id));
@@ -68,9 +68,9 @@ export async function findDrift(url: string): Promise<string[]> {
         `Revision ${unknown.id} is not known to this release: check with the one that has it`,
       );
     const actual = await canonicalSchema(sql);
-    const revisions = known.filter(({ id }) => there.has(id));
-    const expected = await withScratchDatabase(url, "--drift", async (scratch) => {
-      await applyEach(scratch, revisions);
+    const ours = known.filter(({ id }) => there.has(id));
+    const expected = await withScratchDatabase(url, "svc database check --drift", async (scratch) => {
+      await applyEach(scratch, ours);
       return ask(scratch, canonicalSchema);
     });
     return difference(expected, actual);

@@ -1,17 +1,23 @@
 import { Unavailable } from "../../platform/errors.ts";
 import { openSql, type Sql } from "../connection/sql.ts";
-import { errorCode } from "../database_error.ts";
-import { quoted } from "../sql_text.ts";
+import { literal, quoted } from "../sql_text.ts";
 import { setUp } from "./session.ts";
 
+/** What a temporary database is for; its name says so. */
+type Use = "check" | "restore";
+
 /**
- * Creates a temporary empty database on the same server as `url`, and drops it afterwards.
+ * Creates a temporary empty database on the same server as `url`, with the encoding and collation of that database, and
+ * drops it afterwards.
+ *
+ * @param purpose for a person: the command
  * @throws Unavailable when the user may not create a database
  */
 export async function withScratchDatabase<T>(
   url: string,
   purpose: string,
   use: (url: string) => Promise<T>,
+  kind: Use = "check",
 ): Promise<T> {
   // If postgres.js renewed the connection, the session's name would change.
   const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined });
@@ -19,8 +25,7 @@ export async function withScratchDatabase<T>(
   try {
     await setUp(sql);
     await dropStale(sql);
-    name = await nameOfSession(sql);
-    await createScratch(sql, name, purpose);
+    name = await createScratch(sql, kind, purpose);
     const target = new URL(url);
     target.pathname = `/${name}`;
     return await use(target.href);
@@ -30,15 +35,8 @@ export async function withScratchDatabase<T>(
   }
 }
 
-/** The name of a session's database: its process id and start time (in ms, as PostgreSQL counts). */
-const sessionName = "'svc_check_' || pid || '_' || floor(extract(epoch from backend_start) * 1000)::bigint";
-
-async function nameOfSession(sql: Sql): Promise<string> {
-  const [row] = await sql.unsafe<{ name: string }[]>(
-    `select ${sessionName} as name from pg_stat_activity where pid = pg_backend_pid()`,
-  );
-  return row!.name;
-}
+/** Identifies a session: its process id and start time (in ms, as PostgreSQL counts). */
+const session = "pid || '_' || floor(extract(epoch from backend_start) * 1000)::bigint";
 
 /**
  * Drops databases that killed processes left behind: those of our role whose session has ended and that have no
@@ -47,19 +45,30 @@ async function nameOfSession(sql: Sql): Promise<string> {
 async function dropStale(sql: Sql): Promise<void> {
   const stale = await sql.unsafe<{ name: string }[]>(`
     select datname as name from pg_database
-    where datname ~ '^svc_check_[0-9]+_[0-9]{13}$' and datdba = (select oid from pg_roles where rolname = current_user)
-      and not exists (select from pg_stat_activity where datname = pg_database.datname or ${sessionName} = pg_database.datname)`);
+    where datname ~ '^svc_(check|restore)_[0-9]+_[0-9]{13}$'
+      and datdba = (select oid from pg_roles where rolname = current_user)
+      and not exists (select from pg_stat_activity
+        where datname = pg_database.datname or ${session} = substring(pg_database.datname from '[0-9]+_[0-9]+$'))`);
   // Another process may be dropping it too, or someone may just have connected.
   for (const { name } of stale) await sql.unsafe(`drop database if exists ${quoted(name)}`).catch(() => {});
 }
 
-async function createScratch(sql: Sql, name: string, purpose: string): Promise<void> {
-  try {
-    await sql.unsafe(`create database ${quoted(name)} template template0`);
-  } catch (error) {
-    if (errorCode(error) !== "42501") throw error;
-    throw new Unavailable(`${purpose} needs the right to create a database: alter role NAME createdb`, {
-      cause: error,
-    });
-  }
+export async function mayCreateDatabase(sql: Sql): Promise<boolean> {
+  const [row] = await sql`select rolcreatedb or rolsuper as yes from pg_roles where rolname = current_user`;
+  return row?.yes === true;
+}
+
+async function createScratch(sql: Sql, kind: Use, purpose: string): Promise<string> {
+  if (!(await mayCreateDatabase(sql)))
+    throw new Unavailable(`${purpose} needs the right to create a database: alter role NAME createdb`);
+  const [row] = await sql.unsafe(`
+    select 'svc_${kind}_' || ${session} as name, d.datname as live, pg_encoding_to_char(encoding) as encoding,
+      datcollate as collate, datctype as ctype
+    from pg_stat_activity a, pg_database d where a.pid = pg_backend_pid() and d.datname = current_database()`);
+  const { name, live, encoding, collate, ctype } = row!;
+  await sql.unsafe(
+    `create database ${quoted(name)} template template0 encoding ${literal(encoding)} lc_collate ${literal(collate)} lc_ctype ${literal(ctype)}`,
+  );
+  await sql.unsafe(`comment on database ${quoted(name)} is ${literal(`Temporary: ${purpose} of ${live}`)}`);
+  return name;
 }

@@ -4,7 +4,6 @@ import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { headsOf, readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
-import { sha256Hex } from "../../../platform/secret.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -16,6 +15,7 @@ import { createTestDatabase } from "../../../tests/support/database/database.ts"
 import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";
@@ -45,8 +45,6 @@ async function fill(url: string, rows: number): Promise<void> {
 /** The environment of `svc`, with only the tools of Debian's server. */
 const env = (url: string, path = debian.tools) => ({ SVC_DATABASE_URL: url, PATH: path });
 const failed = (line: string) => ({ code: 1, stdout: "", stderr: `svc: ${line}\n` });
-/** Of the database in which a restore tries the backup. */
-const scratchName = (name: string) => `svc_restore_${sha256Hex(name).slice(0, 16)}`;
 const summary = (format: string, rows: number) =>
   new RegExp(
     `^(Wrote|Restored) ${file} \\(${format} format, [\\d.]+ kB, \\d+ tables, ${rows} row${rows === 1 ? "" : "s"}, revision ${head}\\)\\n$`,
@@ -364,8 +362,17 @@ describe("an interrupted restore", () => {
     await untilGone(processes);
     expect(await contentOf(database.url)).toEqual(before);
     const scratches = () =>
-      using(debian.url, (sql) => sql`select from pg_database where datname = ${scratchName(database.name)}`);
+      using(
+        debian.url,
+        (sql) => sql`select datname, (select count(*)::int from pg_stat_activity a
+            where a.datname = d.datname or a.pid::text = split_part(d.datname, '_', 3)) as sessions
+          from pg_database d
+          where shobj_description(oid, 'pg_database') = ${`Temporary: svc database restore of ${database.name}`}`,
+      );
     expect(await scratches()).toHaveLength(signal === "SIGINT" ? 0 : 1);
+    await until("the end of its sessions", async () =>
+      (await scratches()).every(({ sessions }) => sessions === 0),
+    );
     const again = await svc(["database", "restore", "--yes"], env(database.url), work.path);
     expect(again).toMatchObject({ code: 0, stderr: "" });
     expect(await scratches()).toHaveLength(0);
