@@ -8,9 +8,9 @@ import {
 } from "../drizzle/database_error.ts";
 import { assertServable, type SchemaStatus, schemaStatus } from "../drizzle/revision/status.ts";
 import { ConfigurationError, Unavailable } from "../platform/errors.ts";
-import type { Log } from "../platform/log.ts";
 import type { Keys } from "./auth/token/keys.ts";
 import type { Context } from "./context.ts";
+import { wrongKeySecret } from "./key_secret.ts";
 
 /*
  * Readiness: whether this process can serve. It needs a database that answers, accepts writes and has room for them, a
@@ -74,7 +74,10 @@ export async function keyState(keys: Pick<Keys, "signing">): Promise<{ state: Ke
  *
  * @throws Conflict, Unavailable, ConfigurationError, each with the fix
  */
-export async function assertReady(db: Context["db"], keys: Pick<Keys, "signing">, log: Log): Promise<void> {
+export async function assertReady(
+  { db, config, log }: Pick<Context, "db" | "config" | "log">,
+  keys: Pick<Keys, "signing">,
+): Promise<void> {
   let schema: SchemaStatus;
   let [readOnly, full] = [false, false];
   try {
@@ -96,4 +99,6 @@ export async function assertReady(db: Context["db"], keys: Pick<Keys, "signing">
   if (state === "unusable") throw error;
   if (state === "unknown")
     log.warn({ err: error, ...reasonOf(error) }, "the signing keys cannot be read yet");
+  const wrong = await wrongKeySecret({ db, config }).catch(() => undefined);
+  if (wrong) throw wrong;
 }

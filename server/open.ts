@@ -106,7 +106,7 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
   const parts = await openServerParts({ environment: readEnvironment(), telemetry: "svc-server" });
   const { db, clock, config, log, telemetry, keys, watch, counts, background } = parts;
   try {
-    await assertReady(db, keys, log);
+    await assertReady(parts, keys);
     await watch.start();
   } catch (error) {
     await parts.close();

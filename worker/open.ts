@@ -1,6 +1,8 @@
 import { sql } from "drizzle-orm";
 import { warnOfDisagreement } from "../core/agreement.ts";
+import type { Config } from "../core/config.ts";
 import { type DatabaseClock, databaseClock } from "../core/database_clock.ts";
+import { wrongKeySecret } from "../core/key_secret.ts";
 import { openParts } from "../core/open.ts";
 import { installUnhandledErrorHandlers } from "../core/plugin/unhandled.ts";
 import { isPooled, whichBackend } from "../drizzle/connection/pooler.ts";
@@ -64,8 +66,7 @@ export async function openWorker(
     removeHandlers?.();
   };
   try {
-    const mayBePooled = config.databaseDirectUrl !== undefined;
-    if (!(await assertDatabase(connections, { log, patient, mayBePooled }, stop))) {
+    if (!(await assertDatabase(connections, { config, log, patient }, stop))) {
       await close();
       return undefined;
     }
@@ -103,17 +104,28 @@ export async function openWorker(
 }
 
 /**
- * Checks the schema before any work: with unknown tables a worker could do harm.
+ * Checks the schema before any work: with unknown tables a worker could do harm. With a wrong key secret, it could not
+ * revoke access.
+ *
  * @returns false when `stop` aborted first
  */
 async function assertDatabase(
   connections: Connections,
-  { log, patient, mayBePooled }: { log: Log; patient: boolean; mayBePooled: boolean },
+  { config, log, patient }: { config: Config; log: Log; patient: boolean },
   stop: AbortSignal,
 ): Promise<boolean> {
+  const outage = new Outage(log);
+  const answerTo = <T>(ask: () => Promise<T>): Promise<T | undefined> =>
+    patient
+      ? outage.outlast(ask, stop)
+      : ask().catch((error: unknown) => {
+          throw operatorsError(withoutQuery(error));
+        });
+  const db = connections.schedule;
+  const mayBePooled = config.databaseDirectUrl !== undefined;
   const ask = async () => {
-    const pooled = !mayBePooled && isPooled(await connections.schedule.execute(sql.raw(whichBackend)));
-    return { pooled, status: await schemaStatus(connections.schedule) };
+    const pooled = !mayBePooled && isPooled(await db.execute(sql.raw(whichBackend)));
+    return { pooled, status: await schemaStatus(db) };
   };
   // Otherwise it would wait for the pooler to accept its connection.
   const askOrRefuse = () =>
@@ -121,12 +133,11 @@ async function assertDatabase(
       if (refusedByPooler(error)) return "refused" as const;
       throw error;
     });
-  const once = () =>
-    ask().catch((error: unknown) => {
-      throw operatorsError(withoutQuery(error));
-    });
-  const found = patient ? await new Outage(log).outlast(askOrRefuse, stop) : await once();
+  const found = await answerTo(askOrRefuse);
   if (found === "refused" || found?.pooled) throw behindPooler();
-  if (found) assertServable(found.status);
-  return found !== undefined;
+  if (!found) return false;
+  assertServable(found.status);
+  const checked = await answerTo(async () => ({ wrong: await wrongKeySecret({ db, config }) }));
+  if (checked?.wrong) throw checked.wrong;
+  return checked !== undefined;
 }

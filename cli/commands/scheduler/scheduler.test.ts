@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Keys } from "../../../core/auth/token/keys.ts";
+import { readConfig } from "../../../core/config.ts";
 import { populate } from "../../../core/populate/populate.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { createLog } from "../../../platform/log.ts";
 import {
   createEmptyTestDatabase,
   createTestDatabase,
@@ -150,6 +154,21 @@ describe("start", () => {
       expect(code).toBe(1);
       expect(stderr).toContain("svc: The schema is behind: it is at base");
       expect(stderr).toContain("svc database upgrade");
+    }
+  });
+
+  test("refuses a key secret that this database has not been used with", async () => {
+    await using used = await createTestDatabase();
+    const { db, close } = openDatabase(used.url, 1);
+    const keySecret = "a-secret-of-more-than-thirty-two-characters";
+    const config = readConfig({ SVC_KEY_SECRET: keySecret });
+    await new Keys({ db, config, clock: systemClock, log: createLog("silent") }).signing();
+    await close();
+    const wrong = { SVC_DATABASE_URL: used.url, SVC_KEY_SECRET: keySecret.toUpperCase() };
+    for (const what of [["start"], ["start", "term-sync", "--eager"]]) {
+      const { code, stdout, stderr } = await svc(["scheduler", ...what], wrong);
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toMatch(/^svc: SVC_KEY_SECRET cannot decrypt signing key \S+: [^\n]+\n$/);
     }
   });
 

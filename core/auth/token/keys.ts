@@ -142,8 +142,7 @@ export class Keys {
       verification.set(row.kid, await verificationKey(row.publicJwk as JWK, row.algorithm as Algorithm));
     }
     const algorithm = current.algorithm as Algorithm;
-    const kept = sealOf(config.keySecret!, current.kid);
-    const privateJwk = JSON.parse(unseal(current.privateKey, kept, `signing key ${current.kid}`)) as JWK;
+    const privateJwk = JSON.parse(openSigningKey(current, config.keySecret!)) as JWK;
     const privateKey = (await importJWK(privateJwk, algorithm)) as CryptoKey;
     return { at: now.getTime(), signing: { kid: current.kid, algorithm, privateKey }, verification };
   }
@@ -191,6 +190,14 @@ async function publicPart(privateKey: CryptoKey, algorithm: Algorithm): Promise<
   const { d: _private, key_ops: _ops, ext: _ext, ...jwk } = await exportJWK(privateKey);
   // RFC 7638: the id is derived from the key, so two processes cannot give one key two ids.
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: algorithm, use: "sig" };
+}
+
+/** The private JWK of a row, as JSON. @throws ConfigurationError when it was encrypted with another secret */
+export function openSigningKey(
+  { kid, privateKey }: Pick<typeof signingKey.$inferSelect, "kid" | "privateKey">,
+  secret: string,
+): string {
+  return unseal(privateKey, sealOf(secret, kid), `signing key ${kid}`);
 }
 
 const sealOf = (secret: string, kid: string) => ({ secret, purpose: "signing key encryption", name: kid });
