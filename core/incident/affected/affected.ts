@@ -57,9 +57,9 @@ export async function setAffected(
   const { incidentId } = wanted;
   const serviceIds = [...new Set(wanted.serviceIds)].sort((a, b) => a - b);
   const applicationIds = [...new Set(wanted.applicationIds)].sort((a, b) => a - b);
-  const at = clock.now();
   return db.transaction(async (tx) => {
     await lockIncident(tx, actor, incidentId);
+    const at = clock.now();
     const before = await affectedOf(tx, actor, incidentId);
     const isSame = (had: Named[], ids: number[]) =>
       had.length === ids.length && had.every(({ id }) => ids.includes(id));

@@ -33,10 +33,10 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
   const resource = parseResource(wanted);
   if (resource && !actor.admin) throw new Forbidden("Only an admin can choose the plugin that stores a text");
   const values = { ...parseDocument(wanted), ...resource, incidentId };
-  const at = clock.now();
   return db.transaction(async (tx) => {
     // So that it is neither deleted nor Restricted before we are done.
     if (incidentId !== null) await lockNamedIncident(tx, actor, incidentId);
+    const at = clock.now();
     const [created] = await tx
       .insert(document)
       .values({ ...values, createdAt: at, updatedAt: at })

@@ -22,9 +22,9 @@ export async function removeDocument(
   { id, address }: { id: number; address: string },
 ): Promise<void> {
   if (!actor.admin) throw new Forbidden("Only an admin can delete documents");
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id);
+    const at = clock.now();
     await tx.delete(task).where(and(eq(task.documentId, id), isNotNull(task.deletedAt)));
     const [removed] = await unlessReferredTo(
       "This document",

@@ -24,9 +24,9 @@ export async function updateDocument(
   const { db, clock } = context;
   const { id, version } = change;
   const fields = parseDocument(change);
-  const at = clock.now();
   return db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id, actor);
+    const at = clock.now();
     const [updated] = await tx
       .update(document)
       .set({ ...fields, version: version + 1, updatedAt: at })

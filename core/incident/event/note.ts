@@ -28,11 +28,12 @@ export async function noteOnTimeline(
   const { db, clock } = context;
   const { incidentId } = wanted;
   const description = parseProse("description", wanted.description);
-  const now = clock.now();
-  const { at = now } = wanted;
-  if (at > now) throw new InvalidInput("at", "The time of a note must not be in the future");
+  if (wanted.at && wanted.at > clock.now())
+    throw new InvalidInput("at", "The time of a note must not be in the future");
   return db.transaction(async (tx) => {
     const locked = await lockIncident(tx, actor, incidentId);
+    const now = clock.now();
+    const { at = now } = wanted;
     if (at < now) await refuseLongBefore(tx, incidentId, at);
     // A backdated note also says when it was added.
     const data: Record<string, unknown> = at < now ? { noted_at: now.toISOString() } : {};

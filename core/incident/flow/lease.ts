@@ -136,8 +136,8 @@ async function withIncident<T>(
 
 /** Ends a step that is done. `done` describes the work on the timeline. @throws LeaseLost */
 export async function finish(context: Context, claim: Claim, done: string | undefined): Promise<void> {
-  const at = context.clock.now();
   await withIncident(context, claim, async (tx) => {
+    const at = context.clock.now();
     await finishWork(tx, kind, claim, at);
     if (done !== undefined) await recordEventOf(tx, claim, { at, kind: "step.done", description: done });
   });
@@ -145,8 +145,8 @@ export async function finish(context: Context, claim: Claim, done: string | unde
 
 /** Ends a step that failed. The timeline does not repeat the previous reason. @throws LeaseLost */
 export async function fail(context: Context, claim: Claim, failure: Failure): Promise<void> {
-  const at = context.clock.now();
   await withIncident(context, claim, async (tx) => {
+    const at = context.clock.now();
     await failWork(tx, kind, claim, at, failure);
     if (failure.reason !== claim.error)
       await recordEventOf(tx, claim, { at, kind: "step.failed", description: failure.reason });

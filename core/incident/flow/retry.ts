@@ -23,9 +23,9 @@ export async function retryFlow(
   { incidentId, ...asked }: { incidentId: number; step?: string },
 ): Promise<void> {
   const step = asked.step && parseText("step", asked.step, nameLength);
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncident(tx, actor, incidentId);
+    const at = clock.now();
     const wanted = step === undefined ? eq(flowStep.state, "Failed") : eq(flowStep.step, step);
     const steps = await tx
       .select({ step: flowStep.step, state: flowStep.state })
@@ -56,9 +56,9 @@ export async function retryWork(
     .where(eq(stepKey, key));
   if (!found) return await resendDelivery(context, key);
   const { incidentId, step } = found;
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncident(tx, "worker", incidentId);
+    const at = clock.now();
     const [{ state } = { state: undefined }] = await tx
       .select({ state: flowStep.state })
       .from(flowStep)

@@ -7,8 +7,8 @@ import { noSuchIncident } from "../visibility/see.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 /**
- * Locks an incident until the transaction ends. A change of anything that belongs to it takes this lock first, so
- * that such changes are serialised. `by` is the reader who must be allowed to see it. `"worker"` sees all.
+ * Locks an incident until the transaction ends. A change of anything that belongs to it takes this lock first, and then
+ * the time, so that such changes are serialised, and their times in the same order. `by` is the reader who must be allowed to see it. `"worker"` sees all.
  *
  * @throws NotFound
  */

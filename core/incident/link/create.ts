@@ -22,12 +22,12 @@ export async function createLink(
   actor: Actor,
   { incidentId, linkedId, kind }: { incidentId: number; linkedId: number; kind: LinkKind },
 ): Promise<Link> {
-  const createdAt = context.clock.now();
   return context.db.transaction(async (tx) => {
     await seeIncident({ db: tx }, actor, incidentId);
     if (linkedId === incidentId)
       throw new InvalidInput("incident", "An incident cannot be linked with itself");
     const { id, name, title, status } = await lockBoth(tx, actor, incidentId, linkedId);
+    const createdAt = context.clock.now();
     const [made] = await tx
       .insert(incidentLink)
       .values({ incidentId, linkedId, kind, createdAt })

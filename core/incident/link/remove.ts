@@ -16,7 +16,6 @@ export async function removeLink(
   actor: Actor,
   { incidentId, linkId }: { incidentId: number; linkId: number },
 ): Promise<void> {
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await seeIncident({ db: tx }, actor, incidentId);
     const wanted = and(
@@ -28,6 +27,7 @@ export async function removeLink(
     const [found] = await tx.select({ one, other }).from(incidentLink).where(wanted);
     if (!found) throw noSuchLink();
     await lockIncidents(tx, [found.one, found.other]);
+    const at = clock.now();
     // Before we had the locks, one may have become Restricted, or the link may have been removed.
     await seeIncident({ db: tx }, actor, incidentId);
     const [removed] = await tx.delete(incidentLink).where(wanted).returning({ id: incidentLink.id });

@@ -28,9 +28,9 @@ export async function say(
   const { db, clock } = context;
   const { incidentId, recipientId, origin = channelSlug } = wanted;
   const text = parseProse("text", wanted.text);
-  const at = clock.now();
   return db.transaction(async (tx) => {
     const incident = await lockIncident(tx, actor, incidentId);
+    const at = clock.now();
     const conversationId = await openChannel(tx, incidentId);
     const recipient = recipientId === undefined ? null : await findRecipient(tx, incidentId, recipientId);
     const authorId = await individualOf(tx, actor, at);

@@ -23,11 +23,10 @@ export async function changeParticipant(
   ) => Promise<number>,
 ): Promise<Participant> {
   const { db, clock } = context;
-  const at = clock.now();
   return db.transaction(async (tx) => {
     const locked = await lockIncident(tx, actor, incidentId);
     const announce: Change["announce"] = (command) => announceCommand(tx, context, locked, command);
-    const change = { incidentId, at, actor: actor.user, announce };
+    const change = { incidentId, at: clock.now(), actor: actor.user, announce };
     return participantOf(tx, incidentId, await work(tx, change, locked));
   });
 }

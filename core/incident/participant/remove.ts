@@ -23,9 +23,9 @@ export async function removeParticipant(
   { incidentId, participantId, address }: { incidentId: number; participantId: number; address: string },
 ): Promise<void> {
   if (!actor.admin) throw new Forbidden("Only an admin can delete participants");
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncident(tx, actor, incidentId);
+    const at = clock.now();
     const { individual } = await participantOf(tx, incidentId, participantId);
     const [removed] = await tx
       .delete(participant)

@@ -27,9 +27,9 @@ export async function writeReport(
     actions: parseText("actions", wanted.actions, descriptionLength),
     needs: parseText("needs", wanted.needs, descriptionLength),
   };
-  const at = clock.now();
   return db.transaction(async (tx) => {
     const incident = await lockIncident(tx, actor, incidentId);
+    const at = clock.now();
     const authorId = await individualOf(tx, actor, at);
     const [written] = await tx
       .insert(statusReport)

@@ -34,9 +34,9 @@ export async function createTask(context: Context, actor: Actor, wanted: NewTask
   const { db, clock, config } = context;
   const { incidentId, documentId } = wanted;
   const fields = parseTask(wanted, config.domain);
-  const at = clock.now();
   return db.transaction(async (tx) => {
     await lockNamedIncident(tx, actor, incidentId);
+    const at = clock.now();
     await refuseUnknown(tx, actor, fields);
     const resourceType = documentId === null ? undefined : await typeOf(tx, documentId, incidentId);
     const resolveBy = wanted.resolveBy ?? defaultResolveBy(at, resourceType);

@@ -20,9 +20,9 @@ export async function removeTask(
   { id, address }: { id: number; address: string },
 ): Promise<void> {
   if (!actor.admin) throw new Forbidden("Only an admin can delete tasks");
-  const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, task, id);
+    const at = clock.now();
     const [removed] = await unlessReferredTo(
       "This task",
       tx

@@ -8,9 +8,14 @@ import { inTheWay } from "../../../tests/support/database/blocked.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { createDocument } from "../document/create.ts";
+import { removeDocument } from "../document/remove.ts";
 import { updateDocument } from "../document/update.ts";
 import { noteOnTimeline } from "../event/note.ts";
+import { createLink } from "../link/create.ts";
+import { inviteParticipant } from "../participant/invite.ts";
+import { writeReport } from "../report/write.ts";
 import { createTask } from "../task/create.ts";
+import { removeTask } from "../task/remove.ts";
 import { updateTask } from "../task/update.ts";
 import { eventChannel, recordEvent } from "./event.ts";
 
@@ -130,6 +135,56 @@ test("a change that finds its incident locked waits before it locks anything els
     },
   );
   expect(ended.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});
+
+test("changes that wait for one in progress get later times", async () => {
+  const incidentId = await flow.report(plugins);
+  const other = await flow.report(plugins);
+  const [doc, gone] = [await newDocument(incidentId), await newDocument(incidentId)];
+  const todo = await newTask(incidentId);
+  const admin = { ...rita, admin: true };
+  const now = () => {
+    flow.clock.advance(1);
+    return flow.clock.now();
+  };
+  const [one, two] = [flow.context(plugins), flow.another(plugins)].map((its) => ({
+    ...its,
+    clock: { now },
+  }));
+  const address = "127.0.0.1";
+  let first: Transaction;
+  const made = await inTheWay<unknown>(
+    flow.db,
+    async (tx) => {
+      first = tx;
+      await holding(incidentId)(tx);
+    },
+    () => inviteParticipant(one!, rita, { incidentId, email: "dana@example.com", roles: ["commander"] }),
+    () => noteOnTimeline(one!, rita, { incidentId, description: "seen" }),
+    () => writeReport(one!, rita, { incidentId, conditions: "c", actions: "a", needs: "n" }),
+    () => createDocument(one!, rita, { ...text, ...kept, incidentId }),
+    () => updateDocument(one!, rita, { ...text, id: doc.id, version: doc.version }),
+    () => removeDocument(two!, admin, { id: gone.id, address }),
+    () => removeTask(two!, admin, { id: todo.id, address }),
+    () => createLink(two!, rita, { incidentId, linkedId: other, kind: "related" }),
+    () =>
+      recordEvent(first, {
+        incidentId,
+        at: now(),
+        actor: "system",
+        kind: "step.done",
+        description: "first",
+        data: {},
+      }),
+  );
+  expect(made.filter(({ status }) => status === "rejected")).toEqual([]);
+  const events = await flow.db
+    .select({ at: event.at })
+    .from(event)
+    .where(eq(event.incidentId, incidentId))
+    .orderBy(asc(event.id));
+  const times = events.map(({ at }) => at.toISOString());
+  expect(times).toEqual(times.toSorted());
 });
 
 test("events are announced after their commit, and not if it is rolled back", async () => {
