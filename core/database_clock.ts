@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { run } from "../drizzle/schema/index.ts";
+import type { Clock } from "../platform/clock.ts";
 
 /**
  * The time that decides about slots, leases and access: the database's, because all processes share it. It is SQL, so
@@ -18,6 +19,13 @@ export const databaseClock: DatabaseClock = {
 /** The database's time plus this many seconds. */
 export function fromNow(clock: DatabaseClock, seconds: number): SQL<Date> {
   return sql<Date>`${clock.now()} + ${seconds} * interval '1 second'`.mapWith(run.slot);
+}
+
+/** Reads the database's time once, as a clock that goes on from there. */
+export async function readDatabaseTime(db: Database | Transaction): Promise<Clock> {
+  const now = await databaseNow(db);
+  const received = performance.now();
+  return { now: () => new Date(now.getTime() + performance.now() - received) };
 }
 
 export async function databaseNow(db: Database | Transaction, clock = databaseClock): Promise<Date> {

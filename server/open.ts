@@ -3,7 +3,7 @@ import { EventCounts } from "../core/audit.ts";
 import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import { Keys } from "../core/auth/token/keys.ts";
 import type { Config } from "../core/config.ts";
-import { runDueFlows } from "../core/incident/steps/run.ts";
+import { onDatabaseTime, runDueFlows } from "../core/incident/steps/run.ts";
 import { openParts, type PartsOptions } from "../core/open.ts";
 import { assertReady } from "../core/readiness.ts";
 import { deleteExpired } from "../core/retention.ts";
@@ -178,7 +178,7 @@ function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => v
   };
   const runFlows = () => {
     background.add(compareSettings());
-    background.add(runDueFlows(parts));
+    background.add(onDatabaseTime(parts, runDueFlows));
   };
   runFlows();
   const timers = [

@@ -83,7 +83,7 @@ export async function deliver(
       subject: one.message.subject,
       text: one.message.text,
       queuedAt: at,
-      dueAt: dueNow(clock),
+      dueAt: dueNow(at),
     })),
   );
   if (rows.length > 0) {
@@ -128,7 +128,7 @@ export async function splitDelivery(
     subject,
     text,
     queuedAt: at,
-    dueAt: dueNow(clock),
+    dueAt: dueNow(at),
   }));
   await db.transaction(async (tx) => {
     await finishWork(tx, deliveries, claim, at, rows.length > 0 ? "Split" : "Done");

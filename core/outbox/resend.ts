@@ -75,12 +75,12 @@ async function changeAllDead(context: ResendContext, change: Change): Promise<nu
 }
 
 async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
+  const at = clock.now();
   await tx
     .update(delivery)
-    .set({ state: "Queued", attempts: 0, dueAt: dueNow(clock), finishedAt: null })
+    .set({ state: "Queued", attempts: 0, dueAt: dueNow(at), finishedAt: null })
     .where(inArray(delivery.key, [...keys]));
-  for (const key of keys)
-    await audit(tx, { at: clock.now(), actor: "system", action: "delivery.resent", subject: key });
+  for (const key of keys) await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
 }
 
 async function discard(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {

@@ -85,11 +85,11 @@ function leaseFrom({ config }: Pick<Context, "config">, at: Date): Date {
 const timestamp = (at: Date | null) => sql`${at?.toISOString() ?? null}::timestamptz`;
 
 /**
- * For work that is due at once, even if the clock of the process that writes it is ahead of the database's, which the
- * workers use.
+ * For work that is due at once, even if the clock of the process that writes it is ahead of the database's, by which it
+ * is claimed.
  */
-export function dueNow(clock: Context["clock"]): SQL<Date> {
-  return sql`least(${timestamp(clock.now())}, now())`;
+export function dueNow(at: Date): SQL<Date> {
+  return sql`least(${timestamp(at)}, now())`;
 }
 
 /** Due, and not claimed by a live process. */

@@ -2,6 +2,7 @@ import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, flowStep } from "../../../drizzle/schema/index.ts";
 import { channelSlug, restrictedStep } from "../../outbox/conversations.ts";
+import { dueNow } from "../../outbox/work.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 
 export interface Planned {
@@ -45,16 +46,17 @@ export async function planSteps(
 ): Promise<void> {
   if (steps.length === 0) return;
   const running = sql`${flowStep.state} = 'Running'`;
+  const dueAt = dueNow(at);
   await tx
     .insert(flowStep)
     // In a fixed order, so that two that plan the same steps cannot deadlock.
-    .values(steps.toSorted().map((step) => ({ incidentId, step, dueAt: at })))
+    .values(steps.toSorted().map((step) => ({ incidentId, step, dueAt })))
     .onConflictDoUpdate({
       target: [flowStep.incidentId, flowStep.step],
       set: {
         state: sql`case when ${running} then 'Running' else 'Pending' end`,
         attempts: sql`case when ${running} then ${flowStep.attempts} else 0 end`,
-        dueAt: at,
+        dueAt,
         finishedAt: null,
       },
     });

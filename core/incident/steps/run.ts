@@ -4,6 +4,7 @@ import { reasonOf } from "../../../drizzle/database_error.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import { withTimeLimit } from "../../../platform/time_limit.ts";
+import { readDatabaseTime } from "../../database_clock.ts";
 import { attemptWork, LeaseLost } from "../../outbox/work.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { type Claim, claimDue, fail, finish, giveBack, isStepDue, renew } from "../flow/lease.ts";
@@ -109,14 +110,29 @@ async function runStep(
   });
 }
 
-/** Runs it in the background, and returns when it is done or after this time. */
+/** Runs it in the background, on the database's time, and returns when it is done or after this time. */
 export async function runFlowWithin(
   context: PluginContext,
   incidentId: number,
   milliseconds: number,
 ): Promise<void> {
-  const run = () => runFlow(context, incidentId);
+  const run = () => onDatabaseTime(context, (timed) => runFlow(timed, incidentId));
   await withTimeLimit(milliseconds, context.background?.addInTurn(run) ?? run());
+}
+
+/**
+ * Servers claim steps by the database's time: if their clocks differed by a lease, several would run the same step. It
+ * never throws.
+ */
+export async function onDatabaseTime(
+  context: PluginContext,
+  work: (timed: PluginContext) => Promise<void>,
+): Promise<void> {
+  try {
+    await work({ ...context, clock: await readDatabaseTime(context.db) });
+  } catch (err) {
+    context.log.warn({ err }, "could not run steps of incidents");
+  }
 }
 
 /**
