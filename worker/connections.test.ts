@@ -6,6 +6,17 @@ import { Connections } from "./connections.ts";
 
 const client = useDatabase(2);
 
+test("a task's statement that waits for a lock ends", async () => {
+  const connections = new Connections({ url: client.url, poolSize: 1, prepare: true }, { limitSeconds: 1 });
+  const lock = sql`select pg_advisory_xact_lock(7)`;
+  const ended = await client.db.transaction(async (tx) => {
+    await tx.execute(lock);
+    return Promise.allSettled([connections.db.execute(lock)]);
+  });
+  expect(ended).toMatchObject([{ status: "rejected", reason: { cause: { code: "57014" } } }]);
+  await connections.close();
+});
+
 test("reopening rejects the schedule's pending queries at once, and lets a task's queries finish", async () => {
   const connections = new Connections({ url: client.url, poolSize: 1, prepare: true });
   const lock = sql`select pg_advisory_xact_lock(7)`;

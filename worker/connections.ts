@@ -3,13 +3,21 @@ import { type Database, type DatabaseClient, openDatabase, shortStatements } fro
 
 /** Claims, leases and heartbeats use a separate pool, so that tasks never delay them. */
 const scheduleConnections = 3;
+/**
+ * Tasks read and write batches. Deliveries and revocations use their pool too, and a stop waits for their statements: one
+ * that waits for a lock must end.
+ */
+const taskStatements = { limitSeconds: 60 };
 
 /** The worker's connections to PostgreSQL. Read the properties on every use: `reopen` replaces the pools. */
 export class Connections {
   #schedule: DatabaseClient;
   #tasks: DatabaseClient;
 
-  constructor(private readonly place: DatabasePlace) {
+  constructor(
+    private readonly place: DatabasePlace,
+    private readonly limits = taskStatements,
+  ) {
     this.#schedule = this.#openSchedule();
     this.#tasks = this.#openTasks();
   }
@@ -45,9 +53,8 @@ export class Connections {
     return openDatabase(url, size, watch?.("schedule", size), { prepare, pooled, ...shortStatements });
   }
 
-  /** Without the limit for short statements: a task has its own. */
   #openTasks(): DatabaseClient {
     const { url, watch, prepare, pooled, poolSize } = this.place;
-    return openDatabase(url, poolSize, watch?.("tasks", poolSize), { prepare, pooled });
+    return openDatabase(url, poolSize, watch?.("tasks", poolSize), { prepare, pooled, ...this.limits });
   }
 }
