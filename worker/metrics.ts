@@ -101,7 +101,7 @@ function observeDatabase(
   { schedule }: Pick<WorkerDeps, "schedule">,
 ): void {
   const status = cached(() => scheduleStatus(schedule()));
-  const deliveries = cached(() => countDeliveries(schedule()));
+  const deliveries = cached(() => countDeliveries(schedule(), ["Queued", "Dead"]));
   const leases = cached(() => countLeases(schedule()));
   const gauge = (name: string, description: string, unit?: string) =>
     meter.createObservableGauge(name, { description, unit });
@@ -124,7 +124,7 @@ function observeDatabase(
     const now = await status();
     if (now) seen.observe(now.workers.filter(({ alive }) => alive).length);
   });
-  gauge("svc_deliveries", "Deliveries by state").addCallback(async (seen) => {
+  gauge("svc_deliveries", "Deliveries that are queued or dead").addCallback(async (seen) => {
     for (const [state, count] of Object.entries((await deliveries()) ?? {}))
       seen.observe(count, { state: state.toLowerCase() });
   });

@@ -48,11 +48,21 @@ export async function listDeliveries(
     .limit(limit);
 }
 
-/** Counts the deliveries in each state. A Split delivery is counted only by its parts. */
-export async function countDeliveries({ db }: Pick<Context, "db">): Promise<Record<DeliveryState, number>> {
-  const rows = await db.select({ state, n: count() }).from(delivery).groupBy(state);
-  const of = (wanted: DeliveryState) => rows.find((row) => row.state === wanted)?.n ?? 0;
-  return { Queued: of("Queued"), Done: of("Done"), Dead: of("Dead") };
+/**
+ * Counts the deliveries in each of these states. A Split delivery is counted only by its parts. Those that are Done are
+ * never deleted: a million of them take a second.
+ */
+export async function countDeliveries<S extends DeliveryState>(
+  { db }: Pick<Context, "db">,
+  states: readonly S[],
+): Promise<Record<S, number>> {
+  const rows = await db
+    .select({ state, n: count() })
+    .from(delivery)
+    .where(inArray(state, [...states]))
+    .groupBy(state);
+  const counts = states.map((wanted) => [wanted, rows.find((row) => row.state === wanted)?.n ?? 0]);
+  return Object.fromEntries(counts) as Record<S, number>;
 }
 
 /** Unfinished work of either kind, for operators. */

@@ -93,7 +93,7 @@ test("only a permanently refused recipient is dead, and only it is sent again", 
   expect(await attempt(await claimOf("/b"))).toBe("dead");
   mailing.answer({ send: () => {} });
   expect(await states()).toEqual([" Split", "/a Done", "/b Dead"]);
-  expect(await countDeliveries(outbox)).toEqual({ Queued: 0, Done: 1, Dead: 1 });
+  expect(await countDeliveries(outbox, ["Queued", "Done", "Dead"])).toEqual({ Queued: 0, Done: 1, Dead: 1 });
   expect(await listDeliveries(outbox, { states: ["Queued", "Done", "Dead"], limit: 9 })).toMatchObject([
     { key: `${parent}/a`, recipient: "a" },
     { key: `${parent}/b`, recipient: "b", error: "channel failed: nobody of that name" },
@@ -142,7 +142,7 @@ test("no recipients, a duplicate recipient, and ten thousand", async () => {
   expect(await attempt(claim)).toBe("again");
   mailing.answer({ recipients: () => Array.from({ length: 10_000 }, (_, i) => `individual-${i}`) });
   expect(await attempt(await claimOf(""))).toBe("split");
-  expect(await countDeliveries(outbox)).toMatchObject({ Queued: 10_000 });
+  expect(await countDeliveries(outbox, ["Queued"])).toEqual({ Queued: 10_000 });
   await outbox.empty();
   mailing.answer({ recipients: () => ["a", "a"] });
   await split();

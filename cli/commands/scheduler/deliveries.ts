@@ -59,7 +59,7 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
   const { countDeliveries, listDeliveries } = await import("../../../core/outbox/list.ts");
   const { deliveries, counts } = await onSchedule(io, async (context) => ({
     deliveries: await listDeliveries(context, { states, limit: shown }),
-    counts: await countDeliveries(context),
+    counts: await countDeliveries(context, ["Queued", "Done", "Dead"]),
   }));
   if (json) return printJson(io, { counts, deliveries: deliveries.map(asJson) });
   const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [

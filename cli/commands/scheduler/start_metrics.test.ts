@@ -35,7 +35,7 @@ test("the worker serves its metrics, including those of runs and the outbox", as
   expect(valuesOf(families, "svc_schedule_runs_total", { task, state: "done" })[0]).toBeGreaterThan(0);
   expect(valuesOf(families, "svc_schedule_lag_seconds")).toHaveLength(scheduledTasks.length);
   expect(valuesOf(families, "svc_schedule_workers")).toEqual([1]);
-  expect(valuesOf(families, "svc_deliveries")).toEqual([0, 0, 0]);
+  expect(valuesOf(families, "svc_deliveries")).toEqual([0, 0]);
   expect(valuesOf(families, "db_client_connection_max")).toEqual([3, 10]);
 
   // A concurrent process that only runs a task needs no port.
