@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Plugins } from "../plugin/choose.ts";
@@ -43,40 +43,49 @@ export async function openConversations(
   return Map.groupBy(chosen, (row) => row.incidentId);
 }
 
-/** Returns each incident's conversations that a step has yet to open. */
+/** Returns the conversations of each incident that a step has yet to open, or to reopen. */
 export async function comingConversations(
   tx: Pick<Transaction, "select">,
   plugins: Plugins,
   incidentIds: readonly number[],
 ): Promise<Map<number, string[]>> {
-  const steps = new Map(plugins.ofType("conversation").map(({ slug }) => [openingStep(slug), slug]));
-  if (steps.size === 0 || incidentIds.length === 0) return new Map();
+  const ours = plugins.ofType("conversation");
+  if (ours.length === 0 || incidentIds.length === 0) return new Map();
+  const opening = ours.map(({ slug }) => openingStep(slug));
+  const reopening = ours.flatMap(({ slug, methods }) => (methods.reopen ? [reopeningStep(slug)] : []));
+  const slug = sql<string>`split_part(${flowStep.step}, ':', 3)`;
   const rows = await tx
-    .select({ incidentId: flowStep.incidentId, step: flowStep.step })
+    .select({ incidentId: flowStep.incidentId, slug })
     .from(flowStep)
+    .innerJoin(incident, eq(incident.id, flowStep.incidentId))
     .leftJoin(
       conversation,
-      and(
-        eq(conversation.incidentId, flowStep.incidentId),
-        eq(sql`${openingStep("")} || ${conversation.pluginSlug}`, flowStep.step),
-      ),
+      and(eq(conversation.incidentId, flowStep.incidentId), eq(conversation.pluginSlug, slug)),
     )
     .where(
       and(
         inArray(flowStep.incidentId, [...incidentIds]),
-        inArray(flowStep.step, [...steps.keys()]),
         // The step must be retried automatically: one that has failed permanently waits for a person.
         isNull(flowStep.finishedAt),
         isNotNull(flowStep.dueAt),
-        isNull(conversation.id),
+        or(
+          and(inArray(flowStep.step, opening), isNull(conversation.id)),
+          and(
+            inArray(flowStep.step, reopening),
+            isNotNull(conversation.archivedAt),
+            // If it was closed again, the step opens nothing.
+            ne(incident.status, "Closed"),
+          ),
+        ),
       ),
     )
     .orderBy(flowStep.step);
-  const slugs = Map.groupBy(rows, (row) => row.incidentId);
-  return new Map([...slugs].map(([id, its]) => [id, its.map(({ step }) => steps.get(step)!)]));
+  const byIncident = Map.groupBy(rows, (row) => row.incidentId);
+  return new Map([...byIncident].map(([id, its]) => [id, its.map((row) => row.slug)]));
 }
 
 const openingStep = (slug: string) => `reported:conversation:${slug}`;
+const reopeningStep = (slug: string) => `reopened:conversation:${slug}`;
 
 /**
  * For a delivery joined with its conversation: a step has yet to open that, or to reopen it. The step must be retried
@@ -84,6 +93,6 @@ const openingStep = (slug: string) => `reported:conversation:${slug}`;
  */
 export const opensLater = sql<boolean>`exists (
   select from ${flowStep} as "opening" where "opening".incident_id = ${delivery.incidentId}
-    and "opening".step = case when ${conversation.id} is null then ${openingStep("")} else 'reopened:conversation:' end
+    and "opening".step = case when ${conversation.id} is null then ${openingStep("")} else ${reopeningStep("")} end
       || ${delivery.pluginSlug}
     and "opening".finished_at is null and "opening".due_at is not null)`;

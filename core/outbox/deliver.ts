@@ -38,7 +38,7 @@ export interface Outgoing {
   pluginSlug?: string;
   /** Not through these plugins, whose users know it already. */
   except?: readonly string[];
-  /** Also through plugins whose conversation is not open yet: it is sent once it is. */
+  /** Also through plugins whose conversation is not open yet, or not again: it is sent once it is. */
   awaitsOpening?: boolean;
   message: Message;
 }

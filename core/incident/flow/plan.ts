@@ -94,9 +94,12 @@ export async function planClosed(tx: Transaction, { incidentId, at, plugins }: P
  * Plans reopening the archived conversations, in the transaction that reopens an incident. Its own channel is open at
  * once.
  *
- * @returns whether there is anything to do
+ * @returns whether there is anything to do, and the plugins whose conversations will be open again
  */
-export async function planReopened(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<boolean> {
+export async function planReopened(
+  tx: Transaction,
+  { incidentId, at, plugins }: Planned,
+): Promise<{ follows: boolean; reopening: string[] }> {
   const { pluginSlug, archivedAt } = conversation;
   // An attempt to archive it has begun and not finished: it may already be archived.
   const perhaps = sql`exists (select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
@@ -125,7 +128,7 @@ export async function planReopened(tx: Transaction, { incidentId, at, plugins }:
     { incidentId, at },
     steps.map((slug) => `reopened:conversation:${slug}`),
   );
-  return steps.length > 0;
+  return { follows: steps.length > 0, reopening: canReopen };
 }
 
 /**

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { conversation, incident, participant } from "../../../drizzle/schema/index.ts";
+import { conversation, delivery, incident, participant } from "../../../drizzle/schema/index.ts";
 import { fakeConversation, fakeReopening } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import type { Plugins } from "../../plugin/choose.ts";
+import { noteOnTimeline } from "../event/note.ts";
 import { updateIncident } from "../lifecycle/update.ts";
 import { runFlow } from "../steps/run.ts";
 
@@ -72,6 +73,30 @@ test("a conversation is reopened with its incident each time, for the current pa
       .at(-1)!
       .people.map(({ email }) => email),
   ).toEqual(["rita@example.com"]);
+});
+
+test("a note that is written while a conversation is being reopened is sent once it is open", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  await updateIncident(flow.context(plugins), rita, { ...(await row()), status: "Active" });
+  await noteOnTimeline(flow.context(plugins), rita, { incidentId: id, description: "seen" });
+  const queued = async () =>
+    (await flow.db.select().from(delivery).where(eq(delivery.incidentId, id)))
+      .filter(({ state }) => state === "Queued")
+      .map(({ task }) => task)
+      .sort();
+  expect(await queued()).toEqual(["incident-note"]);
+  await run();
+  expect(await queued()).toEqual(["incident-note", "incident-reopened"]);
+  // After another closing, nothing will open it.
+  await become("Closed");
+  await run();
+  await updateIncident(flow.context(plugins), rita, { ...(await row()), status: "Active" });
+  await updateIncident(flow.context(plugins), rita, { ...(await row()), status: "Closed" });
+  await noteOnTimeline(flow.context(plugins), rita, { incidentId: id, description: "closed again" });
+  expect(await queued()).toEqual([]);
 });
 
 test("an incident's own channel is open at once, without a plugin call", async () => {

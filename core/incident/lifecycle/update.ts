@@ -68,12 +68,12 @@ export async function updateIncident(
     for (const kind of step?.kinds ?? []) await recordStatusChange(tx, actor, before, { at, kind });
     const planned = { incidentId: id, at, plugins };
     if (step?.status === "Closed") await planClosed(tx, planned);
-    const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
+    const again = step?.status === "Active" ? await planReopened(tx, planned) : undefined;
     const becomesRestricted = before.visibility === "Open" && after.visibility === "Restricted";
     const restricts = becomesRestricted && (await planRestricted(tx, planned));
-    // An archived conversation gets the announcement once it is open again.
-    await announceChange(tx, context, { before, after, user: actor.user });
-    return { incident: after, follows: turns || restricts };
+    // These announce it once they are open again.
+    await announceChange(tx, context, { before, after, user: actor.user, except: again?.reopening ?? [] });
+    return { incident: after, follows: step?.status === "Closed" || again?.follows || restricts };
   });
 }
 

@@ -69,11 +69,16 @@ export async function announceReport(
   });
 }
 
-/** Announces a change of an incident's status, priority or visibility. */
+/** Announces a change of an incident's status, priority or visibility, but not through the plugins `except`. */
 export async function announceChange(
   tx: Transaction,
   context: AnnounceContext,
-  { before, after, user }: { before: Incident; after: Incident; user: string },
+  {
+    before,
+    after,
+    user,
+    except,
+  }: { before: Incident; after: Incident; user: string; except: readonly string[] },
 ): Promise<void> {
   const fields = ["status", "incidentPriorityId", "visibility"] as const;
   if (fields.every((field) => before[field] === after[field])) return;
@@ -82,8 +87,11 @@ export async function announceChange(
   const isRestricted = before.visibility === "Open" && after.visibility === "Restricted";
   const remaining = context.plugins.ofType("conversation").filter(({ methods }) => !methods.restrict);
   await send(tx, context, after, {
-    // Non-participants can still read these conversations, so these deliveries would be dead at once.
-    except: isRestricted ? remaining.map(({ slug }) => slug).filter((slug) => slug !== channelSlug) : [],
+    except: [
+      ...except,
+      // Non-participants can still read these conversations, so these deliveries would be dead at once.
+      ...(isRestricted ? remaining.map(({ slug }) => slug).filter((slug) => slug !== channelSlug) : []),
+    ],
     key: { task: "incident-change", what: `incident-${after.id}-version-${after.version}` },
     message: changeMessage(aboutOf(context, after), { before, after, who }),
   });
