@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, ne, not, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Plugins } from "../plugin/choose.ts";
@@ -15,6 +15,12 @@ const staysPublic = sql`exists (
   where ${flowStep.incidentId} = ${conversation.incidentId}
     and ${flowStep.step} = ${restrictedStep("")} || ${conversation.pluginSlug}
     and ${flowStep.state} = 'Failed' and ${flowStep.dueAt} is null and ${incident.visibility} = 'Restricted')`;
+
+/** An attempt to archive the conversation has begun and not finished: it may be archived already. */
+export const perhapsArchived = sql`exists (
+  select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
+    and ${flowStep.step} = 'closed:conversation:' || ${conversation.pluginSlug}
+    and ${flowStep.finishedAt} is null and ${flowStep.attempts} > 0)`;
 
 /** A selected plugin with an open conversation of an incident. */
 export interface OpenConversation {
@@ -37,7 +43,14 @@ export async function openConversations(
       staysPublic: sql<boolean>`${staysPublic}`,
     })
     .from(conversation)
-    .where(and(inArray(conversation.incidentId, [...incidentIds]), isNull(conversation.archivedAt)))
+    .innerJoin(incident, eq(incident.id, conversation.incidentId))
+    .where(
+      and(
+        inArray(conversation.incidentId, [...incidentIds]),
+        isNull(conversation.archivedAt),
+        not(and(eq(incident.status, "Closed"), perhapsArchived)!),
+      ),
+    )
     .orderBy(conversation.pluginSlug);
   const chosen = rows.filter(({ slug }) => plugins.find("conversation", slug) !== undefined);
   return Map.groupBy(chosen, (row) => row.incidentId);

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, flowStep } from "../../../drizzle/schema/index.ts";
-import { channelSlug, restrictedStep } from "../../outbox/conversations.ts";
+import { channelSlug, perhapsArchived, restrictedStep } from "../../outbox/conversations.ts";
 import { dueNow } from "../../outbox/work.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 
@@ -101,14 +101,10 @@ export async function planReopened(
   { incidentId, at, plugins }: Planned,
 ): Promise<{ follows: boolean; reopening: string[] }> {
   const { pluginSlug, archivedAt } = conversation;
-  // An attempt to archive it has begun and not finished: it may already be archived.
-  const perhaps = sql`exists (select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
-    and ${flowStep.step} = 'closed:conversation:' || ${pluginSlug}
-    and ${isNull(flowStep.finishedAt)} and ${flowStep.attempts} > 0)`;
   const rows = await tx
     .select({ slug: pluginSlug })
     .from(conversation)
-    .where(and(eq(conversation.incidentId, incidentId), or(isNotNull(archivedAt), perhaps)));
+    .where(and(eq(conversation.incidentId, incidentId), or(isNotNull(archivedAt), perhapsArchived)));
   const slugs = rows.map(({ slug }) => slug);
   const others = slugs.filter((slug) => slug !== channelSlug);
   const these = (slugs: string[]) => and(eq(conversation.incidentId, incidentId), inArray(pluginSlug, slugs));

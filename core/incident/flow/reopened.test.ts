@@ -99,6 +99,28 @@ test("a note that is written while a conversation is being reopened is sent once
   expect(await queued()).toEqual([]);
 });
 
+test("a note that is written while a conversation is being archived is not sent to it", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const archive = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  using fake = fakeReopening({ ...made, archive });
+  await report(fake);
+  await become("Closed");
+  const running = run();
+  await asked.promise;
+  await noteOnTimeline(flow.context(plugins), rita, { incidentId: id, description: "seen" });
+  answer.resolve();
+  await running;
+  const tasks = await flow.db
+    .select({ task: delivery.task })
+    .from(delivery)
+    .where(eq(delivery.incidentId, id));
+  expect(tasks).toEqual([{ task: "incident-change" }]);
+});
+
 test("an incident's own channel is open at once, without a plugin call", async () => {
   using fake = fakeReopening({ ...made, archive: nothing }, { slug: "channel" });
   await report(fake);
