@@ -1,4 +1,4 @@
-import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { incident, individual, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
@@ -26,7 +26,9 @@ export async function incidentOfAccess(
   name: string,
 ): Promise<IncidentOfAccess> {
   const part = sql<boolean>`exists (select from ${participant}
-    where ${participant.incidentId} = ${incident.id} and ${takesPart(sql`${actor.user}`)})`;
+    join ${individual} on ${individual.id} = ${participant.individualId}
+    where ${participant.incidentId} = ${incident.id} and ${participant.leftAt} is null
+      and ${individual.email} = ${actor.user})`;
   const [found] = await tx
     // Nested, because drizzle would otherwise drop the columns' table names.
     .select({ id: incident.id, name: incident.name, status: incident.status, part: sql<boolean>`${part}` })
@@ -37,19 +39,9 @@ export async function incidentOfAccess(
   return { incidentId: found.id, incidentName: found.name, asParticipant: found.part };
 }
 
-/** Matches rows of `participant` of a user who currently takes part. */
-function takesPart(user: SQL): SQL {
-  return and(
-    isNull(participant.leftAt),
-    sql`exists (select from ${individual} where ${individual.id} = ${participant.individualId}
-      and ${individual.email} = ${user})`,
-  )!;
-}
-
-/** Whether the user is currently the incident's commander. */
-export function commands(user: SQL, incidentId: SQL): SQL {
-  return sql`exists (
-    select from ${participantRole} join ${participant} on ${participant.id} = ${participantRole.participantId}
-    where ${participantRole.incidentId} = ${incidentId} and ${participantRole.role} = 'commander'
-      and ${participantRole.renouncedAt} is null and ${takesPart(user)})`;
-}
+/** The individual who currently commands the incident, as a subquery. */
+export const commanderOf = (incidentId: SQL | number) => sql`(
+  select ${participant.individualId}
+  from ${participantRole} join ${participant} on ${participant.id} = ${participantRole.participantId}
+  where ${participantRole.incidentId} = ${incidentId} and ${participantRole.role} = 'commander'
+    and ${participantRole.renouncedAt} is null and ${participant.leftAt} is null)`;

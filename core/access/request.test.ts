@@ -68,7 +68,9 @@ describe("a request", () => {
     world.alice = await personOf(server, "alice@example.com", ["oncall"]);
   });
 
-  test("for break-glass access notifies every approver, and is listed until another user reviews it", async () => {
+  test("for break-glass access notifies only the approvers, and is listed until another user reviews it", async () => {
+    const participants = `/incidents/${world.ids.incidentId}/participants/`;
+    expect((await world.alice.call("POST", participants, { email: "dora@example.com" })).http).toBe(201);
     const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
     const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
     const { body } = await world.bob.call("POST", "/access/requests/", wanted);

@@ -11,7 +11,7 @@ import { individualsOf } from "../incident/task/people.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
 import type { PluginContext } from "../plugin/context.ts";
-import { commands, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
+import { commanderOf, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { requestableRole } from "./role.ts";
 import type { RoleRow } from "./role_plugin.ts";
@@ -149,7 +149,9 @@ export async function incidentFor(
 export function mayDecide(actor: Actor): SQL {
   if (actor.admin) return sql`true`;
   const byCommander = sql`(select approval from ${accessRole} where id = ${accessRequest.roleId}) = 'commander'`;
-  return and(byCommander, commands(sql`${actor.user}`, sql`${accessRequest.incidentId}`))!;
+  const commander = commanderOf(sql`${accessRequest.incidentId}`);
+  return sql`(${byCommander} and ${actor.user} in
+    (select ${individual.email} from ${individual} where ${individual.id} in ${commander}))`;
 }
 
 const maySee = (actor: Actor): SQL => or(eq(accessRequest.userName, actor.user), mayDecide(actor))!;
@@ -220,10 +222,7 @@ async function notifyApprovers(
     .where(
       and(
         ne(individual.email, request.userName),
-        or(
-          inArray(individual.id, [...known.values()]),
-          commands(sql`${individual.email}`, sql`${incidentId}`),
-        ),
+        or(inArray(individual.id, [...known.values()]), inArray(individual.id, commanderOf(incidentId))),
       ),
     );
   const text = `${request.userName} used break-glass access to ${request.role} for ${inWords(request.duration)}: ${request.reason}\n\nReview it: svc access review ${request.id}`;
