@@ -51,7 +51,7 @@ export const endedLease = (adminGroup: string) =>
   sql<EndReason | null>`coalesce(${endedBasis(accessLease, adminGroup)}, (
     select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null))`;
 
-/** Why a request can no longer be approved, or null. */
+/** Why a request can no longer be approved or used, or null. */
 export async function endReasonOfRequest(
   tx: Transaction,
   id: number,

@@ -10,7 +10,7 @@ import { databaseNow } from "../database_clock.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
-import { endReasonOfLease, endReasons } from "./basis.ts";
+import { endReasonOfLease, endReasonOfRequest, endReasons } from "./basis.ts";
 import { markEnding, revokeUnissued } from "./end.ts";
 import { recordLeaseIssue } from "./issue_duration.ts";
 import { changeOf, earlierEnd, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
@@ -190,7 +190,10 @@ async function beginLease(
       dueAt: after(at, config.pluginTimeout + marginSeconds),
     })
     .returning();
-  const ended = await endReasonOfLease(tx, lease!.id, config.adminGroup);
+  // A user who left the incident and can still read it has the basis for a lease of their own, but not for this request.
+  const ended =
+    (request && (await endReasonOfRequest(tx, request.id, config.adminGroup))) ??
+    (await endReasonOfLease(tx, lease!.id, config.adminGroup));
   if (ended) throw new Conflict(`${role.slug} cannot be used: ${endReasons[ended]}`);
   return { lease: lease!, role, plugin };
 }

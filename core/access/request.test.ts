@@ -68,6 +68,22 @@ describe("a request", () => {
     world.alice = await personOf(server, "alice@example.com", ["oncall"]);
   });
 
+  test("of a participant cannot be used after they left the incident, even if they can read it", async () => {
+    const { server, ids, incident: name } = world;
+    const carol = await personOf(server, "carol@example.com", ["oncall"]);
+    const participants = `/incidents/${ids.incidentId}/participants`;
+    const { body: joined } = await carol.call("POST", `${participants}/`, { email: "carol@example.com" });
+    const role = await makeRole({ approval: "admin" });
+    const wanted = { role, reason: "again", incident: name };
+    const { body: request } = await carol.call("POST", "/access/requests/", wanted);
+    expect((await decide(world.admin, request.id, "approve")).http).toBe(200);
+    const issue = () => world.issue(carol, role, { request_id: request.id });
+    expect((await issue()).http).toBe(201);
+    await carol.call("POST", `${participants}/${joined.id}/leave`);
+    const { http, body } = await issue();
+    expect([http, body.detail]).toEqual([409, expect.stringContaining("no longer takes part")]);
+  });
+
   test("for break-glass access notifies only the approvers, and is listed until another user reviews it", async () => {
     const participants = `/incidents/${world.ids.incidentId}/participants/`;
     expect((await world.alice.call("POST", participants, { email: "dora@example.com" })).http).toBe(201);
