@@ -9,6 +9,7 @@ import { accessLease, accessRequest, token } from "../../drizzle/schema/index.ts
 export const endReasons = {
   role_disabled: "the role is disabled",
   signed_out: "the user signed out",
+  approval_withdrawn: "the approval was withdrawn",
   group_lost: "the user is no longer in a group of the role",
   incident_deleted: "the incident was deleted",
   incident_closed: "the incident is closed",
@@ -46,10 +47,11 @@ export function endedBasis(
     end from access_role role where role.id = ${roleId})`;
 }
 
-/** The same for leases, which also end when the token that requested them is revoked. */
+/** The same for leases, which also end when the token that requested them is revoked, or their approval withdrawn. */
 export const endedLease = (adminGroup: string) =>
   sql<EndReason | null>`coalesce(${endedBasis(accessLease, adminGroup)}, (
-    select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null))`;
+    select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null), (
+    select 'approval_withdrawn' from access_request where id = ${accessLease.requestId} and state <> 'Approved'))`;
 
 /** Why a request can no longer be approved or used, or null. */
 export async function endReasonOfRequest(

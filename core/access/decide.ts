@@ -13,6 +13,7 @@ import {
   getRequest,
   longestReason,
   mayDecide,
+  type RequestState,
   requestColumns,
   viewOf,
 } from "./request.ts";
@@ -20,7 +21,8 @@ import {
 // Each decision is one conditional UPDATE, so of two concurrent decisions one fails.
 
 /**
- * Approves or denies a request. The requested duration starts at the approval.
+ * Approves or denies a request. The requested duration starts at the approval. Denying an approved request withdraws the
+ * approval, which ends its leases.
  *
  * @throws NotFound also for a request that the actor may not see
  * @throws Forbidden for the actor's own request
@@ -29,7 +31,7 @@ import {
 export async function decideRequest(
   { db, config }: Context,
   actor: Actor,
-  { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
+  { id, decision, note }: { id: number; decision: keyof typeof decidable; note?: string },
 ): Promise<AccessRequest> {
   const parsedNote = note === undefined ? null : parseText("note", note, longestReason);
   return db.transaction(async (tx) => {
@@ -50,7 +52,7 @@ export async function decideRequest(
       .where(
         and(
           eq(accessRequest.id, id),
-          eq(accessRequest.state, "Pending"),
+          inArray(accessRequest.state, decidable[decision]),
           gt(accessRequest.expiresAt, at),
           ne(accessRequest.userName, actor.user),
           mayDecide(actor),
@@ -59,7 +61,10 @@ export async function decideRequest(
       )
       .returning({ id: accessRequest.id });
     const request = await getRequest({ db: tx }, actor, id);
-    if (!decided) throw undecidable(request, actor, await endReasonOfRequest(tx, id, config.adminGroup), at);
+    if (!decided) {
+      const ended = await endReasonOfRequest(tx, id, config.adminGroup);
+      throw undecidable(request, actor, decision, ended, at);
+    }
     const verb = decision.toLowerCase();
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
@@ -70,9 +75,21 @@ export async function decideRequest(
   });
 }
 
-function undecidable(request: AccessRequest, actor: Actor, ended: EndReason | null, at: Date): Error {
+/** The states in which a request can be decided. */
+const decidable: Record<"Approved" | "Denied", RequestState[]> = {
+  Approved: ["Pending"],
+  Denied: ["Pending", "Approved"],
+};
+
+function undecidable(
+  request: AccessRequest,
+  actor: Actor,
+  decision: keyof typeof decidable,
+  ended: EndReason | null,
+  at: Date,
+): Error {
   const { state, decidedBy, userName, expiresAt } = request;
-  if (state !== "Pending")
+  if (!decidable[decision].includes(state))
     return new Conflict(`The request is already ${state}${decidedBy ? `, by ${decidedBy}` : ""}`);
   if (userName === actor.user) return new Forbidden("You cannot approve or deny your own request");
   if (expiresAt <= at) return new Conflict("The request has expired");

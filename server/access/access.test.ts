@@ -115,6 +115,21 @@ describe("a lease ends", () => {
     expect((await world.issue(bob, role)).http).toBe(404);
   });
 
+  test("when the approval of its request is withdrawn, and no other is issued for it", async () => {
+    const role = await world.makeRole({ approval: "admin" });
+    const { body: request } = await bob.call("POST", "/access/requests/", { role, reason: "x" });
+    const decide = (verb: string, who = world.admin) =>
+      who.call("POST", `/access/requests/${request.id}/${verb}`);
+    expect((await decide("approve")).http).toBe(200);
+    const lease = await leaseOf({ request_id: request.id }, role);
+    expect((await decide("deny", bob)).http).toBe(403);
+    expect((await decide("deny")).body.state).toBe("Denied");
+    await isGone(lease);
+    expect(await reasonOf(lease)).toBe("approval_withdrawn");
+    expect((await world.issue(bob, role, { request_id: request.id })).http).toBe(409);
+    for (const verb of ["approve", "deny"]) expect((await decide(verb)).http).toBe(409);
+  });
+
   test("when its user signs out", async () => {
     server.clock.advance(1);
     const dana = await personOf(server, "dana@example.com", ["oncall"]);

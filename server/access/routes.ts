@@ -221,7 +221,7 @@ const requestRoutes = (deps: Deps) => {
         actor: true,
         params: requestParams,
         body: decision,
-        detail: { summary: "Deny an access request" },
+        detail: { summary: "Deny an access request or withdraw its approval" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
     )

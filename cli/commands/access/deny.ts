@@ -3,7 +3,7 @@ import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "Deny an access request",
+  summary: "Deny an access request or withdraw its approval",
   args: {
     ...idArgument,
     note: { type: "string", short: "n", metavar: "TEXT", description: "A note for the requester" },
