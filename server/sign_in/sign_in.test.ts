@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type AddressInfo, createServer } from "node:net";
 import { eq } from "drizzle-orm";
+import { createSession } from "../../core/auth/session/session.ts";
 import { session } from "../../drizzle/schema/index.ts";
+import { createLog } from "../../platform/log.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import type { Misbehaviour } from "../../tests/support/http/issuer.ts";
 import { expectRefused } from "../../tests/support/http/refusal.ts";
@@ -14,6 +16,7 @@ import {
   startTestServer,
   type TestServer,
 } from "../../tests/support/http/server.ts";
+import { oidcSignOn } from "../sso/oidc.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -156,6 +159,21 @@ describe("an issuer", () => {
     early.issuer.metadata = { issuer: `${early.issuer.url}/tenant` };
     const page = await new TestBrowser().open((await newChallenge(early)).challengeUrl);
     await expectRefused(page, 503, "metadata is not valid");
+  });
+
+  test("that is every tenant of Entra ID signs nobody in", async () => {
+    const base = "https://login.microsoftonline.com";
+    const fetchMetadata = async () =>
+      Response.json({
+        issuer: `${base}/{tenantid}/v2.0`,
+        authorization_endpoint: `${base}/common/oauth2/v2.0/authorize`,
+      });
+    const log = createLog("silent");
+    const config = { ...server.config, oidcIssuer: `${base}/common/v2.0` };
+    const sso = oidcSignOn({ ...server, log, config }, fetchMetadata as unknown as typeof fetch);
+    const { session } = await createSession({ ...server, log });
+    const begun = sso.begin({ session, returnTo: "/", userHint: "alice", again: false });
+    await expect(begun).rejects.toThrow("metadata is not valid");
   });
 
   test("that was down at first is tried again", async () => {

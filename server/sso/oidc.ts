@@ -155,11 +155,14 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
     const at = clock.now().getTime();
     try {
       let answer: Response | undefined;
-      await discover(async (url, options) => {
+      const found = await discover(async (url, options) => {
         const response = await (fetch as client.CustomFetch)(url, options);
         answer = response.clone();
         return response;
       });
+      // Anyone can create a tenant, with a user who has any e-mail address.
+      if (found.serverMetadata().issuer.includes("{tenantid}"))
+        throw new Error("SVC_OIDC_ISSUER admits every tenant of Entra ID: it must name one");
       known = { document: await answer!.text(), at, goodFor: freshMilliseconds };
     } catch (cause) {
       if (!known) throw isOutage(cause) ? unreachable(cause) : invalidMetadata(cause);
