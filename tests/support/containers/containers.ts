@@ -70,9 +70,11 @@ export async function makeClone(): Promise<string> {
     mkdirSync(join(directory, dirname(path)), { recursive: true });
     copyFileSync(join(root, path), join(directory, path));
   }
-  // As umask 077 leaves files. (The balancer reads deploy/containers itself.)
-  for (const path of ["cli", "drizzle", "package.json"])
+  // As umask 077 leaves files, of a user whom no container knows.
+  for (const path of ["cli", "deploy", "drizzle", "package.json"]) {
     await done(["chmod", "-R", "go=", join(directory, path)]);
+    if (process.getuid?.() === 0) await done(["chown", "-R", "12345:12345", join(directory, path)]);
+  }
   mkdirSync(join(directory, "secrets"));
   for (const path of [".env", "svc-backup.dump", "secrets/key_secret"])
     writeFileSync(join(directory, path), "LEFT=private\n");
