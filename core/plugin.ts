@@ -9,6 +9,8 @@
  * schema
  */
 
+export { readAtMost } from "../platform/bounded_body.ts";
+export { isRecord } from "../platform/record.ts";
 export type { BuiltinDeps, Plugin, PluginDefinition, PluginDeps, PluginLog } from "./plugin/define.ts";
 export { defineBuiltin, definePlugin } from "./plugin/define.ts";
 export type * from "./plugin/facts.ts";

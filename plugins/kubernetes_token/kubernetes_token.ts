@@ -1,5 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { type CredentialProblem, definePlugin, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
+import {
+  type CredentialProblem,
+  definePlugin,
+  type PluginDeps,
+  type RoleFacts,
+  readAtMost,
+} from "../../core/plugin.ts";
 import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
 // A broker account without other permissions creates tokens for a service account with the cluster's TokenRequest API. A
@@ -164,19 +170,10 @@ async function post(
   throw response.status in refused ? new Refused(detail) : new Unavailable(detail);
 }
 
-/**
- * As platform/bounded_body.ts, which is not part of the interface that third parties have.
- * @throws also for an answer that is too long
- */
-async function readAnswer({ body }: Response): Promise<Answer> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > answerBytes) throw new RangeError("the answer is too long");
-    chunks.push(chunk);
-  }
-  return Object(JSON.parse(Buffer.concat(chunks).toString()));
+/** @throws also for an answer that is too long */
+async function readAnswer(response: Response): Promise<Answer> {
+  const bytes = await readAtMost(response, answerBytes);
+  return Object(JSON.parse(new TextDecoder().decode(bytes)));
 }
 
 async function check(

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
-import { type ApplicationItem, definePlugin, type UnreadableItem } from "../../core/plugin.ts";
+import { type ApplicationItem, definePlugin, isRecord, type UnreadableItem } from "../../core/plugin.ts";
 import { Unavailable } from "../../platform/errors.ts";
-import { isRecord, orUnreadable, recordIn, textIn } from "./parse.ts";
+import { orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";
 

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import type { UnreadableItem } from "../../core/plugin.ts";
+import { isRecord, type UnreadableItem } from "../../core/plugin.ts";
 import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import { type CsvRecord, parseCsv, rowFault } from "./csv.ts";
 import { type Content, type Location, nameOf } from "./read.ts";
@@ -65,10 +65,6 @@ export function listIn(value: unknown, keys: readonly string[], location: Locati
   throw new Unavailable(
     `${nameOf(location)} contains no list, neither at the top level nor as ${keys.join(" or ")}`,
   );
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** One record of a list. @throws Unavailable, which names it, if it is not a record */

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import type { PluginDeps } from "../../core/plugin.ts";
+import { type PluginDeps, readAtMost } from "../../core/plugin.ts";
 import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 
 /** The limits for one location. */
@@ -120,15 +120,9 @@ async function readBody(response: Response, bytes: number, name: string): Promis
     await response.body?.cancel();
     throw tooLarge(name, bytes);
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  // Counted while reading and after decompression: Content-Length is not reliable, and a small archive may be large.
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > bytes) throw tooLarge(name, bytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const body = await readAtMost(response, bytes);
+  if (!body) throw tooLarge(name, bytes);
+  return body;
 }
 
 async function readFile(path: string, bytes: number): Promise<Uint8Array> {

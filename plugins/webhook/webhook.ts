@@ -1,6 +1,13 @@
 import { Type } from "@sinclair/typebox";
-import { type CallContext, definePlugin, type IncidentFacts, type PluginDeps } from "../../core/plugin.ts";
-import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
+import {
+  type CallContext,
+  definePlugin,
+  type IncidentFacts,
+  type PluginDeps,
+  type ResourceFacts,
+  readAtMost,
+} from "../../core/plugin.ts";
+import { Refused, Unavailable } from "../../platform/errors.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 
 const milliseconds = 10_000;
@@ -38,25 +45,28 @@ export default definePlugin({
   }),
   create({ url, secret, restricted }, deps) {
     const key = keyOf(secret);
-    const post = async (type: string, data: Data, call: CallContext) =>
-      await send(url, key, { type, data: restricted ? data : withheld(data), call }, deps);
+    const post = async (
+      method: string,
+      { signal, key: operation, conversation, ...rest }: CallContext & { conversation?: ResourceFacts },
+    ) => {
+      const data = { ...conversation, ...rest };
+      const call = { signal, key: operation };
+      const type = `conversation.${method}`;
+      return await send(url, key, { type, data: restricted ? data : withheld(data), call }, deps);
+    };
+    const forward = (method: string) => async (call: CallContext) => {
+      const { body } = await post(method, call);
+      await body?.cancel();
+    };
     return {
-      create: async ({ signal, key, ...data }) =>
-        await answerOf(await post("conversation.create", data, { signal, key })),
-      send: async ({ signal, key, conversation, message }) =>
-        await drop(post("conversation.send", { ...conversation, message }, { signal, key })),
-      direct: async ({ signal, key, ...data }) =>
-        await drop(post("conversation.direct", data, { signal, key })),
-      add: async ({ signal, key, conversation, people }) =>
-        await drop(post("conversation.add", { ...conversation, people }, { signal, key })),
-      remove: async ({ signal, key, conversation, people }) =>
-        await drop(post("conversation.remove", { ...conversation, people }, { signal, key })),
-      restrict: async ({ signal, key, conversation, people }) =>
-        await drop(post("conversation.restrict", { ...conversation, people }, { signal, key })),
-      archive: async ({ signal, key, conversation }) =>
-        await drop(post("conversation.archive", { ...conversation }, { signal, key })),
-      reopen: async ({ signal, key, conversation }) =>
-        await drop(post("conversation.reopen", { ...conversation }, { signal, key })),
+      create: async (call) => await answerOf(await post("create", call)),
+      send: forward("send"),
+      direct: forward("direct"),
+      add: forward("add"),
+      remove: forward("remove"),
+      restrict: forward("restrict"),
+      archive: forward("archive"),
+      reopen: forward("reopen"),
     };
   },
 });
@@ -126,19 +136,13 @@ async function answerOf(response: Response): Promise<{ externalId?: string; webl
     return {};
   }
   try {
-    let text = "";
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      text += decoder.decode(chunk, { stream: true });
-      if (text.length > answerBytes) throw new Unavailable("the receiver's answer is larger than 64 KB");
+    const bytes = await readAtMost(response, answerBytes);
+    if (bytes) {
+      const text = new TextDecoder().decode(bytes);
+      return text.trim() === "" ? {} : JSON.parse(text);
     }
-    return text.trim() === "" ? {} : JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    throw new Unavailable("the receiver's answer cannot be read", { cause: error });
+  } catch (cause) {
+    throw new Unavailable("the receiver's answer cannot be read", { cause });
   }
-}
-
-async function drop(sent: Promise<Response>): Promise<void> {
-  await (await sent).body?.cancel();
+  throw new Unavailable("the receiver's answer is larger than 64 KB");
 }
