@@ -1,18 +1,8 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { AwsClient } from "aws4fetch";
 import { definePlugin, type PluginDeps } from "../../core/plugin.ts";
-import { Refused, SvcError } from "../../platform/errors.ts";
-import { awsCredential } from "./credential.ts";
-import {
-  type AwsTarget,
-  awsRoleSettings,
-  sessionName,
-  sessionSeconds,
-  settingProblems,
-  shortestSeconds,
-  stsAddress,
-  targetOf,
-} from "./role.ts";
+import { type Asked, awsCredentials } from "./credential.ts";
+import { awsRoleSettings, sessionName, settingProblems, stsAddress } from "./role.ts";
 import { assumeRole, type Signed } from "./sts.ts";
 
 // For AWS accounts that cannot reach this server's issuer: uses the key of an IAM user that may only assume the role.
@@ -41,11 +31,7 @@ const roleSchema = Type.Object({
   ...optional,
 });
 
-interface Target extends AwsTarget {
-  accessKeyId: string;
-  secretAccessKey: string;
-  externalId?: string;
-}
+type Target = Static<typeof roleSchema>;
 
 export default definePlugin({
   title: "AWS with a stored key",
@@ -57,36 +43,14 @@ export default definePlugin({
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
-  create: (_, deps) => ({
-    check: async ({ role, signal }) => {
-      const target = targetOf<Target>(role);
-      const problems = settingProblems(target);
-      if (problems.length > 0) return problems;
-      try {
-        // Discards the session.
-        await assume(deps, target, { user: "svc-check", seconds: shortestSeconds, signal });
-        return [];
-      } catch (error) {
-        if (!(error instanceof SvcError)) throw error;
-        return [{ problem: error.detail }];
-      }
-    },
-    issue: async ({ user, seconds, role, signal }) => {
-      const target = targetOf<Target>(role);
-      const asked = { user, seconds: sessionSeconds(seconds), signal };
-      return awsCredential(target, await assume(deps, target, asked));
-    },
-    revoke: () => {},
-  }),
+  create: (_, deps) =>
+    awsCredentials<Target>({
+      problemsOf: settingProblems,
+      open: (target, asked) => assume(deps, target, asked),
+    }),
 });
 
-async function assume(
-  deps: PluginDeps,
-  target: Target,
-  { user, seconds, signal }: { user: string; seconds: number; signal: AbortSignal },
-) {
-  const [problem] = settingProblems(target);
-  if (problem) throw new Refused(problem.problem);
+async function assume(deps: PluginDeps, target: Target, { user, seconds, signal }: Asked) {
   return await assumeRole(deps, {
     address: stsAddress(target),
     action: "AssumeRole",

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { Type } from "@sinclair/typebox";
-import type { CredentialProblem, RoleFacts } from "../../core/plugin.ts";
+import { type Static, type TObject, Type } from "@sinclair/typebox";
+import type { CredentialProblem } from "../../core/plugin.ts";
 import { Refused } from "../../platform/errors.ts";
 
 // Shared by all access roles for AWS, however svc gets their sessions. Weep and other AWS clients find these roles by the
@@ -37,16 +37,7 @@ export const awsRoleSettings = {
   ),
 };
 
-export interface AwsTarget {
-  roleArn: string;
-  region?: string;
-  sessionPolicy?: string;
-  endpoint?: string;
-}
-
-export function targetOf<T extends AwsTarget>({ settings }: RoleFacts): T {
-  return settings as unknown as T;
-}
+export type AwsTarget = Static<TObject<typeof awsRoleSettings>>;
 
 export function stsAddress({ endpoint, region }: AwsTarget): string {
   if (endpoint !== undefined) return `${endpoint.replace(/\/$/, "")}/`;

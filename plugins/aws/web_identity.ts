@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { databaseNow } from "../../core/database_clock.ts";
 import { federationIssuer } from "../../core/federation/issuer.ts";
 import {
@@ -11,19 +11,8 @@ import {
   subjectPattern,
 } from "../../core/federation/token.ts";
 import { type BuiltinDeps, type CredentialProblem, defineBuiltin } from "../../core/plugin.ts";
-import { after } from "../../platform/clock.ts";
-import { Refused, SvcError } from "../../platform/errors.ts";
-import { awsCredential } from "./credential.ts";
-import {
-  type AwsTarget,
-  awsRoleSettings,
-  sessionName,
-  sessionSeconds,
-  settingProblems,
-  shortestSeconds,
-  stsAddress,
-  targetOf,
-} from "./role.ts";
+import { type Asked, awsCredentials } from "./credential.ts";
+import { type AwsTarget, awsRoleSettings, sessionName, settingProblems, stsAddress } from "./role.ts";
 import { assumeRole } from "./sts.ts";
 
 // AWS trusts this server as an OpenID provider. STS exchanges a token about the user, which is sent only to STS, for a
@@ -49,23 +38,7 @@ const roleSchema = Type.Object({
   ...optional,
 });
 
-/** Limits the length of problems, because the issuer's address may be long. */
-const longestProblem = 500;
-
-interface Target extends AwsTarget {
-  audience: string;
-  subject: string;
-}
-
-interface Asked {
-  user: string;
-  incident?: string;
-  leaseId: number;
-  seconds: number;
-  /** By the database's clock. */
-  at: Date;
-  signal: AbortSignal;
-}
+type Target = Static<typeof roleSchema>;
 
 export default defineBuiltin({
   title: "AWS with web identity",
@@ -77,26 +50,22 @@ export default defineBuiltin({
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
-  create: (_, deps) => ({
-    check: ({ role, signal }) => check(deps, role.slug, targetOf(role), signal),
-    issue: async ({ leaseId, user, incident, expiresAt, seconds, role, signal }) => {
-      const target = targetOf<Target>(role);
-      const at = after(new Date(expiresAt), -seconds);
-      const asked = { leaseId, user, incident, seconds: sessionSeconds(seconds), at, signal };
-      return awsCredential(target, await exchange(deps, role.slug, target, asked));
-    },
-    revoke: () => {},
-  }),
+  create: (_, deps) =>
+    awsCredentials<Target>({
+      problemsOf: async (target) => [
+        ...settingProblems(target),
+        ...(await issuerProblems(deps.context, target)),
+      ],
+      open: (target, asked) => exchange(deps, target, asked),
+      fixOf: (target, slug) => trustOf(federationIssuer(deps.context.config), slug, target),
+    }),
 });
 
 async function exchange(
   { fetch, context }: BuiltinDeps,
-  slug: string,
   { audience, subject, ...target }: Target,
-  { user, incident, leaseId, seconds, at, signal }: Asked,
+  { user, role, incident, leaseId, seconds, at, signal }: Asked,
 ) {
-  const [problem] = [...settingProblems(target), ...(await issuerProblems(context, target))];
-  if (problem) throw new Refused(problem.problem);
   const issuer = federationIssuer(context.config);
   const signed = await signFederationToken(context, {
     audience,
@@ -104,8 +73,8 @@ async function exchange(
     user,
     incident,
     leaseId,
-    role: slug,
-    issuedAt: at,
+    role,
+    issuedAt: at ?? (await databaseNow(context.db)),
     seconds: longestFederationSeconds,
   });
   return await assumeRole(
@@ -152,26 +121,6 @@ async function issuerProblems(
       fix: "SVC_TOKEN_ALGORITHM=ES256",
     });
   return problems;
-}
-
-/** Also gets a session from AWS, and discards it. */
-async function check(deps: BuiltinDeps, slug: string, target: Target, signal: AbortSignal) {
-  const problems = [...settingProblems(target), ...(await issuerProblems(deps.context, target))];
-  if (problems.length > 0) return problems;
-  const somebody = { user: "svc-check", incident: "INC-0", leaseId: 0 };
-  const asked = { ...somebody, seconds: shortestSeconds, at: await databaseNow(deps.context.db), signal };
-  try {
-    await exchange(deps, slug, target, asked);
-    return [];
-  } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    return [
-      {
-        problem: error.detail.slice(0, longestProblem),
-        fix: trustOf(federationIssuer(deps.context.config), slug, target),
-      },
-    ];
-  }
 }
 
 /** The trust policy that admits every user of the access role. */
