@@ -58,7 +58,7 @@ const roleSchema = Type.Object({
 
 type Target = Static<typeof roleSchema>;
 
-const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
+const targetOf = ({ settings }: RoleFacts) => settings as Target;
 
 export default definePlugin({
   title: "Kubernetes tokens",

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import {
   audiencePattern,
   defaultSubject,
@@ -31,12 +31,6 @@ const roleSchema = Type.Object({
   }),
 });
 
-interface Target {
-  audience: string;
-  subject: string;
-  lifetime: number;
-}
-
 /** Google Cloud, Vault and others exchange such a token for one of theirs, which ends by their rules. */
 export default defineBuiltin({
   title: "OpenID Connect tokens",
@@ -55,7 +49,7 @@ export default defineBuiltin({
       return [];
     },
     issue: async ({ leaseId, user, incident, expiresAt, seconds, role }) => {
-      const { audience, subject, lifetime } = role.settings as unknown as Target;
+      const { audience, subject, lifetime } = role.settings as Static<typeof roleSchema>;
       const signed = await signFederationToken(context, {
         audience,
         subject,

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import postgres from "postgres";
 import type { RoleFacts } from "../../core/plugin.ts";
 import { SvcError, Unavailable } from "../../platform/errors.ts";
@@ -41,19 +41,8 @@ export const roleSchema = Type.Object({
   ),
 });
 
-export interface Target {
-  host: string;
-  port: number;
-  database: string;
-  user: string;
-  password: string;
-  sslMode: string;
-  sslRootCert?: string;
-  parents: string[];
-  connectionLimit: number;
-  clientHost?: string;
-  clientPort?: number;
-}
+type Settings = Static<typeof roleSchema>;
+export type Target = Omit<Settings, "parents"> & { parents: string[] };
 
 /** Identifies a PostgreSQL cluster; its replicas have the same. */
 export async function clusterOf(sql: Sql): Promise<string> {
@@ -62,7 +51,7 @@ export async function clusterOf(sql: Sql): Promise<string> {
 }
 
 export function targetOf({ settings }: RoleFacts): Target {
-  const { parents, ...rest } = settings as unknown as Omit<Target, "parents"> & { parents: string };
+  const { parents, ...rest } = settings as Settings;
   return { ...rest, parents: parents.split(",").map((parent) => parent.trim()) };
 }
 

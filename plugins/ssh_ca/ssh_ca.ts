@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import {
   authorityNamePattern,
   longestAuthorityName,
@@ -67,27 +67,15 @@ const roleSchema = Type.Object({
   ),
 });
 
-interface Target {
-  authority: string;
-  principals: string[];
-  extensions: string[];
-  sourceAddress?: string[];
-  forceCommand?: string;
-  host?: string;
-  user?: string;
-}
+type Target = ReturnType<typeof targetOf>;
 
-function targetOf({ settings }: RoleFacts): Target {
-  const { authority, principals, extensions, sourceAddress, ...rest } = settings as unknown as Record<
-    string,
-    string
-  >;
+function targetOf({ settings }: RoleFacts) {
+  const { principals, extensions, sourceAddress, ...rest } = settings as Static<typeof roleSchema>;
   return {
     ...rest,
-    authority: authority!,
-    principals: listOf(principals!),
-    extensions: listOf(extensions!),
-    ...(sourceAddress === undefined ? {} : { sourceAddress: listOf(sourceAddress) }),
+    principals: listOf(principals),
+    extensions: listOf(extensions),
+    sourceAddress: listOf(sourceAddress ?? ""),
   };
 }
 
@@ -134,7 +122,7 @@ export default defineBuiltin({
           validAfter: after(end, -(seconds + backdatedSeconds)),
           validBefore: end,
           criticalOptions: {
-            ...(target.sourceAddress ? { "source-address": target.sourceAddress.join(",") } : {}),
+            ...(target.sourceAddress.length > 0 ? { "source-address": target.sourceAddress.join(",") } : {}),
             ...(target.forceCommand ? { "force-command": target.forceCommand } : {}),
           },
         },
@@ -166,7 +154,7 @@ function keyOf(publicKey: string | undefined) {
   return parseSshPublicKey(publicKey);
 }
 
-function problemsOf({ principals, extensions, sourceAddress = [] }: Target): CredentialProblem[] {
+function problemsOf({ principals, extensions, sourceAddress }: Target): CredentialProblem[] {
   const unknown = extensions.filter((name) => !(sshExtensions as readonly string[]).includes(name));
   const noNetworks = sourceAddress.filter((network) => !isNetwork(network));
   return [

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import {
   authorityNamePattern,
   clientAuthority,
@@ -38,12 +38,7 @@ const roleSchema = Type.Object({
   ),
 });
 
-interface Target {
-  authority: string;
-  uri?: string;
-}
-
-const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
+const targetOf = ({ settings }: RoleFacts) => settings as Static<typeof roleSchema>;
 
 export default defineBuiltin({
   title: "X.509 certificates",
