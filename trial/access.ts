@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { and, eq, sql } from "drizzle-orm";
-import { insertRole } from "../core/access/role.ts";
+import { insertRole } from "../core/access/role_change.ts";
 import { type Database, openSql } from "../drizzle/client.ts";
 import { accessRole } from "../drizzle/schema/index.ts";
 

@@ -5,7 +5,7 @@ import { revokeLease } from "../../core/access/end.ts";
 import { issueLease } from "../../core/access/issue.ts";
 import { revocations } from "../../core/access/lease.ts";
 import { attemptRevocation } from "../../core/access/revoke.ts";
-import { createRole } from "../../core/access/role.ts";
+import { createRole } from "../../core/access/role_change.ts";
 import { readConfig } from "../../core/config.ts";
 import type { Actor } from "../../core/context.ts";
 import { claimWork } from "../../core/outbox/work.ts";

@@ -3,13 +3,8 @@ import { type Static, t } from "elysia";
 import type { Credential } from "../../core/access/issue.ts";
 import type { Lease } from "../../core/access/lease.ts";
 import { type AccessRequest, longestReason } from "../../core/access/request.ts";
-import {
-  longestSeconds,
-  longestSlug,
-  mostGroups,
-  type Role,
-  type RoleFields,
-} from "../../core/access/role.ts";
+import type { Role } from "../../core/access/role.ts";
+import { longestSeconds, longestSlug, mostGroups, type RoleFields } from "../../core/access/role_fields.ts";
 import { credentialKinds } from "../../core/plugin/methods.ts";
 import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
 import type { Deps } from "../deps.ts";
@@ -116,20 +111,14 @@ export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Stat
 }
 
 export function roleFieldsOf(body: Static<typeof newRole>): RoleFields {
-  const { default_duration, max_duration, incident_required, break_glass, ...rest } = body;
-  return {
-    slug: rest.slug,
-    description: rest.description,
-    plugin: rest.plugin,
-    settings: rest.settings,
-    groups: rest.groups,
-    approval: rest.approval,
-    disabled: rest.disabled,
-    defaultDuration: default_duration,
-    maxDuration: max_duration,
-    incidentRequired: incident_required,
-    breakGlass: break_glass,
-  };
+  const {
+    default_duration: defaultDuration,
+    max_duration: maxDuration,
+    incident_required: incidentRequired,
+    break_glass: breakGlass,
+    ...rest
+  } = body;
+  return { ...rest, defaultDuration, maxDuration, incidentRequired, breakGlass };
 }
 
 export const checkView = t.Object(
