@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, sql } from "drizzle-orm";
 import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
 import { mayRequest } from "./role.ts";
@@ -28,44 +28,31 @@ const mostRoles = 5000;
 /** The AWS roles that the actor may request, ordered by slug. */
 export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): Promise<AwsRole[]> {
   const arn = sql<string>`${accessRole.settings} ->> 'roleArn'`;
+  // The approved request that ends last.
+  const requestId = sql<number | null>`(select ${accessRequest.id} from ${accessRequest}
+    where ${accessRequest.roleId} = access_role.id and ${accessRequest.userName} = ${actor.user}
+      and ${accessRequest.state} = 'Approved' and ${accessRequest.expiresAt} > clock_timestamp()
+    order by ${accessRequest.expiresAt} desc limit 1)`.mapWith(Number);
   const rows = await db
     .select({
-      id: accessRole.id,
       slug: accessRole.slug,
       arn,
       account: sql<string | null>`${accessRole.settings} ->> 'accountName'`,
       approval: accessRole.approval,
       incidentRequired: accessRole.incidentRequired,
+      requestId,
     })
     .from(accessRole)
     .where(and(mayRequest(actor), sql`${arn} is not null`))
     .orderBy(accessRole.slug)
     .limit(mostRoles);
-  const approved = new Map<number, number>();
-  const asking = rows.filter(({ approval, incidentRequired }) => approval !== "none" || incidentRequired);
-  if (asking.length > 0) {
-    const roleIds = asking.map(({ id }) => id);
-    const requests = await db
-      .select({ id: accessRequest.id, roleId: accessRequest.roleId })
-      .from(accessRequest)
-      .where(
-        and(
-          eq(accessRequest.userName, actor.user),
-          eq(accessRequest.state, "Approved"),
-          inArray(accessRequest.roleId, roleIds),
-          gt(accessRequest.expiresAt, sql`clock_timestamp()`),
-        ),
-      )
-      .orderBy(accessRequest.expiresAt);
-    // The last one to expire remains.
-    for (const { id, roleId } of requests) approved.set(roleId, id);
-  }
-  return rows.flatMap(({ id, slug, arn, account, approval, incidentRequired }) => {
+  return rows.flatMap(({ slug, arn, account, approval, incidentRequired, requestId }) => {
     const [, accountId, name] = arnPattern.exec(arn) ?? [];
     if (accountId === undefined || name === undefined) return [];
     const needsRequest = approval !== "none" || incidentRequired;
+    const usable = (needsRequest && requestId) || undefined;
     const accountName = account ?? accountId;
-    return [{ slug, arn, accountId, accountName, name, needsRequest, requestId: approved.get(id) }];
+    return [{ slug, arn, accountId, accountName, name, needsRequest, requestId: usable }];
   });
 }
 
