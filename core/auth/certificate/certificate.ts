@@ -77,14 +77,20 @@ export async function issueClientCertificate(
   return db.transaction(async (tx) => {
     await assertRoom(tx, actor.user, now);
     const signIn = await signInOf(tx, context, actor, now);
-    const { certificate, serial, expiresAt } = await sign(signX509Certificate, {
+    const last = Math.min(after(now, longestCertificateSeconds).getTime(), signIn.expiresAt.getTime());
+    // Certificates have whole seconds.
+    const expiresAt = new Date(Math.floor(last / 1000) * 1000);
+    const { certificate, serial } = await signX509Certificate(
+      {
+        publicKey,
+        commonName: actor.user,
+        email: actor.user,
+        notBefore: after(now, -backdatedSeconds),
+        notAfter: expiresAt,
+        crlUrl: `${config.publicUrl}/access/x509/${clientAuthority}/crl/${signer.id}`,
+      },
       signer,
-      publicKey,
-      user: actor.user,
-      now,
-      end: signIn.expiresAt,
-      publicUrl: config.publicUrl,
-    });
+    );
     await assertTrusted(tx, signer);
     const sha256 = thumbprintOf(new X509Certificate(certificate).raw);
     const [row] = await tx
@@ -145,36 +151,6 @@ async function assertTrusted(tx: Transaction, { id }: SigningAuthority): Promise
   const { revokedAt } = authorityKey;
   const [key] = await tx.select({ revokedAt }).from(authorityKey).where(eq(authorityKey.id, id)).for("share");
   if (!key || key.revokedAt) throw new Conflict("The authority has a new key: try again");
-}
-
-async function sign(
-  signX509Certificate: typeof import("../../../platform/x509/certificate.ts").signX509Certificate,
-  facts: {
-    signer: SigningAuthority;
-    publicKey: Buffer;
-    user: string;
-    now: Date;
-    end: Date;
-    publicUrl: string;
-  },
-) {
-  const { signer, publicKey, user, now, end, publicUrl } = facts;
-  const latest = after(now, longestCertificateSeconds);
-  const last = latest < end ? latest : end;
-  // Certificates have whole seconds.
-  const expiresAt = new Date(Math.floor(last.getTime() / 1000) * 1000);
-  const { certificate, serial } = await signX509Certificate(
-    {
-      publicKey,
-      commonName: user,
-      email: user,
-      notBefore: after(now, -backdatedSeconds),
-      notAfter: expiresAt,
-      crlUrl: `${publicUrl}/access/x509/${clientAuthority}/crl/${signer.id}`,
-    },
-    signer,
-  );
-  return { certificate, serial, expiresAt };
 }
 
 export type FoundCertificate =
