@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, inArray, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { lockName } from "../../drizzle/lock_name.ts";
 import { authorityKey, type authorityKinds, clientCertificate } from "../../drizzle/schema/index.ts";
@@ -94,7 +94,7 @@ export async function trustedKeys(
   kind: AuthorityKind,
   name: string,
 ): Promise<AuthorityKey[]> {
-  return db.select(columns).from(authorityKey).where(trusted(kind, name)).orderBy(asc(authorityKey.id));
+  return db.select(columns).from(authorityKey).where(trusted(kind, name)).orderBy(authorityKey.id);
 }
 
 function trusted(kind: AuthorityKind, name: string): SQL {
@@ -112,7 +112,7 @@ export async function trustedAuthorities(
     .select()
     .from(authorityKey)
     .where(trusted(kind, name))
-    .orderBy(asc(authorityKey.id));
+    .orderBy(authorityKey.id);
   return rows.map((row) => ({ id: row.id, public: row.public, privateKey: openKey(context, row) }));
 }
 
@@ -122,7 +122,7 @@ export async function allKeys(
   kind: AuthorityKind,
   name: string,
 ): Promise<AuthorityKey[]> {
-  return db.select(columns).from(authorityKey).where(of(kind, name)).orderBy(asc(authorityKey.id));
+  return db.select(columns).from(authorityKey).where(of(kind, name)).orderBy(authorityKey.id);
 }
 
 const keys: List<"created_at"> = {

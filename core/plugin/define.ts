@@ -56,27 +56,17 @@ export interface Plugin extends Omit<PluginDefinition, "create"> {
   create(config: never, deps: BuiltinDeps): unknown;
 }
 
-type Candidate = Record<keyof PluginDefinition, unknown>;
+const properties = [
+  ...(["title", "slug", "version", "type", "author", "description"] as const),
+  ...(["configSchema", "roleSchema", "revocable", "publicKey", "create"] as const),
+];
+type Candidate = Record<(typeof properties)[number], unknown>;
 
 /** Reads an object that claims to be a plugin, each property once. Returns undefined if it cannot be read. */
 export function readDefinition(candidate: unknown): Candidate | undefined {
   if (typeof candidate !== "object" || candidate === null) return undefined;
   try {
-    const { title, slug, version, type, author, description } = candidate as Candidate;
-    const { configSchema, roleSchema, revocable, publicKey, create } = candidate as Candidate;
-    return {
-      title,
-      slug,
-      version,
-      type,
-      author,
-      description,
-      configSchema,
-      roleSchema,
-      revocable,
-      publicKey,
-      create,
-    };
+    return Object.fromEntries(properties.map((key) => [key, (candidate as Candidate)[key]])) as Candidate;
   } catch {
     return undefined; // a getter threw
   }
