@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { exportJWK, generateKeyPair } from "jose";
 import type Provider from "oidc-provider";
 import type { Configuration, interactionPolicy } from "oidc-provider";
-import { memoryAdapter } from "./adapter.ts";
 import { errorPage, pageHeaders } from "./pages.ts";
 import { findUser, trialUsers } from "./users.ts";
 
@@ -22,7 +21,7 @@ export async function createProvider({
   publicUrl,
   clientSecret,
 }: ProviderOptions): Promise<Provider> {
-  const { Provider, interactionPolicy } = await importQuietly();
+  const { Provider, interactionPolicy } = await quietly(() => import("oidc-provider"));
   const { privateKey } = await generateKeyPair("ES256", { extractable: true });
   const key = {
     ...(await exportJWK(privateKey)),
@@ -32,7 +31,6 @@ export async function createProvider({
   };
   const headers = pageHeaders(new URL(publicUrl).origin);
   const configuration: Configuration = {
-    adapter: memoryAdapter(),
     clients: [
       {
         client_id: "svc",
@@ -97,7 +95,8 @@ export async function createProvider({
       ctx.body = errorPage(error, detail ?? "The request is not valid.");
     },
   };
-  return new Provider(issuer, configuration);
+  // Its store is in memory and bounded, so that no client can exhaust the memory. A restart discards it with the keys.
+  return quietly(() => new Provider(issuer, configuration));
 }
 
 /** Prompts again if the service requests another user than the one signed in here. */
@@ -115,12 +114,15 @@ function signInPolicy({ base, Check }: typeof interactionPolicy) {
   return policy;
 }
 
-/** Suppresses its console warning that Bun is not Node; it works on Bun, as our tests show. */
-async function importQuietly() {
+/**
+ * Suppresses two console warnings of oidc-provider: that Bun is not Node, although it works on Bun, as our tests show, and
+ * that its store is in memory.
+ */
+async function quietly<T>(run: () => T | Promise<T>): Promise<T> {
   const { warn } = console;
   console.warn = () => {};
   try {
-    return await import("oidc-provider");
+    return await run();
   } finally {
     console.warn = warn;
   }
