@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { ensure } from "../../tests/support/programs.ts";
@@ -39,21 +39,14 @@ beforeAll(async () => {
   // The CLI uses the real time.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
-  const role = {
-    ...usualRole,
-    description: "AWS",
-    groups: ["*"],
-    max_duration: 43_200,
-  };
-  const settings = { roleArn, endpoint: sts.url, region: "eu-central-1" };
-  for (const [slug, plugin, given] of [
-    ["aws-deploy", "aws-web-identity", settings],
-    ["aws-other", "aws-web-identity", settings],
+  const more = { groups: ["*"], max_duration: 43_200 };
+  const awsRole = { roleArn, endpoint: sts.url, region: "eu-central-1" };
+  for (const [slug, plugin, settings] of [
+    ["aws-deploy", "aws-web-identity", awsRole],
+    ["aws-other", "aws-web-identity", awsRole],
     ["vault", "oidc-token", { audience: "vault" }],
   ] as const)
-    expect(
-      (await admin.call("POST", "/access/roles/", { ...role, slug, plugin, settings: given })).http,
-    ).toBe(201);
+    await createUsualRole(admin, { slug, plugin, settings, ...more });
   server.issuer.user = "alice@example.com";
   server.issuer.claims = { email_verified: true, groups: [] };
 }, 600_000);

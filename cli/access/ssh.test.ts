@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -31,16 +31,8 @@ beforeAll(async () => {
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const settings = { principals: "deploy", host: "127.0.0.1", user: sshd.account };
-  const { http } = await admin.call("POST", "/access/roles/", {
-    ...usualRole,
-    slug: "web-hosts",
-    description: "Hosts",
-    plugin: "ssh-ca",
-    settings,
-    groups: ["*"],
-    default_duration: 600,
-  });
-  expect(http).toBe(201);
+  const more = { groups: ["*"], default_duration: 600 };
+  await createUsualRole(admin, { slug: "web-hosts", plugin: "ssh-ca", settings, ...more });
   await admin.call("GET", "/access/roles/web-hosts/check");
   const keys = await server.fetch("/access/ssh/default/ca.pub");
   await sshd.trust(await keys.text());

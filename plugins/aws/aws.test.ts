@@ -10,7 +10,7 @@ import {
   xml,
 } from "../../tests/support/domain/fake_sts.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole, usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -54,21 +54,13 @@ const plugins = {
 type PluginSlug = keyof typeof plugins;
 const each = Object.keys(plugins) as PluginSlug[];
 
-let made = 0;
-async function makeRole(plugin: PluginSlug, settings: object = {}, more: object = {}): Promise<string> {
-  const slug = `aws-${++made}`;
-  const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...usualRole,
-    slug,
-    description: "Deployments",
+const makeRole = (plugin: PluginSlug, settings: object = {}, more: object = {}) =>
+  createUsualRole(admin, {
     plugin,
     settings: { roleArn, endpoint: sts.url, ...plugins[plugin], ...settings },
     max_duration: 86_400,
     ...more,
   });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return slug;
-}
 
 const issue = (role: string, more: object = {}, person = alice) =>
   person.call("POST", "/access/leases/", { role, ...more });
@@ -402,14 +394,9 @@ describe("web identity", () => {
       pluginCredential: "aws-web-identity",
     });
     const root = await personOf(other, "root@example.com", ["admin"]);
-    await root.call("POST", "/access/roles/", {
-      slug: "aws",
-      description: "x",
-      plugin: "aws-web-identity",
-      settings: { roleArn, endpoint: sts.url },
-      ...usualRole,
-    });
-    expect((await root.call("GET", "/access/roles/aws/check")).body.problems).toEqual([
+    const settings = { roleArn, endpoint: sts.url };
+    const slug = await createUsualRole(root, { plugin: "aws-web-identity", settings });
+    expect((await root.call("GET", `/access/roles/${slug}/check`)).body.problems).toEqual([
       { problem: "AWS does not accept tokens signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
     ]);
   });

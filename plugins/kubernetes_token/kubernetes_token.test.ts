@@ -7,7 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { spawnSvc, testProgram } from "../../cli/testing/process.ts";
 import { type KubernetesApi, startKubernetesApi } from "../../tests/support/domain/kubernetes_api.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole, usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -39,26 +39,16 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-let made = 0;
-async function makeRole(settings: object = {}): Promise<string> {
-  const slug = `shop-${++made}`;
-  const target = {
+function makeRole(more: object = {}): Promise<string> {
+  const settings = {
     server: cluster.url,
     certificateAuthority: cluster.authority,
     token: cluster.brokerToken,
     namespace: "shop",
     serviceAccount: "reader",
-    ...settings,
+    ...more,
   };
-  const { http, body } = await admin.call("POST", "/access/roles/", {
-    slug,
-    description: "The shop",
-    plugin: "kubernetes-token",
-    settings: target,
-    ...usualRole,
-  });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return slug;
+  return createUsualRole(admin, { plugin: "kubernetes-token", settings });
 }
 
 async function issue(role: string, more: object = {}) {

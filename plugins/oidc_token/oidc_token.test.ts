@@ -5,7 +5,7 @@ import { allowInsecureRequests, discovery } from "openid-client";
 import { signFederationToken } from "../../core/federation/token.ts";
 import { token as tokenTable } from "../../drizzle/schema/index.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole, usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -27,20 +27,8 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 const audience = "https://vault.example.com";
-let made = 0;
-const roleOf = (settings: object, slug = `vault-${++made}`) => ({
-  slug,
-  description: "Vault",
-  plugin: "oidc-token",
-  settings: { audience, ...settings },
-  ...usualRole,
-});
-
-async function makeRole(settings: object = {}): Promise<string> {
-  const { http, body } = await admin.call("POST", "/access/roles/", roleOf(settings));
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return body.slug;
-}
+const makeRole = (settings: object = {}) =>
+  createUsualRole(admin, { plugin: "oidc-token", settings: { audience, ...settings } });
 
 async function issue(role: string, more: object = {}) {
   const { http, body } = await alice.call("POST", "/access/leases/", { role, ...more });
@@ -161,7 +149,13 @@ test.each([
   ["an unclosed placeholder", { subject: "{user" }],
   ["a subject with a newline", { subject: "user:{user}\n" }],
 ])("a role is refused with %s", async (_, settings) => {
-  const { http, body } = await admin.call("POST", "/access/roles/", roleOf(settings));
+  const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...usualRole,
+    slug: "bad",
+    description: "",
+    plugin: "oidc-token",
+    settings: { audience, ...settings },
+  });
   expect([http, body.field]).toEqual([400, `settings.${Object.keys(settings)[0]}`]);
 });
 

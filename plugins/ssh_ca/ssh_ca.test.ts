@@ -9,7 +9,7 @@ import { signSshCertificate } from "../../platform/ssh/certificate.ts";
 import { parseSshPublicKey, sshEd25519Blob } from "../../platform/ssh/public_key.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -46,18 +46,8 @@ async function newKey() {
   return { path, line: (await Bun.file(`${path}.pub`).text()).trim() };
 }
 
-async function makeRole(settings: object = {}): Promise<string> {
-  const slug = `hosts-${++made}`;
-  const { http, body } = await admin.call("POST", "/access/roles/", {
-    slug,
-    description: "Hosts",
-    plugin: "ssh-ca",
-    settings: { principals: "deploy", ...settings },
-    ...usualRole,
-  });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return slug;
-}
+const makeRole = (settings: object = {}) =>
+  createUsualRole(admin, { plugin: "ssh-ca", settings: { principals: "deploy", ...settings } });
 
 async function issue(role: string, more: object = {}) {
   const { http, body } = await alice.call("POST", "/access/leases/", { role, public_key: key.line, ...more });

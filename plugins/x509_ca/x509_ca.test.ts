@@ -8,7 +8,7 @@ import { sql } from "drizzle-orm";
 import { spawnSvc } from "../../cli/testing/process.ts";
 import { authorityKey } from "../../drizzle/schema/index.ts";
 import { startClientCertificateServer } from "../../tests/support/domain/client_certificate_server.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -33,20 +33,8 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-let made = 0;
-async function makeRole(settings: object = {}): Promise<string> {
-  const slug = `web-${++made}`;
-  const { http, body } = await admin.call("POST", "/access/roles/", {
-    ...usualRole,
-    slug,
-    description: "The web",
-    plugin: "x509-ca",
-    settings,
-    groups: ["*"],
-  });
-  expect([http, body.detail]).toEqual([201, undefined]);
-  return slug;
-}
+const makeRole = (settings: object = {}) =>
+  createUsualRole(admin, { plugin: "x509-ca", settings, groups: ["*"] });
 
 const newKey = () =>
   generateKeyPairSync("ec", {
@@ -68,13 +56,14 @@ async function text(path: string): Promise<string> {
   return response.text();
 }
 
+let connections = 0;
 /** Connects to a TLS server with this certificate, and returns the answer. */
 async function connect(
   { credential, privateKey }: { credential: { fields: Record<string, string> }; privateKey: string },
   trusted: { ca: string; crl?: string },
 ): Promise<string> {
   await using tls = await startClientCertificateServer(trusted);
-  const [cert, key] = [join(home, `cert-${++made}`), join(home, `key-${made}`)];
+  const [cert, key] = [join(home, `cert-${++connections}`), join(home, `key-${connections}`)];
   await writeFile(cert, credential.fields.certificate!);
   await writeFile(key, privateKey);
   const options = ["--silent", "--show-error", "--cacert", tls.authorityFile, "--cert", cert, "--key", key];

@@ -5,7 +5,7 @@ import { Unavailable } from "../../platform/errors.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startFakeSts } from "../../tests/support/domain/fake_sts.ts";
-import { usualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -275,14 +275,8 @@ test("aws-web-identity gets credentials from STS with a token for STS alone", as
     web: { audience: "sts.amazonaws.com", subject: "role:deploy:user:bob@example.com" },
   });
   const root = await personOf(real, "root@example.com", ["admin"]);
-  const { http } = await root.call("POST", "/access/roles/", {
-    ...usualRole,
-    slug: "deploy",
-    description: "",
-    plugin: "aws-web-identity",
-    settings: { roleArn, endpoint: sts.url, region: "eu-central-1" },
-  });
-  expect(http).toBe(201);
+  const settings = { roleArn, endpoint: sts.url, region: "eu-central-1" };
+  await createUsualRole(root, { slug: "deploy", plugin: "aws-web-identity", settings });
   const bob = await personOf(real, "bob@example.com", ["oncall"]);
   const answer = await weep(bob, "POST", "/api/v1/get_credentials", { requested_role: "deploy" });
   expect(answer.http).toBe(200);

@@ -15,7 +15,7 @@ import { type Person, personOf } from "../http/people.ts";
 import { startTestServer, type TestServer } from "../http/server.ts";
 import { type AccessTarget, startAccessTarget } from "./access_target.ts";
 import { type IncidentIds, insertIncident } from "./incident.ts";
-import { usualRole } from "./usual_role.ts";
+import { createUsualRole } from "./usual_role.ts";
 
 /** A server with people and an incident, and a PostgreSQL target for leases. */
 export interface AccessWorld extends AsyncDisposable {
@@ -67,7 +67,6 @@ export async function startAccessWorld(
       })
     ).plugins;
   const admin = await personOf(server, "root@example.com", ["admin"]);
-  let made = 0;
   return {
     server,
     target,
@@ -77,19 +76,8 @@ export async function startAccessWorld(
     incident: row!.name,
     alice: await personOf(server, "alice@example.com", ["oncall"]),
     bob: await personOf(server, "bob@example.com", ["oncall"]),
-    makeRole: async (more = {}) => {
-      const slug = `shop-${++made}`;
-      const { http, body } = await admin.call("POST", "/access/roles/", {
-        slug,
-        description: "The shop",
-        plugin: "postgresql-role",
-        settings: target.settings,
-        ...usualRole,
-        ...more,
-      });
-      if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
-      return slug;
-    },
+    makeRole: (more = {}) =>
+      createUsualRole(admin, { plugin: "postgresql-role", settings: target.settings, ...more }),
     issue: (who, role, more = {}) => who.call("POST", "/access/leases/", { role, ...more }),
     leaseRow: async (id) => (await db.select().from(accessLease).where(eq(accessLease.id, id)))[0]!,
     copyLease: async ({ id: _, ...row }, count) => {
