@@ -8,6 +8,7 @@ import {
   createX509Authority,
   parseP256PublicKey,
   permitsEmail,
+  permitsUri,
   signX509Certificate,
   signX509RevocationList,
   type X509CertificateFacts,
@@ -157,6 +158,17 @@ test("an authority can sign only for TLS clients of its domain", async () => {
     permitsEmail(authority.public, "bob@example.org"),
     permitsEmail((await createX509Authority("any", new Date(), undefined)).public, "bob@example.org"),
   ]).toEqual([true, false, true]);
+});
+
+test.each([
+  ["https://example.com/", true],
+  ["spiffe://prod.example.com/alice", true],
+  ["spiffe://Prod.Example.com/alice", true],
+  ["spiffe://anexample.com/alice", false],
+  ["spiffe://com/alice", false],
+])("an authority knows whether it can sign for %s", async (uri, can) => {
+  expect(permitsUri(authority.public, uri)).toBe(can);
+  expect((await verify((await sign({ uri })).certificate)) === "OK").toBe(can);
 });
 
 test("a certificate cannot be used for a server, or to sign others", async () => {

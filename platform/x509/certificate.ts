@@ -248,11 +248,26 @@ export async function parseCertificateRequest(pem: string): Promise<Buffer> {
 
 /** Whether the name constraints of an authority permit this e-mail address. */
 export function permitsEmail(authority: string, email: string): boolean {
+  const domain = email.slice(email.lastIndexOf("@") + 1);
+  return permits(authority, [domain, asciiDomain(domain)]);
+}
+
+/** Whether they permit this URI, by its host. */
+export function permitsUri(authority: string, uri: string): boolean {
+  const [, host = ""] = /^[^:]*:\/\/([^/]*)/.exec(uri.toLowerCase()) ?? [];
+  const labels = host.split(".");
+  return permits(
+    authority,
+    labels.map((_, at) => labels.slice(at).join(".")),
+  );
+}
+
+/** Whether an authority is for one of these domains, or for every domain. */
+function permits(authority: string, domains: readonly string[]): boolean {
   const constraints = new x509.X509Certificate(authority).getExtension(nameConstraints);
   if (!constraints) return true;
   const value = Buffer.from(constraints.value);
-  const domain = email.slice(email.lastIndexOf("@") + 1);
-  return [undefined, domain, asciiDomain(domain)].some((one) => value.equals(constraintsFor(one)));
+  return [undefined, ...domains].some((one) => value.equals(constraintsFor(one)));
 }
 
 /** Creates a random serial number. Its first byte makes the number positive and its length constant. */

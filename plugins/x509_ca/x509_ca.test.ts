@@ -215,6 +215,12 @@ describe("no certificate is issued", () => {
   });
 });
 
+test("svc access check reports a URI that servers would refuse", async () => {
+  const role = await makeRole({ uri: "spiffe://example.org/{user}" });
+  const { body } = await admin.call("GET", `/access/roles/${role}/check`);
+  expect(body.problems).toEqual([{ problem: "The authority default can sign only for URIs of SVC_DOMAIN" }]);
+});
+
 test("svc access check reports an authority that expires soon", async () => {
   const role = await makeRole();
   const check = async () => (await admin.call("GET", `/access/roles/${role}/check`)).body.problems;

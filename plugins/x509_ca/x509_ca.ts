@@ -53,8 +53,11 @@ export default defineBuiltin({
   publicKey: "x509",
   create: (_, { context }) => ({
     check: async ({ role }) => {
-      const { authority } = targetOf(role);
+      const { authority, uri } = targetOf(role);
+      const { permitsUri } = await import("../../platform/x509/certificate.ts");
       const signer = await signingAuthority(context, "x509", authority);
+      if (uri !== undefined && !permitsUri(signer.public, uri))
+        return [{ problem: `The authority ${authority} can sign only for URIs of SVC_DOMAIN` }];
       const end = new Date(new X509Certificate(signer.public).validTo);
       if (end > after(context.clock.now(), warnSeconds)) return [];
       return [
