@@ -2,7 +2,7 @@ import type { ArgSchema, Args } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
 import { type Group, summaries } from "./tree.ts";
 
-const noteWidth = 100;
+const noteWidth = 80;
 const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];
 
 /** `svc login [USER] [options]`. */

@@ -121,7 +121,7 @@ test("without a name on this machine, as in a container, USER is required", asyn
   const { code, stderr } = await svc(["login", "--no-browser"], env);
   expect({ code, stderr }).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("missing argument: USER"),
+    stderr: expect.stringContaining("missing argument: USER (USER and LOGNAME are not set)"),
   });
   server.decide("success");
   const named = await svc(["login", "--no-browser"], { ...env, LOGNAME: "alice" });

@@ -3,6 +3,7 @@ import { TooManyRequests, Unauthenticated, Unavailable } from "../../platform/er
 import { Interrupted } from "../errors.ts";
 import { script, testIo } from "../testing/io.ts";
 import { NetworkFault, openStream, problem, request, retryAfter } from "./request.ts";
+import { chooseServer } from "./server.ts";
 
 const server = { base: "https://svc.example", origin: "https://svc.example" };
 const url = "https://svc.example/whoami";
@@ -138,6 +139,15 @@ test("an endless body is not read completely", async () => {
   await expect(request(io, server, url)).rejects.toThrow("more than 65536 bytes");
   expect(cancelled).toBeTrue();
   expect(sent).toBeLessThan(200_000);
+});
+
+test("where nothing was chosen and nothing listens, it says how to name the server", async () => {
+  const refused = Object.assign(new TypeError("x"), { code: "ECONNREFUSED" });
+  const io = testIo({ fetch: () => Promise.reject(refused) });
+  const local = chooseServer(undefined, undefined, () => undefined);
+  await expect(request(io, local, `${local.base}/whoami`)).rejects.toThrow(
+    "cannot reach http://127.0.0.1:8000: connection refused; if your server is elsewhere: svc login --server URL",
+  );
 });
 
 describe("transient failures", () => {

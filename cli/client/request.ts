@@ -16,7 +16,7 @@ import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { proxyOf } from "./proxy.ts";
-import { isLoopback, type Server } from "./server.ts";
+import { DEFAULT_SERVER, isLoopback, type Server } from "./server.ts";
 
 export interface Request {
   method?: "GET" | "DELETE" | "POST" | "PUT";
@@ -183,8 +183,11 @@ function fault(error: unknown, { env }: Io, { base }: Server, timeout: number): 
   const unreached = `cannot reach ${base}${through}`;
   if (name === "TimeoutError")
     return new NetworkFault(`${base} did not answer${through} within ${timeout} s`, options);
-  if (code === "ECONNREFUSED" || code === "ConnectionRefused")
-    return new NetworkFault(`${unreached}: connection refused`, options);
+  if (code === "ECONNREFUSED" || code === "ConnectionRefused") {
+    const isDefault = base === DEFAULT_SERVER && proxy === undefined;
+    const hint = isDefault ? "; if your server is elsewhere: svc login --server URL" : "";
+    return new NetworkFault(`${unreached}: connection refused${hint}`, options);
+  }
   if (code === "ENOTFOUND") return new NetworkFault(`${unreached}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
     return new NetworkFault(`${unreached}: the proxy refused the connection`, options);

@@ -11,7 +11,8 @@ export interface Server {
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 
-const DEFAULT_SERVER = "http://127.0.0.1:8000";
+/** The trial of `npm start`. */
+export const DEFAULT_SERVER = "http://127.0.0.1:8000";
 
 /**
  * The server to use: `--server`, else SVC_SERVER, else the one last signed in to, else this machine.

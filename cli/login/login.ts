@@ -283,7 +283,7 @@ function invitation({ challengeUrl, userCode }: Challenge, server: Server, user:
 /** Requires a name that is safe as a segment of a path; the server checks the rest. */
 function checkUser(user: string): string {
   const name = user.trim();
-  if (name === "") throw new UsageError("missing argument: USER");
+  if (name === "") throw new UsageError("missing argument: USER (USER and LOGNAME are not set)");
   // As path segments, these two are relative, even percent-encoded (WHATWG URL).
   if (name === "." || name === ".." || name.length > 256 || printable(name) !== name) {
     throw new UsageError(`USER: "${printable(name, 40)}" is not a user name`);

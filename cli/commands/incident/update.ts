@@ -110,7 +110,7 @@ async function writtenReport(
 function commentOf({ name, title }: IncidentDetail, last: StatusReport | undefined): string[] {
   const about = [
     `A status report on ${name}: ${printable(title)}`,
-    "Write under each heading: how it stands, what is being done, what is missing.",
+    "Write under each heading: the current state, what is being done, what is needed.",
     "This comment is not sent.",
   ];
   if (last === undefined) return about;
