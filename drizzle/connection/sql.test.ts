@@ -112,6 +112,20 @@ test("arrays are read and sent as they are, without asking for their types", asy
   await admin.end();
 });
 
+test("a statement that fails in the middle of its rows leaves nothing to the next one", async () => {
+  const sql = openSql(await testServerUrl(), { max: 1 });
+  const failing = sql`select 1 / (500 - n) from generate_series(1, 1000) n`;
+  await expect(failing.execute()).rejects.toMatchObject({ code: "22012" });
+  expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }]);
+  expect(await sql`select n from generate_series(1, 3) n`.values()).toMatchObject([[1], [2], [3]]);
+  expect(await sql.unsafe("select 1 as n; select 2 as n")).toMatchObject([[{ n: 1 }], [{ n: 2 }]]);
+  const pages: number[][] = [];
+  for await (const rows of sql`select n from generate_series(1, 3) n`.cursor(2))
+    pages.push(rows.map(({ n }) => n));
+  expect(pages).toEqual([[1, 2], [3]]);
+  await sql.end();
+});
+
 test.each(["", "HTTP/1.1 400 Bad Request\r\n\r\n"])(
   "a port that answers %p and closes each connection is asked once for each statement",
   async (answer) => {

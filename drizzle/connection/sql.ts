@@ -60,8 +60,18 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
     // A database may have another style, in which JavaScript reads no times. Poolers pass this setting on.
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
+  appendRows(client);
   endWithConnection(client);
   return client;
+}
+
+/**
+ * postgres.js counts the rows of a result, and does not start again after a statement that fails in the middle: the next
+ * result on that connection would begin with as many holes. It does not count for a statement with a callback for rows.
+ */
+function appendRows(client: Sql): void {
+  const statement = Object.getPrototypeOf(client.unsafe("")) as object;
+  Object.assign(statement, { forEachFn: (row: unknown, result: unknown[]) => result.push(row) });
 }
 
 /** What postgres.js has read from the address of one host, and from libpq's variables. */
