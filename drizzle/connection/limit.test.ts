@@ -28,7 +28,8 @@ async function openLimited() {
 
 /** Calls `work` while somebody holds a lock, for which `lock` waits. */
 async function whileLocked(key: number, work: (lock: SQL) => Promise<void>): Promise<void> {
-  const lock = sql`select pg_advisory_xact_lock(${key}::int)`;
+  // Without parameters, so that postgres.js sends the next statement on the same connection.
+  const lock = sql.raw(`select pg_advisory_xact_lock(${key})`);
   await direct.db.transaction(async (tx) => {
     await tx.execute(lock);
     await work(lock);
@@ -95,4 +96,33 @@ test.concurrent("a statement that waits too long for a connection is rejected", 
   done.resolve();
   await holding;
   await client.expectUsable();
+});
+
+test.concurrent("statements that wait on one connection get no answer but their own", async () => {
+  await using client = await openLimited();
+  const ask = (name: string) =>
+    client.run(sql`select ${sql.raw(`'${name}'`)} as name`).catch(() => undefined);
+  await whileLocked(3, async (lock) => {
+    const slow = failure(client.run(lock));
+    const waiting = ask("waiting");
+    await Bun.sleep((limitSeconds * 1000) / 2);
+    const later = [ask("later"), ask("last")];
+    expect(await slow).toMatchObject(cancelled);
+    // It may be cancelled in its turn.
+    expect<unknown>([undefined, [{ name: "waiting" }]]).toContainEqual(await waiting);
+    expect(await Promise.all(later)).toEqual([[{ name: "later" }], [{ name: "last" }]]);
+  });
+});
+
+test.concurrent("a transaction ends when a statement that waits for another in it is cancelled", async () => {
+  await using client = await openLimited();
+  await whileLocked(4, async () => {
+    // With a parameter, so that postgres.js does not send the next statement yet.
+    const lock = sql`select pg_advisory_xact_lock(${4}::int)`;
+    const transaction = client.db.transaction((tx) =>
+      Promise.all([tx.execute(lock), tx.execute(sql`select`)]),
+    );
+    expect(await failure(transaction)).toMatchObject(cancelled);
+    await client.expectUsable();
+  });
 });

@@ -4,10 +4,15 @@ import { changeTransactions, type Scope } from "./transactions.ts";
 // What a server waits for in PostgreSQL ends in time. A firewall can drop a connection without a word, and TCP then tries
 // for a quarter of an hour; somebody can forget a transaction that holds a lock.
 
+/** How often a statement that waits on its connection for others is looked at again. */
+const againMilliseconds = 100;
+
 /** What postgres.js has of a statement. */
 interface Statement extends PromiseLike<unknown> {
-  /** Set while a connection works on it, not while it waits for one. */
+  /** Set once the statement is sent. */
   state: object | null;
+  /** Whether PostgreSQL works on it, and not on one that was sent before it on the same connection. */
+  active: boolean;
   canceller(statement: Statement): Promise<void>;
 }
 
@@ -16,8 +21,8 @@ interface Statement extends PromiseLike<unknown> {
  * go on with a statement whose connection was closed, and hold its place among the connections.
  */
 export function limitStatements(client: Sql, seconds: number): void {
-  limit(client, seconds, isRead);
-  changeTransactions(client, (scope) => limit(scope, seconds, () => true));
+  limit(client, seconds, false);
+  changeTransactions(client, (scope) => limit(scope, seconds, true));
 }
 
 /**
@@ -26,15 +31,20 @@ export function limitStatements(client: Sql, seconds: number): void {
  */
 const isRead = (text: string) => /^\s*select\b/i.test(text);
 
-function limit(scope: Scope, seconds: number, mayCancel: (text: string) => boolean): void {
+function limit(scope: Scope, seconds: number, isTransaction: boolean): void {
   const ask = scope.unsafe as unknown as (text: string, ...rest: unknown[]) => Statement;
   const limited: typeof ask = (text, ...rest) => {
     const statement = ask(text, ...rest);
     const cancel = () => {
+      const { active, state } = statement;
+      const isQueued = !state && !isTransaction;
+      // Of a statement that waits on its connection, postgres.js would give the answer to the next one, and never send
+      // the rest of the transaction.
+      if (!active && !isQueued) timer = setTimeout(cancel, againMilliseconds);
       // Closing the connection is left to the socket: it has no answer for this either.
-      if (!statement.state || mayCancel(text)) statement.canceller(statement).catch(() => {});
+      else if (isQueued || isTransaction || isRead(text)) statement.canceller(statement).catch(() => {});
     };
-    const timer = setTimeout(cancel, seconds * 1000);
+    let timer = setTimeout(cancel, seconds * 1000);
     const end = () => clearTimeout(timer);
     statement.then(end, end);
     return statement;
