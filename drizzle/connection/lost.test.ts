@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
+import {
+  createTestDatabase,
+  type TestDatabase,
+  testServerUrl,
+} from "../../tests/support/database/database.ts";
 import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import {
@@ -45,6 +49,11 @@ const gone = (pid: number) =>
     "the end of the backend",
     async () => (await admin`select from pg_stat_activity where pid = ${pid}`).length === 0,
   );
+const untilRunning = (statement: string) =>
+  until(
+    "the statement",
+    async () => (await admin`select from pg_stat_activity where query = ${statement}`).length === 1,
+  );
 const end = async (pid: number) => {
   await admin`select pg_terminate_backend(${pid})`;
   await gone(pid);
@@ -75,13 +84,6 @@ test("a connection that ends during a statement", async () => {
     await tx.execute(sql`select pg_sleep(60)`);
   });
   await expect(running).rejects.toMatchObject(lost);
-  // postgres.js reports PostgreSQL's last message once more, to the first query on the next connection.
-  await until("the next connection", () =>
-    db
-      .execute(sql`select`)
-      .then(() => true)
-      .catch(() => false),
-  );
   await expectUsable();
 });
 
@@ -160,6 +162,28 @@ test("a failing transaction is rolled back, and so is a savepoint by itself", as
   await db.delete(incidentType).where(eq(incidentType.name, "kept"));
 });
 
+test("a connection that is refused after a lost one is not reported again later", async () => {
+  using way = await openSpoiltWay(database.url);
+  const other = openDatabase(way.url, 1);
+  // PostgreSQL does not let a database refuse connections while connected to it.
+  const server = openSql(await testServerUrl(), { max: 1 });
+  const name = new URL(database.url).pathname.slice(1);
+  const allow = (isAllowed: boolean) =>
+    server.unsafe(`alter database ${name} allow_connections ${isAllowed}`).execute();
+  const running = other.db.execute(sql`select pg_sleep(61)`).catch(() => "lost");
+  await untilRunning("select pg_sleep(61)");
+  await allow(false);
+  way.cut();
+  expect(await running).toBe("lost");
+  const ask = async () => [...(await other.db.execute(sql`select 1 as n`))];
+  const refused = await ask().catch((error: unknown) => error);
+  await allow(true);
+  expect(refused).toMatchObject({ cause: { code: "55000", severity: "FATAL" } });
+  expect(await ask()).toEqual([{ n: 1 }]);
+  await other.close();
+  await server.end();
+});
+
 test("a query right after one whose connection was reset is answered, on another connection", async () => {
   using way = await openSpoiltWay(database.url);
   way.resetAt("'reset here'");
@@ -182,10 +206,7 @@ test("a connection that is reset does not keep the statement that is sent next",
     // At once, while the socket is not closed yet.
     (error: unknown) => ({ error, next: ask(1).catch(() => "rejected") }),
   );
-  await until(
-    "the statement",
-    async () => (await admin`select from pg_stat_activity where query = 'select pg_sleep(60)'`).length === 1,
-  );
+  await untilRunning("select pg_sleep(60)");
   way.reset();
   const { error, next } = (await running)!;
   expect(error).toMatchObject({ cause: { code: "ECONNRESET" } });

@@ -10,6 +10,9 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
  *
  * A connection that the server closes counts as an error, too. If that happens before the user is authenticated, for example
  * at a proxy that has no server behind it, postgres.js would otherwise reconnect immediately, in an endless loop.
+ *
+ * So does a fatal error of PostgreSQL, which postgres.js would keep, and report to the first statement of the connection
+ * that it opens in place of this one, however much later.
  */
 function endTogether(socket: Socket, emit: Emit): Emit {
   let hasFailed = false;
@@ -22,6 +25,15 @@ function endTogether(socket: Socket, emit: Emit): Emit {
     return isHeard;
   };
   return (event, ...args) => {
+    if (event === "data" && !hasFailed) {
+      const received = args[0] as Buffer;
+      const start = startOfFatalError(received);
+      if (start !== undefined) {
+        if (start > 0) emit("data", received.subarray(0, start));
+        socket.destroy();
+        return fail(readError(received.subarray(start)));
+      }
+    }
     if (event === "end" && !socket.writableEnded) isLeft = true;
     if (event !== "error" && event !== "close") return emit(event, ...args);
     if (hasFailed) return true;
@@ -32,6 +44,23 @@ function endTogether(socket: Socket, emit: Emit): Emit {
 
 const closedByServer = () =>
   Object.assign(new Error("the server closed the connection"), { code: "CONNECTION_CLOSED" });
+
+/** Where the message begins with which PostgreSQL ends a connection, the last one that it sends. */
+function startOfFatalError(received: Buffer): number | undefined {
+  // An ErrorResponse ends with an empty field (https://www.postgresql.org/docs/current/protocol-message-formats.html).
+  if (received.at(-1) !== 0 || received.at(-2) !== 0) return undefined;
+  const start = received.lastIndexOf("E\0\0", received.length - 5);
+  if (start < 0 || received.readUInt32BE(start + 1) !== received.length - start - 1) return undefined;
+  return /\0V(FATAL|PANIC)\0/.test(received.toString("latin1", start)) ? start : undefined;
+}
+
+/** The error that postgres.js would raise, with the fields that we read. */
+function readError(message: Buffer): Error {
+  const fields = message.toString("utf8", 5).split("\0");
+  const field = (type: string) => fields.find((one) => one.startsWith(type))?.slice(1);
+  const known = { name: "PostgresError", severity: field("V"), code: field("C") };
+  return Object.assign(new Error(field("M")), known);
+}
 
 // postgres.js opens the TLS socket above one of ours itself, and has no setting for this.
 const { connect } = tls;
