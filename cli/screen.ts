@@ -4,7 +4,6 @@ import type { Io, Output } from "./io.ts";
 // Draws on a terminal while something is watched: either lines that scroll above a status line, or the whole screen. Callers
 // fit the text to the terminal, and remove control sequences that are not ours.
 
-const clearLine = "\r\x1b[K";
 const clearBelow = "\x1b[J";
 const hideCursor = "\x1b[?25l";
 const showCursor = "\x1b[?25h";
@@ -44,18 +43,15 @@ export interface Display {
 export function statusLine(io: Io, status: (width: number) => string): Display {
   const { stdout } = io;
   const width = () => Math.max(1, (stdout.columns ?? 80) - 1);
-  const clear = () => {
-    // A terminal that became narrower has wrapped the line.
-    const more = rowsOf(drawn, stdout.columns || 80) - 1;
-    return `${"\x1b[1A".repeat(more)}${clearLine}${more > 0 ? clearBelow : ""}`;
-  };
   let drawn = "";
   // Suspended: the shell has the terminal. A timer may be due before SIGCONT arrives.
   let isAway = false;
   const draw = (above: string, isResized = false) => {
     const line = isAway ? "" : status(width());
     if (above === "" && line === drawn && (isAway || !isResized)) return;
-    const text = `${beginUpdate}${clear()}${above}${noWrap}${line}${wrap}${endUpdate}`;
+    // The cursor stays at the beginning, also if the terminal becomes narrower and wraps the line. To move it up over the
+    // rows could erase lines above, since the terminal may have another width by then.
+    const text = `${beginUpdate}\r${clearBelow}${above}${noWrap}${line}${wrap}\r${endUpdate}`;
     drawn = line;
     stdout.write(text);
   };
@@ -65,27 +61,14 @@ export function statusLine(io: Io, status: (width: number) => string): Display {
     refresh();
   };
   const leave = () => {
+    // The terminal shows ^C and ^Z at the cursor.
+    if (drawn !== "") draw("", true);
     isAway = true;
     stdout.write(drawn === "" ? "" : "\n");
     drawn = "";
   };
   const close = closing(io, { refresh: () => draw("", true), enter, leave, finish: () => {} });
   return { print: (lines) => draw(lines.map((line) => `${line}\n`).join("")), refresh, close };
-}
-
-/** The rows that a line takes on a terminal with this many columns. A wide character is never cut in two. */
-function rowsOf(line: string, columns: number): number {
-  let rows = 1;
-  let used = 0;
-  for (const { segment } of new Intl.Segmenter().segment(Bun.stripANSI(line))) {
-    const wide = Bun.stringWidth(segment);
-    if (used + wide > columns) {
-      rows += 1;
-      used = 0;
-    }
-    used += wide;
-  }
-  return rows;
 }
 
 /** The whole screen. `lines` receives the size, and `last` returns the text that stays on the terminal afterwards. */

@@ -74,6 +74,20 @@ describe("one incident", () => {
       expect(terminal.screen.history.replaceAll("\n", "")).toContain(`#${index}`);
   });
 
+  test("no event is erased when the terminal has another width than the program knows", async () => {
+    const terminal = watch(["7"], { columns: 78 });
+    await terminal.pictures(/\nINC-7 · /);
+    for (const index of [0, 1, 2, 3]) {
+      terminal.resize(20);
+      terminal.screen.resize(78);
+      server.happens(7, `#${index}`);
+      await terminal.pictures(new RegExp(`#${index}\\nINC.*$`));
+      terminal.resize(78);
+      await terminal.pictures(/ · Dana · \d+.$/);
+    }
+    expect(terminal.screen.history.match(/reported|#\d/g)).toEqual(["reported", "#0", "#1", "#2", "#3"]);
+  });
+
   test("text of others moves no cursor, hides nothing and sets no title", async () => {
     const name = `Eve${hostile}`;
     server.incident(7, { title: hostile, commander: { id: 2, name, email: "eve@example.com" } });
