@@ -6,7 +6,7 @@ import type { Actor } from "../../core/context.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
-import { bodyOf, refuseOtherMedia } from "../http/body.ts";
+import { readJson } from "../http/body.ts";
 import { refuseCondition } from "../http/etag.ts";
 import { presentedCertificates } from "./certificate.ts";
 import { readCookie } from "./cookie.ts";
@@ -62,9 +62,8 @@ export const actorMacro = (deps: Deps) => {
   const transform = async (context: Transformed): Promise<void> => {
     const { request, route, params, server } = context;
     verified.set(request, await identify(request, server));
-    // Only now, so that nothing of a stranger's body is read.
-    if (!reads(request)) context.body = await bodyOf(request, route);
-    refuseOtherMedia(request, context.body);
+    // Only now, so that nothing of a stranger's body is read. A DELETE takes none.
+    if (!reads(request) && request.method !== "DELETE") context.body = await readJson(request, route);
     refuseCondition(request, context.body);
     const named = params?.incident_id;
     if (params && named !== undefined && isIncidentName(named))

@@ -1,8 +1,7 @@
 import { isIP } from "node:net";
 import type { Config } from "../../core/config.ts";
 import { isLoopbackHost } from "../../platform/address.ts";
-import { Forbidden, InvalidInput } from "../../platform/errors.ts";
-import { isForm } from "../http/body.ts";
+import { Forbidden } from "../../platform/errors.ts";
 
 /**
  * Refuses a form that another site sent. Our pages use `no-referrer`, with which browsers send `Origin: null`; then
@@ -18,15 +17,6 @@ export function requireOwnOrigin(config: Config, request: Request): void {
   // Over http on a host that is not loopback, browsers send neither header; there the CSRF token alone must suffice.
   if ((origin === null || origin === "null") && site === null && !isTrustworthy(config.publicUrl)) return;
   throw new Forbidden("This form was not sent from a page of this server");
-}
-
-/**
- * Refuses a form that is not encoded the way browsers send ours.
- * @throws InvalidInput
- */
-export function requireForm(request: Request): void {
-  if (!isForm(request.headers.get("content-type") ?? ""))
-    throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
 }
 
 const lookAhead = /prefetch|prerender|preview/i;

@@ -14,9 +14,9 @@ import {
 import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
-import { isLookAhead, requireForm, requireOwnOrigin } from "../auth/origin.ts";
+import { isLookAhead, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { bodyOf } from "../http/body.ts";
+import { readForm } from "../http/body.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
@@ -32,8 +32,8 @@ interface Visit {
 }
 
 const readsForm = {
-  transform: async (context: { request: Request; route: string; body: unknown }) => {
-    context.body = await bodyOf(context.request, context.route);
+  transform: async (context: { request: Request; body: unknown }) => {
+    context.body = await readForm(context.request);
   },
 };
 const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"), t.Literal("deny")]) });
@@ -84,7 +84,6 @@ export function browserRoutes(deps: Deps) {
 
   async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {
     requireOwnOrigin(config, request);
-    requireForm(request);
     const visited = await visit(id, request, address);
     if (!visited) throw new NotFound("There is no such sign-in request for this browser");
     const { session } = visited;
