@@ -1,8 +1,8 @@
 import { openDatabase } from "../../drizzle/client.ts";
 import { schemaStatus } from "../../drizzle/revision/status.ts";
 import { createLog } from "../../platform/log.ts";
-import { shared } from "../../server/health/shared.ts";
 import { usualHeaders } from "../../server/http/security_headers.ts";
+import { shared } from "../../server/http/shared.ts";
 
 // The cost of /healthcheck without an application: the same query at the same rate, and a response with the same body.
 // With BENCH_ALIKE it also sends the same headers and logs a line per request. The difference is then the router's

@@ -13,6 +13,7 @@ import type { Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
+import { shared } from "../http/shared.ts";
 import { isUnchanged } from "../static/caching.ts";
 import {
   authorityKeyParams,
@@ -77,7 +78,7 @@ const keyRoutes = (deps: Deps) =>
 
 /** The files that SSH hosts fetch without a token. */
 const sshRoutes = (deps: Deps) => {
-  const lists = new RecentAnswers((name: string) => sshRevocationList(deps, name));
+  const listOf = recentLists((name) => sshRevocationList(deps, name));
   return new Elysia({ name: "SSH authorities", prefix: "/access/ssh" })
     .get(
       "/:authority/ca.pub",
@@ -99,7 +100,7 @@ const sshRoutes = (deps: Deps) => {
     .get(
       "/:authority/krl",
       async ({ params: { authority }, request }) => {
-        const list = await lists.get(authority);
+        const list = await listOf(authority);
         if (!list) throw noAuthority(authority);
         return answerList(request, list.digest, list.bytes, "application/octet-stream");
       },
@@ -113,7 +114,7 @@ const sshRoutes = (deps: Deps) => {
 
 /** The files that TLS servers fetch without a token. */
 const x509Routes = (deps: Deps) => {
-  const lists = new RecentAnswers((name: string) => x509RevocationLists(deps, name));
+  const listOf = recentLists((name) => x509RevocationLists(deps, name));
   return new Elysia({ name: "X.509 authorities", prefix: "/access/x509" })
     .get(
       "/:authority/ca.pem",
@@ -132,7 +133,7 @@ const x509Routes = (deps: Deps) => {
     .get(
       "/:authority/crl.pem",
       async ({ params: { authority }, request }) => {
-        const list = await lists.get(authority);
+        const list = await listOf(authority);
         if (!list) throw noAuthority(authority);
         return answerList(request, list.digest, Buffer.from(list.pem), pemType);
       },
@@ -145,7 +146,7 @@ const x509Routes = (deps: Deps) => {
     .get(
       "/:authority/crl/:authority_key_id",
       async ({ params: { authority, authority_key_id }, request }) => {
-        const list = await lists.get(authority);
+        const list = await listOf(authority);
         const ofKey = list?.lists.get(Number(authority_key_id));
         if (!list || !ofKey) throw noAuthority(authority);
         return answerList(request, list.digest, ofKey, "application/pkix-crl");
@@ -168,22 +169,15 @@ function answerList(request: Request, digest: string, bytes: Uint8Array, type: s
   return new Response(new Uint8Array(bytes), { headers: { ...headers, "content-type": type } });
 }
 
-/** Caches answers briefly, so that many hosts cost one query. Does not cache "not found". */
-class RecentAnswers<T> {
-  readonly #answers = new Map<string, { at: number; answer: Promise<T | undefined> }>();
-
-  constructor(private readonly ask: (name: string) => Promise<T | undefined>) {}
-
-  async get(name: string): Promise<T | undefined> {
-    const known = this.#answers.get(name);
-    if (known && performance.now() - known.at < listMilliseconds) return known.answer;
-    const answer = this.ask(name);
-    if (this.#answers.size >= mostLists) this.#answers.clear();
-    this.#answers.set(name, { at: performance.now(), answer });
-    const forget = () => this.#answers.get(name)?.answer === answer && this.#answers.delete(name);
-    answer.then((value) => value === undefined && forget(), forget);
-    return answer;
-  }
+/** Caches the lists of each authority briefly, so that many hosts cost one query. Does not cache "not found". */
+function recentLists<T>(ask: (name: string) => Promise<T | undefined>) {
+  const known = new Map<string, () => Promise<T | undefined>>();
+  return (name: string) => {
+    if (known.size >= mostLists && !known.has(name)) known.clear();
+    return known.getOrInsertComputed(name, () =>
+      shared(() => ask(name), { goodFor: listMilliseconds, isGood: (list) => list !== undefined }),
+    )();
+  };
 }
 
 export const authorityRoutes = (deps: Deps) =>

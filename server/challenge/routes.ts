@@ -174,7 +174,6 @@ export function challengeRoutes(deps: Deps) {
     .get(
       challengeRoute,
       ({ params, request, server, set }) => {
-        set.headers["cache-control"] = "no-store";
         // Elysia lets HEAD run a GET handler, which would collect the token and discard it.
         if (request.method !== "GET") throw new NotFound("This address supports only GET");
         // Before anything is counted: a user is not responsible for requests that another site triggers.

@@ -4,7 +4,7 @@ import { isOutOfSpace, reasonOf } from "../../drizzle/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../drizzle/revision/status.ts";
 import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { Deps } from "../deps.ts";
-import { shared } from "./shared.ts";
+import { shared } from "../http/shared.ts";
 
 export interface Readiness {
   ready: boolean;

@@ -20,8 +20,7 @@ const health = t.Object({
 export const healthRoutes = (check: ReadinessCheck, presence: { readonly leaving: boolean }) =>
   new Elysia({ name: "health" }).get(
     "/healthcheck",
-    async ({ set }) => {
-      set.headers["cache-control"] = "no-store";
+    async () => {
       const { ready, database, keys, schema } = await check.now();
       const { state, current, head } = schema ?? { state: "unknown" as const, current: [], head: [] };
       const parts = { database, keys, revision: { status: state, current, head } };
