@@ -4,7 +4,8 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { after } from "../platform/clock.ts";
 import { loadX509 } from "../platform/x509/authorities.ts";
-import { derElement, newSerial, privateCryptoKey, publicCryptoKey } from "../platform/x509/certificate.ts";
+import { newSerial, privateCryptoKey, publicCryptoKey } from "../platform/x509/certificate.ts";
+import { derElement } from "../platform/x509/der.ts";
 
 // The mTLS port of a trial needs a server certificate, which is replaced before it expires. An authority of this trial
 // signs it. Clients have to trust that authority, so it is kept, and it can sign for no other names than the server's:

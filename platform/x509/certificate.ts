@@ -3,6 +3,7 @@ import { domainToASCII } from "node:url";
 import type { JsonName } from "@peculiar/x509";
 import { after } from "../clock.ts";
 import { InvalidInput } from "../errors.ts";
+import { derElement, integer, integerOf, SEQUENCE } from "./der.ts";
 
 // X.509 certificates (RFC 5280): authorities that can sign only client certificates, and those certificates. All keys are
 // P-256, and all signatures use ECDSA with SHA-256.
@@ -130,7 +131,7 @@ function alternativeNames(email: string, uri: string | undefined): Buffer {
     ? derElement(0x81, address)
     : derElement(0xa0, Buffer.concat([smtpUtf8Mailbox, derElement(0xa0, derElement(0x0c, address))]));
   const names = uri === undefined ? [mailbox] : [mailbox, derElement(0x86, Buffer.from(uri))];
-  return derElement(sequence, Buffer.concat(names));
+  return derElement(SEQUENCE, Buffer.concat(names));
 }
 
 /** @throws InvalidInput */
@@ -163,7 +164,7 @@ export async function signX509RevocationList(
   ].map(({ rawData }) => new Uint8Array(rawData));
   // Encoded here, because the library takes seconds for 10,000 entries. RFC 5280, 5.1.
   const entries = revoked.map(({ serial, revokedAt }) =>
-    derElement(sequence, Buffer.concat([integerOf(serial), timeOf(revokedAt)])),
+    derElement(SEQUENCE, Buffer.concat([integerOf(serial), timeOf(revokedAt)])),
   );
   const parts = [
     integer(1),
@@ -172,18 +173,17 @@ export async function signX509RevocationList(
     timeOf(at),
     timeOf(nextUpdate),
     // An empty list would be invalid.
-    ...(entries.length > 0 ? [derElement(sequence, Buffer.concat(entries))] : []),
-    derElement(0xa0, derElement(sequence, Buffer.concat(extensions))),
+    ...(entries.length > 0 ? [derElement(SEQUENCE, Buffer.concat(entries))] : []),
+    derElement(0xa0, derElement(SEQUENCE, Buffer.concat(extensions))),
   ];
-  const signed = derElement(sequence, Buffer.concat(parts));
+  const signed = derElement(SEQUENCE, Buffer.concat(parts));
   const signature = derElement(
     0x03,
     Buffer.concat([Buffer.of(0), sign("sha256", signed, signer.privateKey)]),
   );
-  return derElement(sequence, Buffer.concat([signed, ecdsaWithSha256, signature]));
+  return derElement(SEQUENCE, Buffer.concat([signed, ecdsaWithSha256, signature]));
 }
 
-const sequence = 0x30;
 /** The AlgorithmIdentifier of RFC 5758, 3.2. */
 const ecdsaWithSha256 = Buffer.from("300a06082a8648ce3d040302", "hex");
 
@@ -296,7 +296,7 @@ export const publicCryptoKey = (key: KeyObject) =>
 
 /** NameConstraints (RFC 5280, 4.2.1.10), which the library does not support. Excludes all host names and IP addresses. */
 function constraintsFor(domain: string | undefined): Buffer {
-  const subtree = (tag: number, name: Uint8Array) => derElement(0x30, derElement(0x80 | tag, name));
+  const subtree = (tag: number, name: Uint8Array) => derElement(SEQUENCE, derElement(0x80 | tag, name));
   const [email, host, uri, address] = [1, 2, 6, 7] as const;
   const permitted = domain
     ? [
@@ -310,28 +310,10 @@ function constraintsFor(domain: string | undefined): Buffer {
     subtree(address, Buffer.alloc(32)),
   ];
   return derElement(
-    0x30,
+    SEQUENCE,
     Buffer.concat([
       ...(permitted.length > 0 ? [derElement(0xa0, Buffer.concat(permitted))] : []),
       derElement(0xa1, Buffer.concat(excluded)),
     ]),
   );
-}
-
-const integer = (value: number) => integerOf(value.toString(16));
-
-/** A positive INTEGER from its hexadecimal digits, in as few bytes as DER demands. */
-function integerOf(hex: string): Buffer {
-  const digits = hex.replace(/^0+(?=.)/, "");
-  const bytes = Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
-  return derElement(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
-}
-
-/** Encodes one DER element (X.690). */
-export function derElement(tag: number, content: Uint8Array): Buffer {
-  const { length } = content;
-  const bytes = [length >> 24, length >> 16, length >> 8, length].map((part) => part & 0xff);
-  const first = bytes.findIndex((byte) => byte > 0);
-  const size = length < 0x80 ? [length] : [0x80 + bytes.length - first, ...bytes.slice(first)];
-  return Buffer.concat([Buffer.of(tag, ...size), content]);
 }

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { X509Certificate as Parsed } from "@peculiar/x509";
 import { canonicalSerial, loadX509, type OrganisationAuthorities, signerId } from "./authorities.ts";
-import { readElement, readElements } from "./der.ts";
+import { readElement, readElements, SEQUENCE } from "./der.ts";
 import { type ClaimedNames, permitsNames } from "./name_constraints.ts";
 import { type CertificateReason, RefusedCertificate } from "./refusal.ts";
 
@@ -149,7 +149,7 @@ const readAll = (x509: X509, chain: readonly Uint8Array[]): Certificate[] =>
   }));
 
 function signedPartOf(der: Uint8Array): string {
-  const [signed] = readElements(readElement(der, 0x30));
+  const [signed] = readElements(readElement(der, SEQUENCE));
   return new Bun.CryptoHasher("sha256").update(signed!.content).digest("base64url");
 }
 

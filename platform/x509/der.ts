@@ -1,4 +1,8 @@
-/** One element of DER (X.690): its tag and content, and all of its bytes. */
+// The Distinguished Encoding Rules of ASN.1 (X.690), as far as certificates need them.
+
+export const SEQUENCE = 0x30;
+
+/** One element: its tag and content, and all of its bytes. */
 export interface Element {
   tag: number;
   content: Uint8Array;
@@ -30,4 +34,23 @@ export function readElement(bytes: Uint8Array, tag: number): Uint8Array {
   const [only, ...more] = readElements(bytes);
   if (!only || more.length > 0 || only.tag !== tag) throw new RangeError("unexpected element");
   return only.content;
+}
+
+/** A positive INTEGER. */
+export const integer = (value: number) => integerOf(value.toString(16));
+
+/** A positive INTEGER from its hexadecimal digits, in as few bytes as DER demands. */
+export function integerOf(hex: string): Buffer {
+  const digits = hex.replace(/^0+(?=.)/, "");
+  const bytes = Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
+  return derElement(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
+}
+
+/** Encodes one element. */
+export function derElement(tag: number, content: Uint8Array): Buffer {
+  const { length } = content;
+  const bytes = [length >> 24, length >> 16, length >> 8, length].map((part) => part & 0xff);
+  const first = bytes.findIndex((byte) => byte > 0);
+  const size = length < 0x80 ? [length] : [0x80 + bytes.length - first, ...bytes.slice(first)];
+  return Buffer.concat([Buffer.of(tag, ...size), content]);
 }

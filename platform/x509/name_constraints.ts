@@ -1,4 +1,4 @@
-import { type Element, readElement, readElements } from "./der.ts";
+import { type Element, readElement, readElements, SEQUENCE } from "./der.ts";
 
 // Name constraints (RFC 5280, 4.2.1.10). Unknown forms are refused, as the RFC demands.
 
@@ -14,7 +14,6 @@ export interface ClaimedNames {
   subject: Uint8Array;
 }
 
-const SEQUENCE = 0x30;
 const [EMAIL, HOST, DIRECTORY, URI, ADDRESS] = [0x81, 0x82, 0xa4, 0x86, 0x87];
 
 /** Whether an authority with this extension value may vouch for these names. @throws RangeError if it is malformed */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { derElement } from "./certificate.ts";
+import { derElement } from "./der.ts";
 import { readRevocationList } from "./revocation_list.ts";
 
 const sequence = (...parts: Uint8Array[]) => derElement(0x30, Buffer.concat(parts));

@@ -1,10 +1,9 @@
 import { constants, type KeyObject, verify } from "node:crypto";
-import { type Element, readElement, readElements } from "./der.ts";
+import { type Element, readElement, readElements, SEQUENCE } from "./der.ts";
 
 // Certificate revocation lists (RFC 5280, 5.1). Read here, because @peculiar/x509 refuses lists of a few thousand entries,
 // and Node has no parser for them.
 
-const SEQUENCE = 0x30;
 const [BOOLEAN, INTEGER, BIT_STRING, OID, UTC_TIME, GENERALIZED_TIME] = [0x01, 0x02, 0x03, 0x06, 0x17, 0x18];
 
 export interface RevocationList {

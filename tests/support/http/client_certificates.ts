@@ -1,8 +1,7 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { derElement } from "../../../platform/x509/certificate.ts";
-import { readElement, readElements } from "../../../platform/x509/der.ts";
+import { derElement, readElement, readElements } from "../../../platform/x509/der.ts";
 
 /** The files of a certificate and its key. */
 export interface Issued {
