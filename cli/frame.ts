@@ -46,7 +46,8 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
         const isOwn = definition.rest === undefined;
         const given = positionals.length - commandPath.length;
         const options = isOwn ? withWords(definition.args, values, given, rest) : values;
-        await definition.run(options as never, options.certificate ? { ...io, certificate: true } : io, rest);
+        const { server, certificate } = options as Pick<Io, "server" | "certificate">;
+        await definition.run(options as never, { ...io, server, certificate }, rest);
       },
     };
   };

@@ -40,6 +40,8 @@ export interface Io {
   env: Environment;
   /** `--certificate`: requests authenticate with the stored client certificate, not with the token. */
   certificate?: boolean;
+  /** `--server` */
+  server?: string;
   platform: NodeJS.Platform;
   stdout: Output;
   stderr: Output;

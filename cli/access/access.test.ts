@@ -20,7 +20,7 @@ async function decided(...answers: Response[]) {
   const fetch: Fetch = async () => answers[Math.min(calls++, answers.length - 1)]!.clone();
   const token = fakeToken({ now: NOW.getTime(), seconds: 86_400 });
   const io = testIo({ env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token }, fetch });
-  const state = await AccessClient.within(io, undefined, (client) => client.decided(asked)).then(
+  const state = await AccessClient.within(io, (client) => client.decided(asked)).then(
     ({ state }) => state,
     (error: unknown) => error,
   );

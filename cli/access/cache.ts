@@ -50,11 +50,9 @@ const unreadableSeconds = 86_400;
  * The session that a command would use, even if it has expired. Does not read the token, because a keychain may prompt for
  * it. Undefined when not signed in.
  */
-export function accountOf(
-  { env, certificate }: Pick<Io, "env" | "certificate">,
-  option: string | undefined,
-): Account | undefined {
-  const { server, credentials } = chosenServer(env, option);
+export function accountOf(io: Pick<Io, "env" | "certificate" | "server">): Account | undefined {
+  const { env, certificate } = io;
+  const { server, credentials } = chosenServer(io);
   const { base } = server;
   if (certificate) {
     const known = credentials().servers[base]?.certificate;
@@ -107,7 +105,7 @@ export async function cachedCredential(
     // A clock that is ahead only causes a replacement too early, and may be set right before the credential's end.
     const behind = Math.max(0, serverClock.now().getTime() - io.clock.now().getTime());
     // The user may have signed out in the meantime.
-    const account = accountOf(io, key.server);
+    const account = accountOf({ ...io, server: key.server });
     if (account?.session === key.session) write(path, key, { issued, behind }, warn);
     return issued;
   } catch (error) {

@@ -13,11 +13,11 @@ export async function decideWith(
   io: Io,
   verb: keyof typeof done,
   id: string,
-  { server, json }: { server?: string; json?: boolean },
+  { json }: { json?: boolean },
   note?: string,
 ): Promise<void> {
   const path = `/access/requests/${parseId(id)}/${verb}`;
-  const request = await AccessClient.within(io, server, (client) =>
+  const request = await AccessClient.within(io, (client) =>
     client.call<AccessRequest>("POST", path, note === undefined ? undefined : { note }),
   );
   const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}`;

@@ -32,9 +32,9 @@ export function newX509Key(): { privateKey: string; publicKey: string } {
 /** Runs `svc access get --format x509`. */
 export async function getX509Access(
   io: Io,
-  { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
+  { role, wanted }: { role: string; wanted: Wanted },
 ): Promise<void> {
-  await AccessClient.within(io, server, async (client) => {
+  await AccessClient.within(io, async (client) => {
     const directory = join(privateDirectory(io.env, client.session.server.base, "x509"), role);
     const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
     const issued = await client.obtain(role, wanted, async (found) => {
@@ -95,9 +95,9 @@ export function x509Chain({ credential: { kind, fields } }: Issued): string {
 /** Runs `svc access get --format ssh`. */
 export async function getSshAccess(
   io: Io,
-  { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
+  { role, wanted }: { role: string; wanted: Wanted },
 ): Promise<void> {
-  await AccessClient.within(io, server, async (client) => {
+  await AccessClient.within(io, async (client) => {
     let file: SshKeyFile;
     const issued = await client.obtain(role, wanted, async (found) => {
       if (found.public_key !== "ssh")

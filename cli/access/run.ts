@@ -28,12 +28,7 @@ const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
  */
 export async function runWithAccess(
   io: Io,
-  {
-    role,
-    command,
-    server,
-    wanted,
-  }: { role: string; command: readonly string[]; server?: string; wanted: Wanted },
+  { role, command, wanted }: { role: string; command: readonly string[]; wanted: Wanted },
 ): Promise<void> {
   const [program] = command;
   if (program === undefined) throw new UsageError("no command: add -- COMMAND");
@@ -42,7 +37,7 @@ export async function runWithAccess(
       ? notStarted(io, `Command cannot be executed: ${program}`, 126)
       : notStarted(io, `Command not found: ${program}`, 127);
   const key = new CommandKey();
-  const { issued, client } = await AccessClient.within(io, server, async (client) => ({
+  const { issued, client } = await AccessClient.within(io, async (client) => ({
     client,
     issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)),
   }));

@@ -14,7 +14,7 @@ export function printCached(argv: readonly string[], env: Environment, stdout: O
   try {
     const asked = parse(argv);
     const margin = asked && cachedFormats[asked.format];
-    const account = margin && accountOf({ env }, asked.server);
+    const account = margin && accountOf({ env, server: asked.server });
     if (!account) return false;
     const { role, incident } = asked;
     let isDoubtful = false;

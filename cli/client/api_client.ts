@@ -43,10 +43,9 @@ export class ApiClient {
   static async within<C, T>(
     this: new (io: Io, session: Session, signal: AbortSignal) => C,
     io: Io,
-    server: string | undefined,
     work: (client: C) => Promise<T>,
   ): Promise<T> {
-    const session = await currentSession(io, server);
+    const session = await currentSession(io);
     return io.interruptible((signal) => work(new this(io, session, signal)));
   }
 

@@ -23,13 +23,12 @@ export interface Certificate {
  */
 export async function revokeCertificates(
   io: Io,
-  server: string | undefined,
   { serials, user }: { serials: readonly string[]; user?: string },
 ): Promise<string[]> {
   const wanted = serials.map((serial) => serial.toLowerCase().replaceAll(":", ""));
   for (const serial of wanted)
     if (!/^[0-9a-f]{1,40}$/.test(serial)) throw new UsageError(`"${serial}" is not a serial number`);
-  return ApiClient.within(io, server, async (client) => {
+  return ApiClient.within(io, async (client) => {
     if (user !== undefined) {
       const valid = await client.list<Certificate>("/certificates/", { user, valid: "true" });
       wanted.push(...valid.map(({ serial }) => serial));

@@ -26,7 +26,7 @@ function stored(
 test.each(["file", "keychain"] as const)(
   "a token from the %s, for the server last signed in to",
   async (storage) => {
-    expect(await currentSession(stored(60, {}, storage), undefined)).toMatchObject({
+    expect(await currentSession(stored(60, {}, storage))).toMatchObject({
       server: { base },
       token: { token: tokenFor(60) },
       user: "alice@example.com",
@@ -37,7 +37,7 @@ test.each(["file", "keychain"] as const)(
 
 describe("not signed in", () => {
   const refused = async (io: TestIo, option: string | undefined, detail: string) => {
-    await expect(currentSession(io, option)).rejects.toEqual(new Unauthenticated(detail));
+    await expect(currentSession({ ...io, server: option })).rejects.toEqual(new Unauthenticated(detail));
   };
   test("to any server", () =>
     refused(testIo(), undefined, "not signed in to http://127.0.0.1:8000; run svc login"));
@@ -55,32 +55,32 @@ describe("not signed in", () => {
 
 test("SVC_TOKEN replaces a stored token, even without a readable credentials file", async () => {
   const SVC_TOKEN = tokenFor(99);
-  expect(await currentSession(stored(60, { SVC_TOKEN }), undefined)).toMatchObject({
+  expect(await currentSession(stored(60, { SVC_TOKEN }))).toMatchObject({
     server: { base },
     token: { token: SVC_TOKEN },
     source: "SVC_TOKEN",
   });
   const io = testIo({ env: { SVC_TOKEN, SVC_SERVER: base, XDG_CONFIG_HOME: "/proc/nothing" } });
-  expect(await currentSession(io, undefined)).toMatchObject({ server: { base }, source: "SVC_TOKEN" });
+  expect(await currentSession(io)).toMatchObject({ server: { base }, source: "SVC_TOKEN" });
 });
 
 test("an invalid SVC_TOKEN is reported, but neither shown nor sent", async () => {
   const io = testIo({ env: { SVC_TOKEN: "hunter2\r\nx: y" } });
-  await expect(currentSession(io, undefined)).rejects.toEqual(
+  await expect(currentSession(io)).rejects.toEqual(
     new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]),
   );
 });
 
 test("warns about plain http", async () => {
   const io = testIo({ env: { SVC_TOKEN: tokenFor(60) } });
-  await currentSession(io, "http://svc.example");
+  await currentSession({ ...io, server: "http://svc.example" });
   expect(io.out.stderr).toStartWith("svc: warning: http://svc.example uses plain http");
 });
 
 test("a keychain that is gone", async () => {
   const io = stored(60, {}, "keychain");
   io.secrets = undefined;
-  await expect(currentSession(io, undefined)).rejects.toThrow(
+  await expect(currentSession(io)).rejects.toThrow(
     "this machine has no keychain that svc can use; sign in without --keychain",
   );
 });

@@ -1,5 +1,4 @@
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
-import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";
@@ -30,18 +29,18 @@ interface Chosen {
 }
 
 /** The server to use, and the stored credentials. */
-export function chosenServer(env: Environment, option: string | undefined): Chosen {
+export function chosenServer({ env, server }: Pick<Io, "env" | "server">): Chosen {
   let read: Credentials | undefined;
   const credentials = () => {
     read ??= readCredentials(env);
     return read;
   };
-  return { server: chooseServer(option, env.SVC_SERVER, () => credentials().last), credentials };
+  return { server: chooseServer(server, env.SVC_SERVER, () => credentials().last), credentials };
 }
 
 /** Like `chosenServer`, with a warning if others can read what is sent. */
-export function openServer(io: Io, option: string | undefined): Chosen {
-  const chosen = chosenServer(io.env, option);
+export function openServer(io: Io): Chosen {
+  const chosen = chosenServer(io);
   const warning = plainHttpWarning(chosen.server);
   if (warning !== undefined) io.stderr.write(`svc: ${warning}\n`);
   return chosen;
@@ -52,8 +51,8 @@ export function openServer(io: Io, option: string | undefined): Chosen {
  * stored token.
  * @throws Unauthenticated if there is none, or it has expired
  */
-export async function currentSession(io: Io, option: string | undefined): Promise<Session> {
-  const { server, credentials } = openServer(io, option);
+export async function currentSession(io: Io): Promise<Session> {
+  const { server, credentials } = openServer(io);
   if (io.certificate) {
     const { openCertificate } = await import("./certificate.ts");
     return { server, ...(await openCertificate(io, server, credentials().servers[server.base])) };

@@ -8,9 +8,9 @@ export default defineCommand({
   args: clientArgs,
   examples: ['curl -H "Authorization: Bearer $(svc token)" http://127.0.0.1:8000/whoami'],
   notes: ["Does not contact the server. If the token has expired, the exit code is 4."],
-  async run({ server: option, json }, io) {
+  async run({ json }, io) {
     const { currentSession } = await import("../client/session.ts");
-    const { server, token, user } = await currentSession(io, option);
+    const { server, token, user } = await currentSession(io);
     if (token === undefined) throw new UsageError("a client certificate has no token");
     if (!json) {
       io.stdout.write(`${token.token}\n`);

@@ -10,12 +10,12 @@ export default defineCommand({
   notes: [
     "Asks the server, so it detects a revoked token. SVC_TOKEN takes precedence over the stored token.",
   ],
-  async run({ server: option, json }, io) {
+  async run({ json }, io) {
     const [{ whoami }, { currentSession }] = await Promise.all([
       import("../client/api.ts"),
       import("../client/session.ts"),
     ]);
-    const session = await currentSession(io, option);
+    const session = await currentSession(io);
     const { server } = session;
     const answer = await io.interruptible((signal) => whoami(io, session, signal));
     if (json) return printJson(io, { server: server.base, ...answer });

@@ -25,6 +25,7 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
     ...io,
     stderr: { write: () => true },
     canAsk: () => false,
+    server: asked.options.get("server"),
     interruptible: (run) => run(controller.signal),
   };
   const found: Found[] = [];
@@ -33,7 +34,7 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
     controller.abort();
     late.resolve();
   }, patienceMilliseconds);
-  const work = IncidentClient.within(quiet, asked.options.get("server"), async (client) => {
+  const work = IncidentClient.within(quiet, async (client) => {
     const add = (more: Found[]) => found.push(...more);
     await Promise.all(kinds.map((kind) => lookUps[kind](client, asked, add).catch(() => {})));
   }).catch(() => {});

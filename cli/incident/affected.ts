@@ -15,10 +15,10 @@ type Kind = keyof Affected;
 
 /** `svc incident affected add` and `remove` */
 export async function affectedCommand(verb: "add" | "remove", options: WordOptions, io: Io): Promise<void> {
-  const { server, json } = options;
+  const { json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: NAME");
-  const { incident, after } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, after } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);
     const before = await affectedBy(client, incident);
     const ids = { services: idsOf(before.services), applications: idsOf(before.applications) };

@@ -45,8 +45,8 @@ const columns: Column[] = [
 ];
 
 /** `svc incident doc list` */
-export async function docListCommand({ id, server, json }: { id?: string } & Common, io: Io): Promise<void> {
-  const items = await IncidentClient.within(io, server, async (client) =>
+export async function docListCommand({ id, json }: { id?: string } & Common, io: Io): Promise<void> {
+  const items = await IncidentClient.within(io, async (client) =>
     documentsOf(client, await client.resolve(id)),
   );
   if (json) return printJson(io, { items });
@@ -72,13 +72,13 @@ interface DocNewOptions extends WordOptions {
 
 /** `svc incident doc new` */
 export async function docNewCommand(options: DocNewOptions, io: Io): Promise<void> {
-  const { type, link, file, editor, server, json } = options;
+  const { type, link, file, editor, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   const name = words.join(" ").trim();
   if (name === "") throw new UsageError("missing argument: NAME");
   if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
   const again = (incident = typed) =>
-    againLine(io, server, [
+    againLine(io, [
       "doc",
       "new",
       ...option("-i", incident),
@@ -87,10 +87,10 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
       ...option("--link", link),
     ]);
   await withStdin(io, "document", { file }, again(), async (io) => {
-    const incident = await incidentOf(io, server, typed);
+    const incident = await incidentOf(io, typed);
     const text = await newText(io, file, editor);
     const create = () =>
-      IncidentClient.within(io, server, (client) => {
+      IncidentClient.within(io, (client) => {
         const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
         return text === undefined
           ? postOnce<Document>(io, client, "document", body)
@@ -102,17 +102,17 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
         : await sending(io, "document", text, again(incident.name), create, false);
     if (text !== undefined) {
       // From here on, repeating the command would add a second document.
-      const edit = againLine(io, server, ["doc", "edit", String(created.id)]);
-      await sending(io, "document", text, edit, () => firstText(io, server, created, text.text));
+      const edit = againLine(io, ["doc", "edit", String(created.id)]);
+      await sending(io, "document", text, edit, () => firstText(io, created, text.text));
     }
     done(io, incident, json, created);
     if (!json) io.stdout.write(`${created.id}\n`);
   });
 }
 
-async function firstText(io: Io, server: string | undefined, { id }: Document, text: string): Promise<void> {
+async function firstText(io: Io, { id }: Document, text: string): Promise<void> {
   try {
-    await IncidentClient.within(io, server, async (client) => {
+    await IncidentClient.within(io, async (client) => {
       const path = `/documents/${id}/content`;
       const before = await client.call<Content>("GET", path).catch(ifNone);
       await client.call("PUT", path, { text, version: before?.version ?? null });
@@ -149,8 +149,8 @@ function ifNone(error: unknown): undefined {
 
 /** `svc incident doc open` */
 export async function docOpenCommand(options: { doc: string } & Common, io: Io): Promise<void> {
-  const { doc, incident, server, json } = options;
-  const { found, content } = await IncidentClient.within(io, server, async (client) => {
+  const { doc, incident, json } = options;
+  const { found, content } = await IncidentClient.within(io, async (client) => {
     const found = await findDocument(client, doc, incident);
     const content = await client.call<Content>("GET", `/documents/${found.id}/content`).catch((error) => {
       // Its text is elsewhere, and its link leads there.
@@ -174,12 +174,12 @@ export async function docEditCommand(
   options: { doc: string; file?: string } & Common,
   io: Io,
 ): Promise<void> {
-  const { doc, file, incident: typed, server, json } = options;
+  const { doc, file, incident: typed, json } = options;
   if (file === undefined && !io.canAsk())
     throw new UsageError("missing option: --file (your editor opens only on a terminal)");
   const words = ["doc", "edit", doc, ...option("-i", typed)];
-  await withStdin(io, "document", { file }, againLine(io, server, words), async (io) => {
-    const { found, incident, before } = await IncidentClient.within(io, server, async (client) => {
+  await withStdin(io, "document", { file }, againLine(io, words), async (io) => {
+    const { found, incident, before } = await IncidentClient.within(io, async (client) => {
       const found = await findDocument(client, doc, typed);
       const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
       const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
@@ -190,9 +190,9 @@ export async function docEditCommand(
       io.stderr.write("Nothing was changed.\n");
       return;
     }
-    const again = againLine(io, server, ["doc", "edit", String(found.id)]);
+    const again = againLine(io, ["doc", "edit", String(found.id)]);
     const after = await sending(io, "document", written, again, () =>
-      IncidentClient.within(io, server, (client) => putContent(client, found, before, written.text)),
+      IncidentClient.within(io, (client) => putContent(client, found, before, written.text)),
     );
     if (incident) announce(io, incident);
     if (json) printJson(io, { ...found, content: after });

@@ -12,10 +12,10 @@ export type Link = Static<typeof linkView>;
 
 /** `svc incident link` */
 export async function linkCommand(options: WordOptions & { duplicate?: boolean }, io: Io): Promise<void> {
-  const { duplicate, server, json } = options;
+  const { duplicate, json } = options;
   const { incident: typed, words } = wordsOf(options);
   if (duplicate && words.length > 1) throw new UsageError("an incident is a duplicate of only one: name one");
-  const { incident, items } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, items } = await IncidentClient.within(io, async (client) => {
     const { incident, others } = await incidentsOf(client, typed, words);
     const links = await linksOf(client, incident);
     const items = await eachInTurn(io, incident, "were linked", others, async ({ id, name }) => {
@@ -34,9 +34,9 @@ export async function linkCommand(options: WordOptions & { duplicate?: boolean }
 
 /** `svc incident unlink` */
 export async function unlinkCommand(options: WordOptions, io: Io): Promise<void> {
-  const { server, json } = options;
+  const { json } = options;
   const { incident: typed, words } = wordsOf(options);
-  const { incident, items } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, items } = await IncidentClient.within(io, async (client) => {
     const { incident, others } = await incidentsOf(client, typed, words);
     const links = await linksOf(client, incident);
     const items = others.map((other) => {

@@ -8,12 +8,9 @@ import { emailOf } from "./people.ts";
 import { done, eachInTurn, splitWords, type WordOptions } from "./write.ts";
 
 /** `svc incident join` */
-export async function joinCommand(
-  options: { id?: string; role?: string; server?: string; json?: boolean },
-  io: Io,
-) {
-  const { id, role, server, json } = options;
-  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+export async function joinCommand(options: { id?: string; role?: string; json?: boolean }, io: Io) {
+  const { id, role, json } = options;
+  const { incident, answer } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     const user = await client.user();
     const known = already(io, await client.participants(incident), incident, user, role, "you");
@@ -23,9 +20,9 @@ export async function joinCommand(
 }
 
 /** `svc incident leave` */
-export async function leaveCommand(options: { id?: string; server?: string; json?: boolean }, io: Io) {
-  const { id, server, json } = options;
-  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+export async function leaveCommand(options: { id?: string; json?: boolean }, io: Io) {
+  const { id, json } = options;
+  const { incident, answer } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     return { incident, answer: await end(client, incident, await client.user(), "you") };
   });
@@ -38,10 +35,10 @@ export async function peopleCommand(
   options: WordOptions & { role?: string },
   io: Io,
 ): Promise<void> {
-  const { role, server, json } = options;
+  const { role, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   if (words.length === 0) throw new UsageError("missing argument: USER");
-  const { incident, items } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, items } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);
     // All are looked up before anyone is added, so a typing error changes nothing.
     const emails: string[] = [];
@@ -64,13 +61,13 @@ export async function roleCommand(
   options: WordOptions,
   io: Io,
 ): Promise<void> {
-  const { server, json } = options;
+  const { json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   const [user, typedRole, ...more] = verb === "give" ? words : [undefined, ...words];
   if (verb === "give" && user === undefined) throw new UsageError("missing argument: USER");
   if (more.length > 0) throw new UsageError(`unexpected argument: ${more[0]}`);
   const role = parseRole(typedRole ?? "commander");
-  const { incident, answer } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, answer } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);
     const email = user === undefined ? await client.user() : await emailOf(io, client, user);
     const answer =

@@ -33,7 +33,6 @@ interface ReportOptions extends Partial<ReportDraft> {
   editor?: boolean;
   quiet?: boolean;
   recover?: string;
-  server?: string;
   json?: boolean;
 }
 
@@ -48,12 +47,12 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   const written = await descriptionOf(options, recovered, io);
   const draft = draftOf(options, recovered, title, written.text);
   const keepReport = () => {
-    if (keep(io, options.server, draft, key)) written.remove();
+    if (keep(io, draft, key)) written.remove();
   };
   let sent: Awaited<ReturnType<typeof send>>;
   const stopListening = io.onExit(keepReport);
   try {
-    sent = await send(io, options.server, draft, key, options.title !== undefined);
+    sent = await send(io, draft, key, options.title !== undefined);
   } catch (error) {
     // The user can repeat an invalid command line, unless part of the report was written elsewhere.
     const isTyped =
@@ -131,12 +130,11 @@ function titleFault(title: string): string | undefined {
 
 async function send(
   io: Io,
-  server: string | undefined,
   draft: ReportDraft,
   key: string,
   isTitleTyped: boolean,
 ): Promise<{ incident: Incident; base: string }> {
-  return IncidentClient.within(io, server, async (client) => {
+  return IncidentClient.within(io, async (client) => {
     const [types, priorities, commander] = await Promise.all([
       client.list<Named>("/incident_types/", { sort: "id" }),
       client.list<Named & { rank: number }>("/incident_priorities/", { sort: "id" }),
@@ -197,10 +195,10 @@ function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void 
 }
 
 /** Stores a report that could not be sent, and prints the command that sends it again. @returns whether that worked */
-function keep(io: Io, server: string | undefined, draft: ReportDraft, key: string): boolean {
+function keep(io: Io, draft: ReportDraft, key: string): boolean {
   try {
     const { path } = writeDraft(io.env, "report", `${JSON.stringify(draft, undefined, 2)}\n`, "json", key);
-    const again = againLine(io, server, ["report", "--recover", path]);
+    const again = againLine(io, ["report", "--recover", path]);
     io.stderr.write(`The report is kept. To send it: ${again}\n`);
     return true;
   } catch (error) {

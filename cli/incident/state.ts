@@ -7,10 +7,10 @@ import { type Incident, IncidentClient, type Status } from "./incident.ts";
 /** `svc incident stable` and `reopen` */
 export async function stateCommand(
   status: Status,
-  { id, server, json }: { id?: string; server?: string; json?: boolean },
+  { id, json }: { id?: string; json?: boolean },
   io: Io,
 ): Promise<void> {
-  const incident = await IncidentClient.within(io, server, async (client) => {
+  const incident = await IncidentClient.within(io, async (client) => {
     const seen = await client.resolve(id);
     if (status === "Stable" && seen.status === "Closed")
       throw new Conflict(`${seen.name} is Closed; to open it again: svc incident reopen ${seen.name}`);

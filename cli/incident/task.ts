@@ -11,7 +11,7 @@ import { putChange } from "./put_change.ts";
 import { ageText, inText, widthOf } from "./text.ts";
 import { done, splitWords, type WordOptions } from "./write.ts";
 
-type Common = Pick<WordOptions, "server" | "json">;
+type Common = Pick<WordOptions, "json">;
 
 const columns: Column[] = [
   { header: "ID" },
@@ -23,10 +23,10 @@ const columns: Column[] = [
 
 /** `svc incident task list` */
 export async function taskListCommand(
-  { id, all, mine, server, json }: Common & { id?: string; all?: boolean; mine?: boolean },
+  { id, all, mine, json }: Common & { id?: string; all?: boolean; mine?: boolean },
   io: Io,
 ): Promise<void> {
-  const items = await IncidentClient.within(io, server, async (client) => {
+  const items = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     const query = { incident_id: String(incident.id), status: all ? undefined : "Open" };
     const tasks = await client.list<Task>("/tasks/", query);
@@ -69,12 +69,12 @@ interface TaskAddOptions extends WordOptions {
 
 /** `svc incident task add` */
 export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<void> {
-  const { owner, assign = [], due, server, json } = options;
+  const { owner, assign = [], due, json } = options;
   const { incident: typed, words } = splitWords(options.words, options.incident);
   const description = words.join(" ").trim();
   if (description === "") throw new UsageError("missing argument: TEXT");
   const resolve_by = due === undefined ? undefined : parseDue("--due", due, io.clock.now()).toISOString();
-  const { incident, task } = await IncidentClient.within(io, server, async (client) => {
+  const { incident, task } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);
     if (due !== undefined) client.checkClock("--due", due);
     const assignees: string[] = [];
@@ -96,22 +96,22 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
 /** `svc incident task done` and `reopen` */
 export async function taskStatusCommand(
   status: "Resolved" | "Open",
-  { tasks = [], server, json }: Common & { tasks?: string[] },
+  { tasks = [], json }: Common & { tasks?: string[] },
   io: Io,
 ): Promise<void> {
   if (tasks.length === 0) throw new UsageError("missing argument: TASK");
-  await changeTasks(tasks, io, { server, json }, async () => ({ status }));
+  await changeTasks(tasks, io, { json }, async () => ({ status }));
 }
 
 /** `svc incident task assign` */
 export async function taskAssignCommand(
-  { words = [], remove, server, json }: Common & { words?: string[]; remove?: boolean },
+  { words = [], remove, json }: Common & { words?: string[]; remove?: boolean },
   io: Io,
 ): Promise<void> {
   const [task, ...users] = words;
   if (task === undefined) throw new UsageError("missing argument: TASK");
   if (users.length === 0) throw new UsageError("missing argument: USER");
-  await changeTasks([task], io, { server, json }, async (client, seen) => {
+  await changeTasks([task], io, { json }, async (client, seen) => {
     const emails: string[] = [];
     // In lower case, as the server has them.
     for (const user of users) emails.push((await emailOf(io, client, user)).toLowerCase());
@@ -130,13 +130,13 @@ type TaskFields = Pick<Task, "description" | "resolve_by" | "reminders"> & {
 async function changeTasks(
   words: readonly string[],
   io: Io,
-  { server, json }: Common,
+  { json }: Common,
   changeOf: (client: IncidentClient, seen: Task) => Promise<Partial<TaskFields>>,
 ): Promise<void> {
   const ids = [...new Set(words.map(parseTaskId))];
   const changed: { incident: IncidentDetail; task: Task }[] = [];
   try {
-    await IncidentClient.within(io, server, async (client) => {
+    await IncidentClient.within(io, async (client) => {
       const seen: Task[] = [];
       for (const id of ids) seen.push(await getTask(client, id));
       for (const task of seen) {

@@ -15,7 +15,6 @@ export interface WatchOptions {
   since?: string;
   /** "stable" or "closed" */
   until?: string;
-  server?: string;
   json?: boolean;
 }
 
@@ -26,7 +25,7 @@ const mostEvents = 10_000;
 
 /** `svc incident watch` */
 export async function watchCommand(options: WatchOptions, io: Io): Promise<void> {
-  const { id, server, until } = options;
+  const { id, until } = options;
   const since = options.since === undefined ? undefined : parseWhen("--since", options.since, io.clock.now());
   if (id === undefined) {
     if (until !== undefined) throw new UsageError("--until needs an incident: svc incident watch ID");
@@ -35,7 +34,7 @@ export async function watchCommand(options: WatchOptions, io: Io): Promise<void>
   }
   let watch: IncidentWatch | undefined;
   try {
-    await IncidentClient.within(io, server, async (client) => {
+    await IncidentClient.within(io, async (client) => {
       const incident = await client.resolve(id);
       if (options.since !== undefined) client.checkClock("--since", options.since);
       watch = new IncidentWatch(io, client, incident, options);

@@ -26,7 +26,7 @@ export async function watchBoard(io: Io, options: WatchOptions, since: Date | un
   const quit = Promise.withResolvers<void>();
   let board: Board | undefined;
   try {
-    await IncidentClient.within(io, options.server, async (client) => {
+    await IncidentClient.within(io, async (client) => {
       board = new Board(io, client, options, since, quit.resolve);
       await Promise.race([board.run(), quit.promise]);
     });

@@ -13,7 +13,6 @@ import { checkText, decodeText, largestText, readText } from "./written_text.ts"
 export interface WordOptions {
   words?: string[];
   incident?: string;
-  server?: string;
   json?: boolean;
 }
 
@@ -111,12 +110,8 @@ export function checked(io: Io, text: string, what: string, draft: Draft, limit?
 }
 
 /** Returns the command line that sends a text again, up to the file. */
-export function againLine(
-  io: Io,
-  server: string | undefined,
-  words: readonly (string | undefined)[],
-): string {
-  const all = ["svc", "incident", ...words, ...option("--server", server)];
+export function againLine(io: Io, words: readonly (string | undefined)[]): string {
+  const all = ["svc", "incident", ...words, ...option("--server", io.server)];
   if (io.certificate) all.push("--certificate");
   return all
     .filter((word) => word !== undefined)
@@ -220,12 +215,8 @@ function keep(io: Io, what: string, text: string, key: string): string | undefin
 }
 
 /** Reads the incident of a command, before the user writes anything. */
-export async function incidentOf(
-  io: Io,
-  server: string | undefined,
-  typed: string | undefined,
-): Promise<IncidentDetail> {
-  return IncidentClient.within(io, server, (client) => client.resolve(typed));
+export async function incidentOf(io: Io, typed: string | undefined): Promise<IncidentDetail> {
+  return IncidentClient.within(io, (client) => client.resolve(typed));
 }
 
 /**

@@ -24,8 +24,8 @@ beforeEach(() => {
 });
 afterAll(() => server.stop());
 
-const signIn = (options: Parameters<typeof login>[0] = {}) =>
-  login({ user: "alice", server: server.url, ...options }, io);
+const signIn = (options: Parameters<typeof login>[0] = {}, url = server.url) =>
+  login({ user: "alice", ...options }, Object.assign(io, { server: url }));
 const stored = () => readCredentials(io.env).servers[server.url];
 const generated = () => server.requests.filter(({ path }) => path.includes("challenge_generator"));
 
@@ -94,7 +94,7 @@ test("shows no code and sends no verifier to an old server", async () => {
 
 describe("the user", () => {
   const name = async (user?: string) => {
-    await login({ user, server: server.url, force: true }, io);
+    await signIn({ user, force: true });
     return decodeURIComponent(new URL(generated().at(-1)!.path, server.url).pathname.split("/").at(-1)!);
   };
   test("is the argument, else the last user of the server, else the name on this machine", async () => {

@@ -19,7 +19,6 @@ import { awaitDecision } from "./poll.ts";
 
 export interface LoginOptions {
   user?: string;
-  server?: string;
   /** True for `--browser`, false for `--no-browser`. */
   browser?: boolean;
   force?: boolean;
@@ -43,7 +42,7 @@ export interface SignedIn {
  * revoked, and so is one that could not be stored.
  */
 export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
-  const { server, credentials } = openServer(io, options.server);
+  const { server, credentials } = openServer(io);
   // Read first: the user must not approve a sign-in that cannot be stored.
   const entry = credentials().servers[server.base];
   if (!options.force) {

@@ -21,8 +21,8 @@ beforeEach(() => {
 });
 afterAll(() => server.stop());
 
-const signIn = (options: Parameters<typeof login>[0] = {}) =>
-  login({ user: "alice", server: server.url, ...options }, io);
+const signIn = (options: Parameters<typeof login>[0] = {}, url = server.url) =>
+  login({ user: "alice", ...options }, Object.assign(io, { server: url }));
 const stored = () => readCredentials(io.env).servers[server.url];
 
 describe("answers of a hostile server are neither opened nor stored", () => {
@@ -91,7 +91,7 @@ test("for localhost instead of 127.0.0.1, it says which --server to use", async 
   const port = new URL(server.url).port;
   // Only the name in the URL differs; the request must reach the server, whatever localhost resolves to.
   io.fetch = (url, init) => fetch(url.replace("localhost", "127.0.0.1"), init);
-  await expect(signIn({ server: `http://localhost:${port}` })).rejects.toThrow(
+  await expect(signIn({}, `http://localhost:${port}`)).rejects.toThrow(
     `the server at http://localhost:${port} calls itself ${server.url}; use --server ${server.url}`,
   );
 });

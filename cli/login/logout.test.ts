@@ -62,7 +62,7 @@ test("signs out of the chosen server; with --all, of every server, and forgets t
   const other = new FakeServer();
   store(other.url, { token: other.token });
   store(server.url);
-  expect(await logout({ server: other.url }, io)).toHaveLength(1);
+  expect(await logout({}, { ...io, server: other.url })).toHaveLength(1);
   expect([server.requests.length, other.requests.length]).toEqual([0, 1]);
   store(other.url, { token: other.token });
   expect(await logout({ all: true }, io)).toHaveLength(2);

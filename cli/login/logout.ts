@@ -20,8 +20,8 @@ export interface SignedOut {
  * @returns the servers signed out of
  * @throws Unavailable if a server could not be reached. Its token is still deleted here.
  */
-export async function logout(options: { server?: string; all?: boolean }, io: Io): Promise<SignedOut[]> {
-  const { server, credentials } = openServer(io, options.server);
+export async function logout(options: { all?: boolean }, io: Io): Promise<SignedOut[]> {
+  const { server, credentials } = openServer(io);
   const signedIn = Object.entries(credentials().servers)
     .filter(
       ([base, { storage, certificate }]) => (storage ?? certificate) && (options.all || base === server.base),

@@ -20,13 +20,13 @@ export default defineCommand({
   notes: [
     "For admins. Omitted fields get their defaults. An omitted secret of an existing role keeps its value. docs/credentials.md and the pages that it lists have examples.",
   ],
-  async run({ file, server, json }, io) {
+  async run({ file, json }, io) {
     const text = await (file === "-" ? Bun.stdin.text() : Bun.file(file).text()).catch((error: Error) => {
       throw new UsageError(`cannot read ${file}: ${(error as { code?: string }).code ?? error.message}`);
     });
     const roles = rolesIn(text, file);
     const done: { role: string; did: "created" | "updated" }[] = [];
-    await AccessClient.within(io, server, async (client) => {
+    await AccessClient.within(io, async (client) => {
       for (const role of roles) {
         const slug = String(role.slug);
         const known = await client.role(slug).catch((error: { code?: string }) => {

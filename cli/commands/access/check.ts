@@ -17,9 +17,9 @@ export default defineCommand({
   },
   examples: ["svc access check", "svc access check orders-db"],
   notes: ["For admins. The exit code is 1 if there are problems."],
-  async run({ role, server, json }, io) {
+  async run({ role, json }, io) {
     type Problem = { problem: string; fix?: string };
-    const checked = await AccessClient.within(io, server, async (client) => {
+    const checked = await AccessClient.within(io, async (client) => {
       const roles =
         role === undefined ? await client.list<Role>("/access/roles/") : [await client.role(role)];
       const answers: { role: string; problems: Problem[] }[] = [];

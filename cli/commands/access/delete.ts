@@ -12,8 +12,8 @@ export default defineCommand({
   notes: [
     "For admins. A role that was used cannot be deleted, because its requests and leases stay on record. Disable it instead, with disabled: true in svc access apply.",
   ],
-  async run({ role, server }, io) {
-    await AccessClient.within(io, server, async (client) => {
+  async run({ role }, io) {
+    await AccessClient.within(io, async (client) => {
       const { slug } = await client.role(role);
       await client.call("DELETE", `/access/roles/${slug}`);
       io.stdout.write(`Deleted ${slug}\n`);

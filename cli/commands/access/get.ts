@@ -31,19 +31,19 @@ export default defineCommand({
     "With aws, it prints the output of a credential_process for ~/.aws/config; with kube, an ExecCredential for the exec section of a kubeconfig. Tools run these each time they start, so the credential is cached in a private file until shortly before it expires (ten minutes for AWS, one for kubectl) or you sign out.",
     "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits.",
   ],
-  async run({ role, format, server, ...wanted }, io) {
-    if (format === "ssh") return getSshAccess(io, { role, server, wanted });
-    if (format === "x509") return getX509Access(io, { role, server, wanted });
+  async run({ role, format, ...wanted }, io) {
+    if (format === "ssh") return getSshAccess(io, { role, wanted });
+    if (format === "x509") return getX509Access(io, { role, wanted });
     const print = (issued: Issued) => formatCredential(format, issued, io.env);
     const obtain = () =>
-      AccessClient.within(io, server, async (client) => {
+      AccessClient.within(io, async (client) => {
         const issued = await client.obtain(role, wanted);
         // Before it is cached.
         await client.use(issued, () => print(issued));
         return { issued, serverClock: client.serverClock };
       });
     const margin = cachedFormats[format];
-    const account = margin && accountOf(io, server);
+    const account = margin && accountOf(io);
     const { incident, duration } = wanted;
     const issued = account
       ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)

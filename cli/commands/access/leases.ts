@@ -23,10 +23,10 @@ export default defineCommand({
   notes: [
     "Revoking: the access has ended, but the target has not confirmed the revocation. svc retries until it does. Last Error shows why the last attempt failed.",
   ],
-  async run({ all, user, role, incident, server, json }, io) {
+  async run({ all, user, role, incident, json }, io) {
     const filters = { user, role, incident };
     const states = all ? [undefined] : ["Issuing", "Active", "Revoking"];
-    const leases = await AccessClient.within(io, server, async (client) => {
+    const leases = await AccessClient.within(io, async (client) => {
       const found: Lease[] = [];
       for (const state of states)
         found.push(...(await client.list<Lease>("/access/leases/", { ...filters, state })));

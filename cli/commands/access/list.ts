@@ -12,8 +12,8 @@ export default defineCommand({
   notes: [
     "Approval names who must approve. To an admin, it shows the groups of a role that only others may request.",
   ],
-  async run({ server, json }, io) {
-    const { roles, user } = await AccessClient.within(io, server, async (client) => ({
+  async run({ json }, io) {
+    const { roles, user } = await AccessClient.within(io, async (client) => ({
       roles: await client.list<Role>("/access/roles/"),
       user: await client.call<Whoami>("GET", "/whoami"),
     }));

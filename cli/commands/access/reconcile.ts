@@ -16,9 +16,9 @@ export default defineCommand({
   notes: [
     "For admins. Orphan: the credential exists at the target but has no unfinished lease. Missing: the lease is Active but its credential does not exist. Without --revoke, the exit code is 1 if there are differences. Only credentials that this installation issued are compared.",
   ],
-  async run({ role, revoke, server, json }, io) {
+  async run({ role, revoke, json }, io) {
     type Differences = { orphans: string[]; missing: string[] };
-    const { differences, revoking } = await AccessClient.within(io, server, async (client) => {
+    const { differences, revoking } = await AccessClient.within(io, async (client) => {
       const { slug } = await client.role(role);
       const path = `/access/roles/${slug}/reconcile`;
       const differences = await client.call<Differences>("GET", path, undefined, { timeout: targetSeconds });

@@ -13,10 +13,10 @@ export default defineCommand({
   },
   examples: ["svc access renew 7", "svc access renew 7 --duration 30m"],
   notes: ["The duration starts now. It is limited by the role's maximum and by the approved duration."],
-  async run({ id, duration, server, json }, io) {
+  async run({ id, duration, json }, io) {
     const path = `/access/leases/${parseId(id)}/renew`;
     const body = duration === undefined ? undefined : { duration };
-    const lease = await AccessClient.within(io, server, (client) =>
+    const lease = await AccessClient.within(io, (client) =>
       client.call<Lease>("POST", path, body, { timeout: targetSeconds }),
     );
     const text = `Renewed ${lease.role} until ${localTime(lease.expires_at)}`;

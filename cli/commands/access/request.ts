@@ -20,9 +20,9 @@ export default defineCommand({
   notes: [
     "Waits for the decision unless --no-wait is given. Ctrl-C stops waiting but leaves the request pending; to withdraw it, use svc access cancel.",
   ],
-  async run({ role, reason, server, json, noWait, ...wanted }, io) {
+  async run({ role, reason, json, noWait, ...wanted }, io) {
     if (reason === undefined) throw new UsageError("--reason is required");
-    await AccessClient.within(io, server, async (client) => {
+    await AccessClient.within(io, async (client) => {
       const asked = await client.ask(role, { ...wanted, reason });
       if (!json && asked.state === "Pending") io.stderr.write(`Request ${asked.id} is pending.\n`);
       const now = noWait ? asked : await client.decided(asked);

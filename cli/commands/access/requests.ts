@@ -21,13 +21,13 @@ export default defineCommand({
     "svc access requests --unreviewed",
     "svc access requests --state all --json",
   ],
-  async run({ state, unreviewed, server, json }, io) {
+  async run({ state, unreviewed, json }, io) {
     const chosen = state ?? (unreviewed ? "all" : "Pending");
     const query = {
       state: chosen === "all" ? undefined : chosen,
       unreviewed: unreviewed ? "true" : undefined,
     };
-    const requests = await AccessClient.within(io, server, (client) =>
+    const requests = await AccessClient.within(io, (client) =>
       client.list<AccessRequest>("/access/requests/", query),
     );
     if (json) return printJson(io, { items: requests });

@@ -35,13 +35,13 @@ export default defineCommand({
     "Several options select the leases that match all of them. Only admins can end other users' access.",
     "Database roles end immediately. Certificates end when servers have fetched the revocation list. Cloud and Kubernetes credentials end when they expire.",
   ],
-  async run({ id, user, role, incident, server, json }, io) {
+  async run({ id, user, role, incident, json }, io) {
     const filter = queryText({ user, role, incident });
     if ((id === undefined) === (filter === ""))
       throw new UsageError("specify the id of one lease, or --user, --role or --incident");
     const path = id === undefined ? filter : parseId(id);
     type Answer = { ended?: number; accepted_until?: string | null; role?: string; expires_at?: string };
-    const { answer, acceptedUntil } = await AccessClient.within(io, server, async (client) => {
+    const { answer, acceptedUntil } = await AccessClient.within(io, async (client) => {
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
       // The lease may be of a cached credential. The others are issued again.
       forgetCredentials(io.env, client.session.server.base);

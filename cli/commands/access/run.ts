@@ -23,5 +23,5 @@ export default defineCommand({
     "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command exits.",
     "The exit code is that of the command, 127 if it does not exist, and 126 if it cannot be executed.",
   ],
-  run: ({ role, server, ...wanted }, io, command) => runWithAccess(io, { role, command, server, wanted }),
+  run: ({ role, ...wanted }, io, command) => runWithAccess(io, { role, command, wanted }),
 });

@@ -18,10 +18,10 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc certificates list", "svc certificates list --all --user dana@example.com"],
-  async run({ all, user, server, json }, io) {
+  async run({ all, user, json }, io) {
     const { ApiClient } = await import("../../client/api_client.ts");
     const query = { user, valid: all ? undefined : "true" };
-    const certificates = await ApiClient.within(io, server, (client) =>
+    const certificates = await ApiClient.within(io, (client) =>
       client.list<Certificate>("/certificates/", query),
     );
     if (json) return printJson(io, { items: certificates });

@@ -21,11 +21,11 @@ export default defineCommand({
     "Ends all certificates of the same sign-in, and the access that was obtained with them. Only admins can revoke other users' certificates.",
     "svc logout revokes the certificate of this machine.",
   ],
-  async run({ serials = [], user, server, json }, io) {
+  async run({ serials = [], user, json }, io) {
     if ((serials.length === 0) === (user === undefined))
       throw new UsageError("specify serial numbers, or --user");
     const { revokeCertificates } = await import("../../client/certificates.ts");
-    const revoked = await revokeCertificates(io, server, { serials, user });
+    const revoked = await revokeCertificates(io, { serials, user });
     if (json) printJson(io, { revoked });
     else if (user !== undefined) io.stdout.write(`Revoked ${revoked.length}\n`);
     else for (const serial of revoked) io.stdout.write(`Revoked ${serial}\n`);

@@ -17,20 +17,18 @@ export default defineCommand({
   notes: [
     "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved and both versions are shown.",
   ],
-  async run({ id, server, json, resolution, file, editor }, io) {
+  async run({ id, json, resolution, file, editor }, io) {
     const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor, "--resolution");
-    const again = (incident = id) => againLine(io, server, ["close", incident]);
+    const again = (incident = id) => againLine(io, ["close", incident]);
     const incident = await withStdin(io, "resolution", source, again(), async (io) => {
-      const seen = await incidentOf(io, server, id);
+      const seen = await incidentOf(io, id);
       if (resolution === undefined && file === undefined && !editor) {
         if (seen.status === "Closed") return seen;
-        return IncidentClient.within(io, server, (client) =>
-          changeIncident(client, seen, { status: "Closed" }),
-        );
+        return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }
       const written = await writtenText(io, "resolution", source, seen);
       return sending(io, "resolution", written, again(seen.name), () =>
-        IncidentClient.within(io, server, (client) =>
+        IncidentClient.within(io, (client) =>
           changeIncident(client, seen, { status: "Closed", resolution: written.text }),
         ),
       );

@@ -15,7 +15,7 @@ export default defineCommand({
   },
   examples: ["svc incident current", "PS1='$(svc incident current --short) $ '"],
   notes: ["SVC_INCIDENT or svc incident use sets it. If neither has, the command exits with 1."],
-  async run({ short, server, json }, io) {
+  async run({ short, json }, io) {
     const { readDefaultIncident } = await import("../../incident/default.ts");
     const variable = io.env.SVC_INCIDENT?.trim();
     const named = variable || readDefaultIncident(io.env)?.name;
@@ -25,7 +25,7 @@ export default defineCommand({
       return;
     }
     const { IncidentClient } = await import("../../incident/incident.ts");
-    const incident = await IncidentClient.within(io, server, (client) => {
+    const incident = await IncidentClient.within(io, (client) => {
       const isOther = !variable && readDefaultIncident(io.env)?.server !== client.session.server.base;
       if (!named || isOther)
         throw new NotFound(`no incident of ${client.session.server.base} is in use: svc incident use ID`);

@@ -38,7 +38,7 @@ export default defineCommand({
   ],
   async run(options, io) {
     const { id, title, description, file, editor, type, priority, resolution, restricted, open } = options;
-    const { server, json } = options;
+    const { json } = options;
     if (restricted && open) throw new UsageError("give either --restricted or --open");
     const texts = [description !== undefined, file !== undefined, editor === true];
     if (texts.filter(Boolean).length > 1)
@@ -50,7 +50,7 @@ export default defineCommand({
       throw new UsageError("nothing to change: give an option, or --editor");
 
     const again = (incident = id) =>
-      againLine(io, server, [
+      againLine(io, [
         "edit",
         incident,
         ...option("--title", title),
@@ -61,7 +61,7 @@ export default defineCommand({
         ...(open ? ["--open"] : []),
       ]);
     await withStdin(io, "edit", { file }, again(), async (io) => {
-      const { seen, kind } = await IncidentClient.within(io, server, async (client) => ({
+      const { seen, kind } = await IncidentClient.within(io, async (client) => ({
         seen: await client.resolve(id),
         kind: await kindOf(client, type, priority),
       }));
@@ -72,7 +72,7 @@ export default defineCommand({
       if (restricted) change.visibility = "Restricted";
       if (open) change.visibility = "Open";
       const saved = (more: Partial<IncidentFields> = {}) =>
-        IncidentClient.within(io, server, (client) => save(client, seen, { ...change, ...more }, names));
+        IncidentClient.within(io, (client) => save(client, seen, { ...change, ...more }, names));
       const send = (written: Written, read: (text: string) => Partial<IncidentFields>) =>
         sending(io, "edit", written, again(seen.name), () => saved(read(written.text)));
       let incident: Incident;

@@ -40,11 +40,11 @@ export default defineCommand({
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
   notes: ["The export contains only what you may see."],
-  async run({ id, format, output, force, server, json }, io) {
+  async run({ id, format, output, force, json }, io) {
     const toFile = output !== undefined && output !== "-";
     if (toFile && !force && fs.existsSync(output))
       throw new UsageError(`${output} exists: use --force to replace it`);
-    const exported = await IncidentClient.within(io, server, async (client) =>
+    const exported = await IncidentClient.within(io, async (client) =>
       readAll(client, await client.resolve(id)),
     );
     const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);

@@ -51,11 +51,11 @@ export default defineCommand({
   notes: [
     "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and COMMANDER and PRIORITY are left out.",
   ],
-  async run({ status, mine, commander, type, priority, search, since, limit, server, json }, io) {
+  async run({ status, mine, commander, type, priority, search, since, limit, json }, io) {
     if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)
       throw new UsageError(`--limit must be 1 to ${mostShown}`);
     const after = since === undefined ? undefined : parseWhen("--since", since, io.clock.now());
-    const found = await IncidentClient.within(io, server, async (client) => {
+    const found = await IncidentClient.within(io, async (client) => {
       const idOf = async (path: string, text: string | undefined, what: string) =>
         text === undefined ? undefined : String(pickNamed(await client.list<Named>(path), text, what).id);
       const [incident_type_id, incident_priority_id, by] = await Promise.all([

@@ -34,21 +34,21 @@ export default defineCommand({
   notes: [
     "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
   ],
-  async run({ words: given, incident: named, file, editor, at, server, json }, io) {
+  async run({ words: given, incident: named, file, editor, at, json }, io) {
     const instant = at === undefined ? undefined : parseWhen("--at", at, io.clock.now());
     const { incident: typed, words } = splitWords(given, named);
     const source = sourceOf(words, file, editor);
     const again = (incident = typed) =>
-      againLine(io, server, ["note", ...option("-i", incident), ...option("--at", instant?.toISOString())]);
+      againLine(io, ["note", ...option("-i", incident), ...option("--at", instant?.toISOString())]);
     await withStdin(io, "note", source, again(), async (io) => {
-      const incident = await IncidentClient.within(io, server, async (client) => {
+      const incident = await IncidentClient.within(io, async (client) => {
         const found = await client.resolve(typed);
         if (at !== undefined) client.checkClock("--at", at);
         return found;
       });
       const note = await writtenText(io, "note", source, incident);
       const event = await sending(io, "note", note, again(incident.name), () =>
-        IncidentClient.within(io, server, (client) =>
+        IncidentClient.within(io, (client) =>
           client.post(
             `/incidents/${incident.id}/events`,
             { description: note.text, at: instant?.toISOString() },

@@ -31,20 +31,20 @@ export default defineCommand({
   notes: [
     "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
   ],
-  async run({ words: given, incident: named, file, editor, to, server, json }, io) {
+  async run({ words: given, incident: named, file, editor, to, json }, io) {
     const { incident: typed, words } = splitWords(given, named);
     const source = sourceOf(words, file, editor);
     const again = (incident = typed) =>
-      againLine(io, server, ["say", ...option("-i", incident), ...option("--to", to)]);
+      againLine(io, ["say", ...option("-i", incident), ...option("--to", to)]);
     await withStdin(io, "message", source, again(), async (io) => {
-      const { incident, recipient_id } = await IncidentClient.within(io, server, async (client) => {
+      const { incident, recipient_id } = await IncidentClient.within(io, async (client) => {
         const incident = await client.resolve(typed);
         const recipient_id = to === undefined ? undefined : await participantId(io, client, incident, to);
         return { incident, recipient_id };
       });
       const message = await writtenText(io, "message", source, incident);
       const said = await sending(io, "message", message, again(incident.name), () =>
-        IncidentClient.within(io, server, (client) =>
+        IncidentClient.within(io, (client) =>
           client.post(
             `/incidents/${incident.id}/messages`,
             { text: message.text, recipient_id },

@@ -18,8 +18,8 @@ export default defineCommand({
   summary: "Show what you command, your tasks, overdue reports and access",
   args: clientArgs,
   examples: ["svc incident status", "svc incident status --json"],
-  async run({ server, json }, io) {
-    const status = await IncidentClient.within(io, server, (client) => readStatus(client, io.clock.now()));
+  async run({ json }, io) {
+    const status = await IncidentClient.within(io, (client) => readStatus(client, io.clock.now()));
     io.stdout.write(json ? `${jsonText(status)}\n` : statusText(status, io));
   },
 });

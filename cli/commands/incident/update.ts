@@ -41,7 +41,7 @@ export default defineCommand({
     "The editor (VISUAL, or else EDITOR) opens with a heading for each part, and the last report in a comment. If the report cannot be sent, svc keeps it and prints how to send it again.",
   ],
   async run(options, io) {
-    const { id, conditions, actions, needs, file, editor, server, json } = options;
+    const { id, conditions, actions, needs, file, editor, json } = options;
     const isTyped = [conditions, actions, needs].some((field) => field !== undefined);
     if ([isTyped, file !== undefined, editor === true].filter(Boolean).length > 1)
       throw new UsageError("give either --conditions, --actions and --needs, or --file, or --editor");
@@ -49,9 +49,9 @@ export default defineCommand({
     if (!isTyped && file === undefined && !editor && !io.canAsk())
       throw new UsageError("missing option: --conditions (or --file, or --editor)");
 
-    const again = (incident = id) => againLine(io, server, ["update", incident]);
+    const again = (incident = id) => againLine(io, ["update", incident]);
     await withStdin(io, "update", { file }, again(), async (io) => {
-      const { incident, last } = await IncidentClient.within(io, server, async (client) => {
+      const { incident, last } = await IncidentClient.within(io, async (client) => {
         const incident = await client.resolve(id);
         const path = `/incidents/${incident.id}/reports/`;
         return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
@@ -59,7 +59,7 @@ export default defineCommand({
       const written = await writtenReport(io, options, incident, last);
       const report = await sending(io, "update", written, again(incident.name), async () => {
         const body = parseReport(written.text);
-        return IncidentClient.within(io, server, (client) =>
+        return IncidentClient.within(io, (client) =>
           client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),
         );
       });

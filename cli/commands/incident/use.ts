@@ -17,7 +17,7 @@ export default defineCommand({
   },
   examples: ["svc incident use INC-44", "svc incident use --none"],
   notes: ["SVC_INCIDENT takes precedence, and so does an incident on the command line."],
-  async run({ id, none, server, json }, io) {
+  async run({ id, none, json }, io) {
     const defaults = await import("../../incident/default.ts");
     if (none) {
       if (id !== undefined) throw new UsageError("give either ID or --none");
@@ -26,7 +26,7 @@ export default defineCommand({
     }
     if (id === undefined) throw new UsageError("missing argument: ID");
     const { announce, IncidentClient } = await import("../../incident/incident.ts");
-    const incident = await IncidentClient.within(io, server, async (client) => {
+    const incident = await IncidentClient.within(io, async (client) => {
       const found = await client.resolve(id);
       const chosen = { server: client.session.server.base, id: found.id, name: found.name };
       defaults.writeDefaultIncident(io.env, chosen);

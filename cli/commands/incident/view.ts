@@ -25,8 +25,8 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
-  async run({ id, timeline, server, json }, io) {
-    const view = await IncidentClient.within(io, server, async (client) =>
+  async run({ id, timeline, json }, io) {
+    const view = await IncidentClient.within(io, async (client) =>
       readView(client, await client.resolve(id), timeline ? Number.POSITIVE_INFINITY : shownEvents),
     );
     io.stdout.write(json ? `${jsonText(view)}\n` : viewText(view, io));

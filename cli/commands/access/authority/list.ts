@@ -12,8 +12,8 @@ export default defineCommand({
   args: clientArgs,
   examples: ["svc access authority list"],
   notes: ["For admins. The public keys do not require a sign-in: see docs/credentials-ssh.md."],
-  async run({ server, json }, io) {
-    const keys = await AccessClient.within(io, server, (client) =>
+  async run({ json }, io) {
+    const keys = await AccessClient.within(io, (client) =>
       client.list<Static<typeof keyView>>("/access/authority_keys/"),
     );
     if (json) return printJson(io, { items: keys });

@@ -20,9 +20,9 @@ export default defineCommand({
     "The next key starts signing after a day, so that servers can fetch it first. The previous key stays trusted until its last certificate expires.",
     "With --revoke, the next key signs immediately. Servers accept its certificates and refuse those of the previous keys once they have fetched the new keys and the revocation list.",
   ],
-  async run({ kind, name, revoke, server, json }, io) {
+  async run({ kind, name, revoke, json }, io) {
     type Key = { fingerprint: string; active_at: string };
-    const key = await AccessClient.within(io, server, (client) =>
+    const key = await AccessClient.within(io, (client) =>
       client.call<Key>("POST", "/access/authority_keys/", { kind, name, revoke: revoke === true }),
     );
     const from = revoke ? "now" : localTime(key.active_at);
