@@ -5,7 +5,6 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import { lockCredentials } from "../client/credentials_file.ts";
 import { makePrivateDirectory, privateDirectory, storing, writePrivately } from "../client/private_file.ts";
-import type { Session } from "../client/session.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { shellWord } from "../text.ts";
@@ -29,39 +28,57 @@ export function newX509Key(): { privateKey: string; publicKey: string } {
   });
 }
 
-/** Runs `svc access get --format x509`. */
-export async function getX509Access(
+const names = { ssh: "SSH", x509: "X.509" } as const;
+
+/** Runs `svc access get` with the format of a certificate: stores it next to the key, and prints what to type. */
+export async function getCertificate(
   io: Io,
+  kind: keyof typeof names,
   { role, wanted }: { role: string; wanted: Wanted },
 ): Promise<void> {
   await AccessClient.within(io, async (client) => {
-    const directory = join(privateDirectory(io.env, client.session.server.base, "x509"), role);
-    const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
-    const issued = await client.obtain(role, wanted, async (found) => {
-      if (found.public_key !== "x509")
-        throw new UsageError(`${role} does not issue X.509 certificates: use --format json`);
-      return x509KeyFile(io, paths.key);
+    const path = join(privateDirectory(io.env, client.session.server.base, kind), role);
+    const issued = await client.obtain(role, wanted, async ({ public_key }) => {
+      if (public_key !== kind)
+        throw new UsageError(`${role} does not issue ${names[kind]} certificates: use --format json`);
+      return kind === "ssh" ? sshKey(io, path, role) : x509Key(io, path);
     });
-    await client.use(issued, () =>
-      storing(directory, () => writePrivately(paths.certificate, x509Chain(issued))),
-    );
-    io.stdout.write(
-      `curl --cert ${shellWord(paths.certificate)} --key ${shellWord(paths.key)} https://HOST\n`,
-    );
+    const store = kind === "ssh" ? storeSsh : storeX509;
+    io.stdout.write(await client.use(issued, () => storing(path, () => store(path, issued))));
     io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
   });
 }
 
-/**
- * Returns the public part of this machine's X.509 key for a role, and generates the key on first use. Renewed certificates
- * use the same key: otherwise, a crash or a full disk could leave a certificate next to the key of another.
- *
- * @throws ConfigurationError if other users can read it, or if it cannot be read or written
- */
-function x509KeyFile(io: Io, path: string): string {
+// Each returns the public part of this machine's key for a role, and generates the key on first use. Renewed certificates use
+// the same key: otherwise, a crash or a full disk could leave a certificate next to the key of another. Without the lock, of
+// two first commands at once, one could write its public key next to the other's key.
+
+/** ssh looks for `<path>.pub` and `<path>-cert.pub` next to the key. @throws ConfigurationError */
+async function sshKey(io: Io, path: string, role: string): Promise<string> {
+  const { newSshKeyPair, sshPrivateKeyFile, sshPublicLine } =
+    await import("../../platform/ssh/private_key.ts");
   return lockCredentials(io.env, () =>
     storing(path, () => {
       makePrivateDirectory(io.env, dirname(path));
+      if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
+        assertPrivate(path);
+        return fs.readFileSync(`${path}.pub`, "utf8").trim();
+      }
+      const key = newSshKeyPair();
+      const publicKey = sshPublicLine(key, `svc ${role}`);
+      writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
+      writePrivately(`${path}.pub`, `${publicKey}\n`);
+      return publicKey;
+    }),
+  );
+}
+
+/** @throws ConfigurationError */
+function x509Key(io: Io, directory: string): string {
+  const path = join(directory, "key.pem");
+  return lockCredentials(io.env, () =>
+    storing(path, () => {
+      makePrivateDirectory(io.env, directory);
       if (!fs.existsSync(path)) {
         const { privateKey, publicKey } = newX509Key();
         writePrivately(path, privateKey);
@@ -83,72 +100,29 @@ function assertPrivate(path: string): void {
     throw new ConfigurationError([`${path} can be read by others; to fix it: rm ${path}`]);
 }
 
-/** The certificate, followed by its authority's certificate. @throws Unavailable for credentials of another kind */
-export function x509Chain({ credential: { kind, fields } }: Issued): string {
-  if (kind !== "x509" || fields.certificate === undefined)
-    throw new Unavailable(
-      `The credential is not an X.509 certificate but of kind ${kind}: use --format json`,
-    );
-  return `${fields.certificate}${fields.chain ?? ""}`;
-}
+// Each writes the certificate where programs find it, and returns the command to type.
 
-/** Runs `svc access get --format ssh`. */
-export async function getSshAccess(
-  io: Io,
-  { role, wanted }: { role: string; wanted: Wanted },
-): Promise<void> {
-  await AccessClient.within(io, async (client) => {
-    let file: SshKeyFile;
-    const issued = await client.obtain(role, wanted, async (found) => {
-      if (found.public_key !== "ssh")
-        throw new UsageError(`${role} does not issue SSH certificates: use --format json`);
-      file = await sshKeyFile(io, client.session, found.slug);
-      return file.publicKey;
-    });
-    io.stdout.write(await client.use(issued, () => writeSshCertificate(file, issued)));
-    io.stderr.write(`Until ${localTime(issued.expires_at)}\n`);
-  });
-}
-
-/** A private key file. ssh looks for `<path>.pub` and `<path>-cert.pub` next to it. */
-export interface SshKeyFile {
-  path: string;
-  publicKey: string;
-}
-
-/**
- * Returns this machine's SSH key for a role, and generates it on first use. Renewed certificates use the same key.
- *
- * @throws ConfigurationError if other users can read it, or if it cannot be written
- */
-async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
-  const path = join(privateDirectory(io.env, session.server.base, "ssh"), role);
-  const { newSshKeyPair, sshPrivateKeyFile, sshPublicLine } =
-    await import("../../platform/ssh/private_key.ts");
-  // Without the lock, of two first commands at once, one could write its public key next to the other's key.
-  return lockCredentials(io.env, () =>
-    storing(path, () => {
-      makePrivateDirectory(io.env, dirname(path));
-      if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
-        assertPrivate(path);
-        return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
-      }
-      const key = newSshKeyPair();
-      const publicKey = sshPublicLine(key, `svc ${role}`);
-      writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
-      writePrivately(`${path}.pub`, `${publicKey}\n`);
-      return { path, publicKey };
-    }),
-  );
-}
-
-/** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for other kinds */
-function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
-  const { kind, fields } = issued.credential;
-  if (kind !== "ssh" || fields.certificate === undefined)
-    throw new Unavailable(`The credential is not an SSH certificate but of kind ${kind}: use --format json`);
-  const certificate = `${path}-cert.pub`;
-  storing(certificate, () => writePrivately(certificate, `${fields.certificate}\n`));
+function storeSsh(path: string, issued: Issued): string {
+  writePrivately(`${path}-cert.pub`, `${certificateIn(issued, "ssh")}\n`);
+  const { fields } = issued.credential;
   const { host = "HOST", user = fields.principals?.split(",")[0] ?? "USER" } = fields;
   return `ssh -i ${shellWord(path)} -o IdentitiesOnly=yes ${shellWord(`${user}@${host}`)}\n`;
+}
+
+function storeX509(directory: string, issued: Issued): string {
+  const [key, certificate] = [join(directory, "key.pem"), join(directory, "certificate.pem")];
+  writePrivately(certificate, x509Chain(issued));
+  return `curl --cert ${shellWord(certificate)} --key ${shellWord(key)} https://HOST\n`;
+}
+
+/** The certificate, followed by its authority's certificate. @throws Unavailable for credentials of another kind */
+export function x509Chain(issued: Issued): string {
+  return `${certificateIn(issued, "x509")}${issued.credential.fields.chain ?? ""}`;
+}
+
+function certificateIn({ credential: { kind, fields } }: Issued, wanted: keyof typeof names): string {
+  if (kind === wanted && fields.certificate !== undefined) return fields.certificate;
+  throw new Unavailable(
+    `The credential is not an ${names[wanted]} certificate but of kind ${kind}: use --format json`,
+  );
 }

@@ -1,7 +1,7 @@
 import { AccessClient, type Issued, wantedArgs } from "../../access/access.ts";
 import { accountOf, cachedCredential } from "../../access/cache.ts";
 import { cachedFormats, formatCredential } from "../../access/format.ts";
-import { getSshAccess, getX509Access } from "../../access/key.ts";
+import { getCertificate } from "../../access/key.ts";
 import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 
@@ -32,8 +32,7 @@ export default defineCommand({
     "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits.",
   ],
   async run({ role, format, ...wanted }, io) {
-    if (format === "ssh") return getSshAccess(io, { role, wanted });
-    if (format === "x509") return getX509Access(io, { role, wanted });
+    if (format === "ssh" || format === "x509") return getCertificate(io, format, { role, wanted });
     const print = (issued: Issued) => formatCredential(format, issued, io.env);
     const obtain = () =>
       AccessClient.within(io, async (client) => {
