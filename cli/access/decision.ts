@@ -1,25 +1,35 @@
-import type { Io } from "../io.ts";
+import { clientArgs } from "../client/args.ts";
+import { type CommandDefinition, defineCommand } from "../command.ts";
 import { jsonText, printable } from "../text.ts";
 import { AccessClient, type AccessRequest, parseId } from "./access.ts";
 
-export const idArgument = {
-  id: { type: "positional", metavar: "ID", description: "The id of the request (svc access requests)" },
-} as const;
-
 const done = { approve: "Approved", deny: "Denied", cancel: "Cancelled", review: "Reviewed" } as const;
 
-/** Runs a command that decides on a request. */
-export async function decideWith(
-  io: Io,
+const noteArg = {
+  note: { type: "string", short: "n", metavar: "TEXT", description: "A note for the requester" },
+} as const;
+
+/** A command that decides on a request. */
+export function decisionCommand(
   verb: keyof typeof done,
-  id: string,
-  { json }: { json?: boolean },
-  note?: string,
-): Promise<void> {
-  const path = `/access/requests/${parseId(id)}/${verb}`;
-  const request = await AccessClient.within(io, (client) =>
-    client.call<AccessRequest>("POST", path, note === undefined ? undefined : { note }),
-  );
-  const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}`;
-  io.stdout.write(`${json ? jsonText(request) : text}\n`);
+  summary: string,
+  { takesNote = false } = {},
+): CommandDefinition {
+  return defineCommand({
+    summary,
+    args: {
+      id: { type: "positional", metavar: "ID", description: "The id of the request (svc access requests)" },
+      ...((takesNote ? noteArg : {}) as typeof noteArg),
+      ...clientArgs,
+    },
+    examples: [`svc access ${verb} 7`],
+    async run({ id, note, json }, io) {
+      const path = `/access/requests/${parseId(id)}/${verb}`;
+      const request = await AccessClient.within(io, (client) =>
+        client.call<AccessRequest>("POST", path, note === undefined ? undefined : { note }),
+      );
+      const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}`;
+      io.stdout.write(`${json ? jsonText(request) : text}\n`);
+    },
+  });
 }

@@ -1,10 +1,3 @@
-import { decideWith, idArgument } from "../../access/decision.ts";
-import { clientArgs } from "../../client/args.ts";
-import { defineCommand } from "../../command.ts";
+import { decisionCommand } from "../../access/decision.ts";
 
-export default defineCommand({
-  summary: "Cancel your access request",
-  args: { ...idArgument, ...clientArgs },
-  examples: ["svc access cancel 7"],
-  run: ({ id, ...options }, io) => decideWith(io, "cancel", id, options),
-});
+export default decisionCommand("cancel", "Cancel your access request");

@@ -1,10 +1,3 @@
-import { decideWith, idArgument } from "../../access/decision.ts";
-import { clientArgs } from "../../client/args.ts";
-import { defineCommand } from "../../command.ts";
+import { decisionCommand } from "../../access/decision.ts";
 
-export default defineCommand({
-  summary: "Mark break-glass access as reviewed",
-  args: { ...idArgument, ...clientArgs },
-  examples: ["svc access review 7"],
-  run: ({ id, ...options }, io) => decideWith(io, "review", id, options),
-});
+export default decisionCommand("review", "Mark break-glass access as reviewed");
