@@ -9,6 +9,7 @@ import { removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { postOnce } from "./post_once.ts";
+import { putChange } from "./put_change.ts";
 import { linkText, widthOf } from "./text.ts";
 import {
   againLine,
@@ -210,24 +211,17 @@ async function editedContent(io: Io, file: string | undefined, before: string): 
 /** @throws Conflict if somebody else has changed the text in the meantime */
 async function putContent(client: IncidentClient, { id }: Document, before: Content, text: string) {
   const path = `/documents/${id}/content`;
-  try {
-    return await client.call<Content>("PUT", path, { text, version: before.version });
-  } catch (error) {
-    if (!(error instanceof Conflict)) throw error;
-    const now = await client.call<Content>("GET", path).catch(ifNone);
-    if (now === undefined || now.version === before.version) throw error;
-    if (now.text === before.text)
-      return await client.call<Content>("PUT", path, { text, version: now.version });
-    throw new Conflict(
-      [
-        `The text of document ${id} has been changed by somebody else in the meantime; nothing was saved.`,
-        "  Theirs:",
-        ...printableLines(now.text).map((line) => `    ${line}`),
-        "  Yours:",
-        ...printableLines(text).map((line) => `    ${line}`),
-      ].join("\n"),
-    );
-  }
+  return putChange<Content, { text: string }>(
+    before,
+    { text },
+    {
+      fieldsOf: ({ text }) => ({ text }),
+      put: (body) => client.call("PUT", path, body),
+      refetch: async () => (await client.call<Content>("GET", path).catch(ifNone)) ?? before,
+      label: () => `The text of document ${id}`,
+      shown: (text) => text,
+    },
+  );
 }
 
 async function documentsOf(client: IncidentClient, incident: IncidentDetail): Promise<Document[]> {

@@ -1,10 +1,14 @@
 import { Conflict } from "../../platform/errors.ts";
 import { printableLines } from "../text.ts";
 
+interface Versioned {
+  version: number | string | null;
+}
+
 /** A record that a PUT replaces, and how. `F` are the fields that people change. */
-export interface Replaced<T extends { version: number }, F extends object> {
+export interface Replaced<T extends Versioned, F extends object> {
   fieldsOf(record: T): F;
-  put(body: F & { version: number }): Promise<T>;
+  put(body: F & Pick<T, "version">): Promise<T>;
   refetch(): Promise<T>;
   /** What a field is called, and how its value is shown. */
   label(field: keyof F): string;
@@ -19,7 +23,7 @@ const attempts = 10;
  *
  * @throws Conflict with both versions if somebody else changed the same field, and for what the server refuses
  */
-export async function putChange<T extends { version: number }, F extends object>(
+export async function putChange<T extends Versioned, F extends object>(
   seen: T,
   change: Partial<F>,
   record: Replaced<T, F>,
@@ -48,7 +52,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function bothVersions<T extends { version: number }, F extends object>(
+function bothVersions<T extends Versioned, F extends object>(
   { label, shown }: Replaced<T, F>,
   theirs: F,
   yours: Partial<F>,
