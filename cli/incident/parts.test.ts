@@ -387,4 +387,31 @@ describe("documents", () => {
     const missing = await carol.svc("inc", "doc", "open", "-i", name, "Runbook");
     expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);
   });
+
+  test("whose text somebody else changed meanwhile show both versions, and keep the text", async () => {
+    const { name } = await reported();
+    const first = carol.with({ readStdin: async () => Buffer.from("First\n") });
+    const { stdout } = await first.svc("inc", "doc", "new", name, "Notes", "-F", "-");
+    const id = stdout.trim();
+    const theirs = erin.with({ readStdin: async () => Buffer.from("Theirs\n") });
+    const mine = carol.with({
+      readStdin: async () => Buffer.from("Mine\n"),
+      fetch: async (url, init) => {
+        if (init.method === "PUT") await theirs.svc("inc", "doc", "edit", id, "-F", "-");
+        return fetch(url, init);
+      },
+    });
+    const { code, stderr } = await mine.svc("inc", "doc", "edit", id, "-F", "-");
+    expect([code, stderr.split("\n").slice(1)]).toEqual([
+      1,
+      [
+        `svc: The text of document ${id} has been changed by somebody else in the meantime; nothing was saved.`,
+        "svc:   Theirs: Theirs",
+        "svc:   Yours:  Mine",
+        "",
+      ],
+    ]);
+    expect(stderr).toStartWith(`Your text is kept. To send it: svc incident doc edit ${id} -F `);
+    expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Theirs\n");
+  });
 });
