@@ -170,7 +170,7 @@ export async function endCertificate(
   // Together, or a renewal would write its certificate in between.
   updateCredentials(io.env, (all) => {
     for (const path of [files.key, files.certificate, journalOf(files.certificate)])
-      fs.rmSync(path, { force: true });
+      storing(path, () => fs.rmSync(path, { force: true }));
     return withCertificate(all, server.base, undefined);
   });
   return { revoked, fault };

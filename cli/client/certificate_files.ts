@@ -92,12 +92,14 @@ export function firstCertificate(text: string): string | undefined {
 /** What `rewrite` is about to write, so that a crash or a full disk in the middle loses nothing. */
 export const journalOf = (path: string) => `${path}.next`;
 
-/** Keeps the file, because other programs watch it. Only under the lock of the credentials. */
+/** Keeps the file, because other programs watch it. Only under the lock of the credentials. @throws ConfigurationError */
 export function rewrite(path: string, text: string): void {
-  fs.rmSync(journalOf(path), { force: true });
-  writePrivately(journalOf(path), text);
-  writeInPlace(path, text);
-  fs.rmSync(journalOf(path), { force: true });
+  storing(path, () => {
+    fs.rmSync(journalOf(path), { force: true });
+    writePrivately(journalOf(path), text);
+    writeInPlace(path, text);
+    fs.rmSync(journalOf(path), { force: true });
+  });
 }
 
 /** Completes a `rewrite` whose process ended. Only under the lock of the credentials. */

@@ -37,7 +37,8 @@ export function updateCredentials(env: Environment, change: (credentials: Creden
   inLockedDirectory(path, () => {
     const file = resolveFile(path) ?? path;
     const before = fs.existsSync(file) ? readChecked(file) : NO_CREDENTIALS;
-    guard(`write ${file}`, () => replaceFile(file, formatCredentials(change(before))));
+    const text = formatCredentials(change(before));
+    guard(`write ${file}`, () => replaceFile(file, text));
   });
 }
 
