@@ -80,7 +80,7 @@ describe("PUT /incidents/{incident_id}", () => {
         kind: "incident.updated",
         actor: "carol@example.com",
         source: "core",
-        description: "Changed: title, resolution, incident priority",
+        description: "Changed: title, resolution, priority from Urgent to Low again",
         data: {
           changed: ["title", "resolution", "incident_priority_id"],
           incident_priority_id: { from: ids.incidentPriorityId, to: low!.id },

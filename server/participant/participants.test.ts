@@ -48,7 +48,7 @@ describe("POST participants", () => {
       {
         actor: "carol@example.com",
         kind: "role.assumed",
-        description: "bob is participant",
+        description: "bob became a participant",
         data: { participant_id: body.id, role: "participant" },
       },
     ]);

@@ -145,7 +145,7 @@ describe("the task", () => {
     ]);
     const told = await outbox.db.select().from(event).where(eq(event.kind, "reminder.sent"));
     expect(told).toMatchObject([
-      { description: "alice is reminded to write a status report", actor: "worker", data: { k: 1 } },
+      { description: "alice was reminded to write a status report", actor: "worker", data: { k: 1 } },
     ]);
     expect((await run()).result).toEqual({ done: 0, skipped: 1, failed: 0 });
     outbox.clock.advance(2 * 3600);

@@ -102,22 +102,30 @@ const names = {
 } as const;
 type Field = keyof typeof names;
 
-/** For free text the timeline only says that it changed. For other fields it also says how. */
-const written: ReadonlySet<Field> = new Set<Field>(["title", "description", "resolution"]);
+/** For free text the timeline only says that it changed. For these fields it also says how, in its words. */
+const saidHow: Partial<Record<Field, { name: string; valueOf: (incident: Incident) => string }>> = {
+  visibility: { name: "visibility", valueOf: (one) => one.visibility },
+  incidentTypeId: { name: "type", valueOf: (one) => one.incidentTypeName },
+  incidentPriorityId: { name: "priority", valueOf: (one) => one.incidentPriorityName },
+};
 
 async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
   const fields = (Object.keys(names) as Field[]).filter((field) => before[field] !== after[field]);
   if (fields.length === 0) return;
   const changed = fields.map((field) => names[field]);
+  const said = fields.map((field) => {
+    const how = saidHow[field];
+    return how ? `${how.name} from ${how.valueOf(before)} to ${how.valueOf(after)}` : names[field];
+  });
   const values = fields
-    .filter((field) => !written.has(field))
+    .filter((field) => field in saidHow)
     .map((field) => [names[field], { from: before[field], to: after[field] }]);
   await recordEvent(tx, {
     incidentId: after.id,
     at: after.updatedAt,
     actor: actor.user,
     kind: "incident.updated",
-    description: `Changed: ${changed.join(", ").replaceAll("_id", "").replaceAll("_", " ")}`,
+    description: `Changed: ${said.join(", ")}`,
     data: { changed, ...Object.fromEntries(values) },
   });
 }

@@ -13,6 +13,7 @@ import {
   commanderOf,
   type Participant,
   type ParticipantRole,
+  roleWords,
 } from "./participant.ts";
 
 export interface Assumption extends Change {
@@ -48,7 +49,9 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     actor,
     source,
     kind: "role.assumed",
-    description: from ? `${name} took over as ${role} from ${from.name}` : `${name} is ${role}`,
+    description: from
+      ? `${name} took over as ${role} from ${from.name}`
+      : `${name} became ${roleWords[role]}`,
     data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
   });
   await costChanged(tx, incidentId);

@@ -72,6 +72,16 @@ export const participantColumns = {
   roles,
 };
 
+/** A role in a sentence about somebody who has it. */
+export const roleWords: Readonly<Record<ParticipantRole, string>> = {
+  commander: "commander",
+  scribe: "scribe",
+  liaison: "liaison",
+  reporter: "reporter",
+  participant: "a participant",
+  observer: "an observer",
+};
+
 export function noSuchParticipant(): NotFound {
   return new NotFound("There is no such participant");
 }

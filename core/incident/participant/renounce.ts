@@ -14,6 +14,7 @@ import {
   handOverFirst,
   type Participant,
   type ParticipantRole,
+  roleWords,
 } from "./participant.ts";
 
 export interface Renunciation extends Change {
@@ -51,7 +52,7 @@ async function renounce(tx: Transaction, wanted: Renunciation): Promise<void> {
     actor,
     source,
     kind: "role.renounced",
-    description: `${name} is no longer ${role}`,
+    description: `${name} is no longer ${roleWords[role]}`,
     data: { participant_id: participantId, role },
   });
   await costChanged(tx, incidentId);

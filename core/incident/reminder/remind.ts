@@ -86,7 +86,7 @@ export async function remind(
       actor: "worker",
       source: task,
       kind: "reminder.sent",
-      description: `${person?.name ?? "Everybody"} is reminded to write a status report`,
+      description: `${person?.name ?? "Everybody"} was reminded to write a status report`,
       data: { k, ...(person && { individual_id: person.id }) },
     });
   }

@@ -82,7 +82,7 @@ test("the reporter commands, without a plugin call, if there is no service or th
   for (const id of [without, quiet]) {
     expect(await commanders(id)).toEqual(["rita@example.com"]);
     expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 1 });
-    expect(await flow.told(id, "role.assumed")).toEqual(["role.assumed core: rita is commander"]);
+    expect(await flow.told(id, "role.assumed")).toEqual(["role.assumed core: rita became commander"]);
   }
 });
 
@@ -91,7 +91,7 @@ test("the person on call commands, and the reason is kept", async () => {
   const id = await reported(pluginsOf(fake), "known");
   expect(await commanders(id)).toEqual(["olga@example.com"]);
   expect(await flow.told(id, "role.assumed", "step.done", "step.failed")).toContain(
-    "role.assumed fake-participant: Olga is commander",
+    "role.assumed fake-participant: Olga became commander",
   );
   expect(fake.to("onCall")).toMatchObject([
     { service: { name: "known", externalId: "known" }, at: flow.clock.now().toISOString() },
