@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { addressScope, hostInUrl, isInScope, plainAddress } from "./address.ts";
+import { addressScope, hostInUrl, isInScope, isNetwork, plainAddress } from "./address.ts";
 
 describe("addressScope", () => {
   test.each([
@@ -54,3 +54,22 @@ test.each([
   // Some users type brackets.
   ["[::1]", "[::1]"],
 ])("%s in a URL is %s", (host, text) => expect(hostInUrl(host)).toBe(text));
+
+test.each([
+  ["192.0.2.1", true],
+  ["192.0.2.0/24", true],
+  ["192.0.2.1/32", true],
+  ["0.0.0.0/0", true],
+  ["::1", true],
+  ["2001:db8::/32", true],
+  ["::ffff:10.0.0.0/104", true],
+  ["192.0.2.1/24", false],
+  ["192.0.2.0/33", false],
+  ["2001:db8::1/32", false],
+  ["::/129", false],
+  ["fe80::1%eth0", false],
+  ["10/8", false],
+  ["localhost", false],
+])("isNetwork(%j) is %j, as in ssh-keygen", (text, expected) => {
+  expect(isNetwork(text)).toBe(expected);
+});

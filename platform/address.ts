@@ -29,7 +29,7 @@ function scopeOf(address: string): string {
   const plain = plainAddress(address);
   if (plain === undefined) return "unknown";
   if (plain === "::1" || plain.startsWith("127.")) return "loopback";
-  return isIPv4(plain) ? plain : `${firstFourGroups(plain)}::/64`;
+  return isIPv4(plain) ? plain : `${groupsOf(plain).slice(0, 4).join(":")}::/64`;
 }
 
 /**
@@ -52,11 +52,25 @@ export function plainAddress(text: string): string | undefined {
     .join(".");
 }
 
-/** The first half of a canonical IPv6 address. */
-function firstFourGroups(address: string): string {
+/** The eight groups of a canonical IPv6 address. */
+function groupsOf(address: string): string[] {
   const [left = [], right = []] = address.split("::").map((part) => part.split(":").filter(Boolean));
   const zeros = Array<string>(8 - left.length - right.length).fill("0");
-  return [...left, ...zeros, ...right].slice(0, 4).join(":");
+  return [...left, ...zeros, ...right];
+}
+
+/** Whether this is an address, or a network (192.0.2.0/24) whose bits after the prefix are zero, as sshd requires. */
+export function isNetwork(text: string): boolean {
+  const [, address = "", prefix] = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  if (isIP(address) === 0) return false;
+  const bits = isIPv4(address)
+    ? address.split(".").map((byte) => Number(byte).toString(2).padStart(8, "0"))
+    : groupsOf(new URL(`http://[${address}]`).hostname.slice(1, -1)).map((group) =>
+        Number.parseInt(group, 16).toString(2).padStart(16, "0"),
+      );
+  const all = bits.join("");
+  const length = Number(prefix ?? all.length);
+  return length <= all.length && !all.slice(length).includes("1");
 }
 
 /** Whether the host of a URL is this machine. */

@@ -387,12 +387,14 @@ describe("no certificate is issued", () => {
   });
 
   test("for invalid settings, which svc access check reports", async () => {
-    const role = await makeRole({ extensions: "permit-everything", sourceAddress: "192.0.2.0/33,nowhere" });
+    const sourceAddress = "192.0.2.0/33,nowhere,192.0.2.1/24";
+    const role = await makeRole({ extensions: "permit-everything", sourceAddress });
     const { body } = await admin.call("GET", `/access/roles/${role}/check`);
     expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
       expect.stringContaining("Unknown extension: permit-everything"),
       "Invalid network, which must look like 192.0.2.0/24: 192.0.2.0/33",
       "Invalid network, which must look like 192.0.2.0/24: nowhere",
+      "Invalid network, which must look like 192.0.2.0/24: 192.0.2.1/24",
     ]);
     expect(await refusal(role, { public_key: key.line })).toEqual([
       503,

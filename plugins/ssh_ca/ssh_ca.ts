@@ -1,4 +1,3 @@
-import { isIP } from "node:net";
 import { type Static, Type } from "@sinclair/typebox";
 import {
   authorityNamePattern,
@@ -8,6 +7,7 @@ import {
 } from "../../core/authority/authority.ts";
 import { certificateHandle } from "../../core/authority/revoked.ts";
 import { type CredentialProblem, defineBuiltin, type RoleFacts } from "../../core/plugin.ts";
+import { isNetwork } from "../../platform/address.ts";
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 import { signSshCertificate, sshExtensions } from "../../platform/ssh/certificate.ts";
@@ -162,10 +162,4 @@ function problemsOf({ principals, extensions, sourceAddress }: Target): Credenti
     ...unknown.map((name) => `Unknown extension: ${name} (supported: ${sshExtensions.join(", ")})`),
     ...noNetworks.map((network) => `Invalid network, which must look like 192.0.2.0/24: ${network}`),
   ].map((problem) => ({ problem }));
-}
-
-function isNetwork(text: string): boolean {
-  const [, address, bits] = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const version = isIP(address ?? "");
-  return version !== 0 && Number(bits ?? 0) <= (version === 4 ? 32 : 128);
 }
