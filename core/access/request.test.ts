@@ -88,14 +88,15 @@ describe("a request", () => {
     const participants = `/incidents/${world.ids.incidentId}/participants/`;
     expect((await world.alice.call("POST", participants, { email: "dora@example.com" })).http).toBe(201);
     const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
-    const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
+    const reason = "[Review it](https://phish.example)";
+    const wanted = { role, reason, incident: world.incident, break_glass: true };
     const { body } = await world.bob.call("POST", "/access/requests/", wanted);
     const id = body.id as number;
     const { http } = await world.issue(world.bob, role, { request_id: id });
     expect(http).toBe(201);
     // The commander and the admins, who take part in no incident, but not the user.
     const told = await world.server.db
-      .select({ email: individual.email })
+      .select({ email: individual.email, text: delivery.text })
       .from(delivery)
       .innerJoin(individual, eq(individual.id, delivery.individualId))
       .where(eq(delivery.subject, `Break-glass access to ${role}`));
@@ -104,6 +105,8 @@ describe("a request", () => {
       "root2@example.com",
       "root@example.com",
     ]);
+    // People's text is literal in Markdown.
+    expect(told[0]!.text).toContain(": \\[Review it\\](https://phish.example)\n");
     const listed = async () => {
       const { body } = await world.admin.call("GET", "/access/requests/?unreviewed=true");
       return body.items.some((one: { id: number }) => one.id === id);

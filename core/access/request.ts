@@ -4,6 +4,7 @@ import { lockName } from "../../drizzle/lock_name.ts";
 import { accessRequest, accessRole, individual, token } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
+import { literally } from "../../platform/markdown.ts";
 import { parseProse, parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
@@ -225,15 +226,19 @@ async function notifyApprovers(
         or(inArray(individual.id, [...known.values()]), inArray(individual.id, commanderOf(incidentId))),
       ),
     );
-  const text = `${request.userName} used break-glass access to ${request.role} for ${inWords(request.duration)}: ${request.reason}\n\nReview it: svc access review ${request.id}`;
+  const { id: requestId, role, userName, reason, duration } = request;
+  const text = `${literally(userName)} used break-glass access to ${role} for ${inWords(duration)}: ${literally(reason)}
+
+Review it: svc access review ${requestId}
+End it: svc access deny ${requestId}`;
   await deliver(
     tx,
     context,
     people.map(({ id }) => ({
-      key: { task: "access", what: `request-${request.id}`, whom: `i/${id}` },
+      key: { task: "access", what: `request-${requestId}`, whom: `i/${id}` },
       incidentId,
       individualId: id,
-      message: { subject: `Break-glass access to ${request.role}`, text },
+      message: { subject: `Break-glass access to ${role}`, text },
     })),
   );
 }
