@@ -508,6 +508,20 @@ test("the error says that a target refuses connections", async () => {
   );
 });
 
+test("the error says that a target has no TLS", async () => {
+  // Like PostgreSQL, it refuses TLS, and ends the connection of a client that begins with it nevertheless.
+  const answer: Bun.SocketHandler["data"] = (socket, sent) => {
+    if (sent.length === 8) socket.write("N");
+    else socket.terminate();
+  };
+  const plain = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: answer } });
+  const settings = { ...unreachable, port: plain.port, sslMode: "verify-full" };
+  expect(await messageOf(plugin.revoke(factsFor({ settings } as never as AccessTarget)))).toEndWith(
+    "/shop closed the connection; unless sslMode is disable, it must accept TLS",
+  );
+  plain.stop(true);
+});
+
 test("an IPv6 address is not read as a host name", async () => {
   // Link-local and without a zone, so that no machine can connect to it.
   const target = { settings: { ...unreachable, host: "fe80::1", port: 5432 } } as never as AccessTarget;

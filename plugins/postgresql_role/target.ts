@@ -135,6 +135,7 @@ function targetError(error: unknown, place: string): unknown {
     "57014": "took too long",
     "42704": "lacks a parent role: run svc access check",
     ECONNREFUSED: "refused the connection",
+    ECONNRESET: "closed the connection; unless sslMode is disable, it must accept TLS",
     CONNECT_TIMEOUT: "did not answer",
     CONNECTION_CLOSED: "closed the connection",
     ENOTFOUND: "has an unknown host name",
