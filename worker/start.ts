@@ -67,8 +67,12 @@ export async function startWorker(options: StartOptions, environment: Environmen
     // Only now: a run by hand has no heartbeat.
     const shared = { ...deps, health, outage: new Outage(deps.log) };
     const all = [work(shared, works, stop.signal)];
+    const onceTimed = async (loop: typeof sendDeliveries | typeof revokeLeases) => {
+      await shared.time.known(stop.signal);
+      await loop(shared, stop.signal);
+    };
     // A worker for one task does nothing else.
-    if (task === undefined) all.push(sendDeliveries(shared, stop.signal), revokeLeases(shared, stop.signal));
+    if (task === undefined) all.push(onceTimed(sendDeliveries), onceTimed(revokeLeases));
     // If one of them fails, the others end, too.
     await Promise.all(all.map((one) => one.finally(end)));
   } finally {

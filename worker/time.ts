@@ -5,6 +5,8 @@ const longestTimerMilliseconds = 5000;
 
 const longestSleepMilliseconds = 30_000;
 
+const firstObservationMilliseconds = 20;
+
 /** Within this distance, the time is polled: runtime timers fire a millisecond or more late. */
 const nearMilliseconds = 3;
 
@@ -34,6 +36,11 @@ export class DatabaseTime implements Clock {
     if (this.#offset !== undefined && contradicts) this.#jumps += 1;
     this.#offset = offset;
     this.#error = error;
+  }
+
+  /** Resolves after the first observation, or when `signal` aborts. */
+  async known(signal: AbortSignal): Promise<void> {
+    while (this.#offset === undefined && !signal.aborted) await pause(firstObservationMilliseconds, signal);
   }
 
   /** @throws Error before the first observation */

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
-import { openDatabase } from "../../../drizzle/client.ts";
+import { openDatabase, openSql } from "../../../drizzle/client.ts";
 import { freePort } from "../../../platform/free_port.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { until } from "../../../tests/support/process/until.ts";
@@ -91,6 +91,23 @@ test("a worker that waits for its database is alive but not ready", async () => 
   worker.child.kill("SIGTERM");
   expect((await worker.finished).code).toBe(0);
 });
+
+test("a worker whose first heartbeat is slow reports no outage", async () => {
+  const sql = openSql(database.url, { max: 1 });
+  // Long enough for the other loops to look for work twice.
+  await sql`
+    create function slow() returns trigger language plpgsql as
+      'begin perform pg_sleep(0.5); return new; end'`;
+  await sql`create trigger slow before insert on worker for each row execute function slow()`;
+  const worker = start();
+  const address = await addressOf(worker);
+  await until("it to be healthy", async () => healthy(address));
+  expect(worker.said()).not.toContain("unavailable");
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+  await sql`drop function slow cascade`;
+  await sql.end();
+}, 60_000);
 
 test("--health-host needs --health-port", async () => {
   const { code, stderr } = await svc(["scheduler", "start", "--health-host", "0.0.0.0"]);
