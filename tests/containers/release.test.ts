@@ -120,6 +120,9 @@ test("upgrade: three servers and two workers move to the next release, and nothi
   expect(await running()).toEqual(all(newer));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
   expect(await compose.exec("server", "svc", "--version")).toBe(`${version} (${newer})\n`);
+  // Of the older release's service, before the upgrade, and of the newer release's service.
+  const dumps = () => compose.exec("backup", "sh", "-c", "ls svc-*Z.dump | wc -l");
+  await until("three dumps", async () => Number(await dumps()) === 3);
   const containers = () =>
     Promise.all(["server", "worker", "balancer", "proxy", "db"].map((one) => compose.containers(one)));
   const before = await containers();
