@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   buildImage,
@@ -9,7 +9,9 @@ import {
   runName,
   saidBy,
 } from "../support/containers/containers.ts";
+import { publishedPort } from "../support/containers/network.ts";
 import { productionIn, secrets } from "../support/containers/production.ts";
+import { asClient, CertificateFolder } from "../support/http/client_certificates.ts";
 import { until } from "../support/process/until.ts";
 
 /** An installation of compose.production.yaml. */
@@ -207,4 +209,37 @@ test("docs/restore.md restores a dump on a new machine", async () => {
   await compose.healthy(["server", "worker"]);
   expect(before).not.toBe("");
   expect(await psql(kept)).toBe(before);
+});
+
+test("docs/mutual-tls.md forwards the certificates of clients, and never a header of theirs", async () => {
+  const page = readFileSync(join(import.meta.dir, "../../docs/mutual-tls.md"), "utf8");
+  const section = page.slice(page.indexOf("### In containers"));
+  const port = String(await publishedPort());
+  const block = (language: string) =>
+    section.match(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "s"))![1]!.replaceAll("8443", port);
+  const files = {
+    "compose.mtls.yaml": block("yaml"),
+    "Caddyfile.mtls": block("caddyfile"),
+    "settings.env": `SVC_MTLS_PROXY_HEADER=Client-Cert\nSVC_MTLS_URL=https://localhost:${port}\n`,
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(compose.directory, name), text);
+  await compose.type(
+    `export COMPOSE_FILE="$COMPOSE_FILE:compose.mtls.yaml" SETTINGS_FILE=settings.env\n${block("sh")}`,
+  );
+  using certificates = new CertificateFolder();
+  const { certificate, key } = certificates.issue({ subject: "/CN=Stranger", extensions: asClient });
+  const [cert, secret] = [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
+  const header = `:${Buffer.from(cert.replace(/-----.*-----|\n/g, ""), "base64").toString("base64")}:`;
+  const ask = async (at: string, init: RequestInit) => {
+    const options = { tls: { rejectUnauthorized: false, cert, key: secret }, keepalive: false, ...init };
+    return (await fetch(`https://localhost:${at}/whoami`, options)).status;
+  };
+  const refused = async () =>
+    (await compose.logs("server")).match(/client certificate refused/g)?.length ?? 0;
+  const answer = () => ask(port, {}).catch(() => undefined);
+  expect(await until("an answer with a certificate", answer, 180)).toBe(401);
+  const before = await until("the reason in the log", refused);
+  expect(await ask(compose.env.HTTPS_PORT!, { headers: { "client-cert": header } })).toBe(401);
+  expect(await ask(compose.env.HTTPS_PORT!, { headers: { "client-cert-chain": header } })).toBe(401);
+  expect(await refused()).toBe(before);
 });
