@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listen } from "./support/listen.ts";
 import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
 import { fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
@@ -204,9 +205,8 @@ describe("refuses, before anything is started,", () => {
   const fresh = () => join(directory, crypto.randomUUID());
 
   test("a port in use, and names it and the option to change it", async () => {
-    const server = createServer().listen(0, "127.0.0.1");
-    await new Promise((settle) => server.once("listening", settle));
-    const { port } = server.address() as { port: number };
+    const server = createServer();
+    const port = await listen(server);
     for (const option of ["--port", "--idp-port", "--database-port", "--mtls-port"]) {
       const dataDir = fresh();
       const up = startUp(dataDir, ["--mtls", option, String(port)]);

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { freePort } from "../../platform/free_port.ts";
 import { secondsUntilAsked } from "../../tests/support/http/sockets.ts";
+import { listen } from "../../tests/support/listen.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { forward } from "./forward.ts";
 
@@ -21,7 +22,7 @@ beforeAll(async () => {
     socket.on("error", () => socket.destroy());
   });
   upstreamPort = await freePort();
-  await new Promise<void>((settle) => upstream.listen(upstreamPort, "127.0.0.1", settle));
+  await listen(upstream, { port: upstreamPort });
 });
 afterAll(() => {
   upstream.close();
@@ -45,12 +46,6 @@ function open(port: number): Promise<Socket> {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () => resolve(socket));
   socket.once("error", reject);
   return promise;
-}
-
-/** Listens on a separate port. */
-async function listen(server: Server): Promise<number> {
-  await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
-  return (server.address() as AddressInfo).port;
 }
 
 /** Sends the text, closes the sending side, and reads the answer. */

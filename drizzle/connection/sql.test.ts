@@ -4,6 +4,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createEmptyTestDatabase, testServerUrl } from "../../tests/support/database/database.ts";
+import { listen } from "../../tests/support/listen.ts";
 import { within } from "../../tests/support/process/until.ts";
 import { openSql } from "./sql.ts";
 
@@ -14,10 +15,7 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
     near.pipe(far).pipe(near);
     for (const socket of [near, far]) socket.on("error", () => {});
   });
-  const listen = (port: number) =>
-    new Promise<void>((ready) => void proxy.listen(port, "127.0.0.1", () => ready()));
-  await listen(0);
-  const { port } = proxy.address() as { port: number };
+  const port = await listen(proxy);
   await new Promise((closed) => proxy.close(closed));
   const url = new URL(real);
   url.port = String(port);
@@ -25,7 +23,7 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
   const all = () => Array.from({ length: 10 }, () => sql`select`);
   const away = await Promise.allSettled(all());
   expect(away.map(({ status }) => status)).toEqual(away.map(() => "rejected"));
-  await listen(port);
+  await listen(proxy, { port });
   // postgres.js alone would wait for at least 10 s.
   await within("PostgreSQL to be asked again", Promise.all(all()), 8);
   await sql.end();
@@ -35,9 +33,8 @@ test("after an outage, PostgreSQL is contacted again soon, however many attempts
 test("connects to an IPv6 address", async () => {
   const real = new URL(await testServerUrl());
   const proxy = createServer((near) => void near.pipe(connect(Number(real.port), real.hostname)).pipe(near));
-  await new Promise<void>((ready) => void proxy.listen(0, "::1", ready));
   const url = new URL(real);
-  url.host = `[::1]:${(proxy.address() as { port: number }).port}`;
+  url.host = `[::1]:${await listen(proxy, { host: "::1" })}`;
   const sql = openSql(url.href, { max: 1 });
   expect([...(await sql`select 1 as one`)]).toEqual([{ one: 1 }]);
   await sql.end();
@@ -134,10 +131,7 @@ test.each(["", "HTTP/1.1 400 Bad Request\r\n\r\n"])(
       connections += 1;
       near.on("error", () => {}).once("data", () => void near.end(answer));
     });
-    await new Promise<void>((ready) => void server.listen(0, "127.0.0.1", ready));
-    const sql = openSql(`postgres://svc@127.0.0.1:${(server.address() as { port: number }).port}/svc`, {
-      max: 1,
-    });
+    const sql = openSql(`postgres://svc@127.0.0.1:${await listen(server)}/svc`, { max: 1 });
     for (const expected of [1, 2]) {
       const outcome = sql`select`.catch((error: unknown) => error);
       expect(await within("an answer", outcome, 10)).toMatchObject({ code: "CONNECTION_CLOSED" });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { Refused } from "../../platform/errors.ts";
+import { listen } from "../../tests/support/listen.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { startMailServer } from "../../tests/support/smtp.ts";
 import { createPost } from "./post.ts";
@@ -59,8 +60,7 @@ test("a server that hangs causes a timeout, and its connections are closed", asy
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
   });
-  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  const { port } = silent.address() as { port: number };
+  const port = await listen(silent);
   const stop = new AbortController();
   const cut = postTo(port)(mail("cut"), { signal: stop.signal, at });
   await until("the connection", () => sockets.size === 1);

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { eq } from "drizzle-orm";
 import { createSession } from "../../core/auth/session/session.ts";
 import { session } from "../../drizzle/schema/index.ts";
@@ -16,6 +16,7 @@ import {
   startTestServer,
   type TestServer,
 } from "../../tests/support/http/server.ts";
+import { listen } from "../../tests/support/listen.ts";
 import { oidcSignOn } from "../sso/oidc.ts";
 
 let server: TestServer;
@@ -146,8 +147,7 @@ describe("an issuer", () => {
     await using early = await startTestServer();
     const answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
     const broken = createServer((socket) => socket.once("data", () => socket.end(answer)));
-    await new Promise<void>((resolve) => broken.listen(0, "127.0.0.1", resolve));
-    const { port } = broken.address() as AddressInfo;
+    const port = await listen(broken);
     early.issuer.metadata = { token_endpoint: `http://127.0.0.1:${port}/token` };
     const page = await new TestBrowser().open((await newChallenge(early)).challengeUrl);
     await expectRefused(page, 503, "does not answer: try again");

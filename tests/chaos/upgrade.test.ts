@@ -10,6 +10,7 @@ import { countFrames } from "../support/browser/frames.ts";
 import { createEmptyTestDatabase } from "../support/database/database.ts";
 import { testRevision } from "../support/database/revision.ts";
 import { effort } from "../support/effort.ts";
+import { listen } from "../support/listen.ts";
 
 /** Real processes that upgrade one database: killed, racing and blocking each other. */
 
@@ -220,9 +221,8 @@ test("a pooler is refused, because another client would keep the lock", async ()
       socket.on("error", () => {}).on("close", () => [client, server].map((one) => one.destroy()));
     }
   });
-  await new Promise<void>((settle) => pooler.listen(0, "127.0.0.1", settle));
   const url = new URL(database.url);
-  url.port = String((pooler.address() as { port: number }).port);
+  url.port = String(await listen(pooler));
   expect(upgrade({ url: url.href, revisions })).rejects.toThrow("This is the address of a pooler");
   pooler.close();
 });

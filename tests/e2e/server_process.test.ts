@@ -4,6 +4,7 @@ import { openSql } from "../../drizzle/client.ts";
 import { freePort } from "../../platform/free_port.ts";
 import { ask } from "../support/browser/sign_in.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
+import { listen } from "../support/listen.ts";
 import { listening, Stack } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
@@ -116,9 +117,8 @@ test("it serves on a newer release's schema only if its revisions are compatible
 });
 
 test("for a port in use, it prints one line with the port and the option, and exits with 1", async () => {
-  const taken = createServer().listen(0, "127.0.0.1");
-  await new Promise((settle) => taken.once("listening", settle));
-  const { port } = taken.address() as { port: number };
+  const taken = createServer();
+  const port = await listen(taken);
   await using server = start(["--port", String(port)]);
   expect(await server.exit()).toBe(1);
   expect(server.stderr).toBe(`svc: Port ${port} of 127.0.0.1 is in use: choose another one with --port\n`);

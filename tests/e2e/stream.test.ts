@@ -10,6 +10,7 @@ import { openSpoiltWay, type SpoiltWay } from "../support/database/spoilt_way.ts
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
+import { listen } from "../support/listen.ts";
 import { killPostgres } from "../support/process/processes.ts";
 import { Program } from "../support/process/program.ts";
 import { listening } from "../support/process/stack.ts";
@@ -288,9 +289,8 @@ async function cuttingProxy(port: number, idleMilliseconds: number) {
     }
     sockets.add(near);
   });
-  await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
   return {
-    url: `http://127.0.0.1:${(proxy.address() as { port: number }).port}`,
+    url: `http://127.0.0.1:${await listen(proxy)}`,
     close: () => {
       for (const socket of sockets) socket.destroy();
       proxy.close();

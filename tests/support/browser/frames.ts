@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from "node:net";
+import { listen } from "../listen.ts";
 
 /**
  * A proxy before PostgreSQL that counts what its clients send, message by message (frontend/backend protocol 3: a
@@ -38,10 +39,9 @@ export async function countFrames(
       }
     });
   });
-  await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
   const through = new URL(url);
   through.hostname = "127.0.0.1";
-  through.port = String((server.address() as { port: number }).port);
+  through.port = String(await listen(server));
   return {
     url: through.href,
     close: () =>

@@ -1,4 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listen } from "../listen.ts";
 
 /** A proxy to PostgreSQL that can stop in the middle of a conversation. */
 export interface HeldConnection extends Disposable {
@@ -39,12 +40,11 @@ export async function holdConnectionsTo(host: string, port: number): Promise<Hel
       } else held();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const cut = () => {
     for (const one of sockets) one.destroy();
   };
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server),
     holdAfter: (messages) => {
       left = messages;
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from "node:net";
+import { listen } from "../listen.ts";
 
 /** A proxy to PostgreSQL that can break connections. */
 export interface SpoiltWay {
@@ -37,9 +38,8 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     sockets.add(near);
     near.on("close", () => sockets.delete(near));
   });
-  await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
   const url = new URL(real);
-  url.port = String((proxy.address() as { port: number }).port);
+  url.port = String(await listen(proxy));
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
