@@ -107,7 +107,7 @@ describe("a sign-in without a token exits with 1 and one sentence", () => {
 
 test("a token that the server does not accept exits with 4", async () => {
   server.whoami = () => Response.json({ code: "unauthenticated", detail: "No" }, { status: 401 });
-  const stderr = `svc: ${server.url} does not accept this token; run svc login\n`;
+  const stderr = `svc: ${server.url} does not accept the token in SVC_TOKEN; set a new one\n`;
   expect(await svc(["whoami"], { ...env, SVC_TOKEN: server.token })).toEqual({ code: 4, stdout: "", stderr });
 });
 

@@ -230,7 +230,9 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
   return new InvalidInput(typeof body.field === "string" ? printable(body.field, 80) : "request", message);
 }
 
-function unauthenticated({ detail }: Answer["body"], { base, tls }: Server): Unauthenticated {
+function unauthenticated({ detail }: Answer["body"], { base, takesVariable, tls }: Server): Unauthenticated {
+  if (takesVariable)
+    return new Unauthenticated(`${base} does not accept the token in SVC_TOKEN; set a new one`);
   if (tls === undefined) return new Unauthenticated(`${base} does not accept this token; run svc login`);
   // The server gives no other reasons (platform/x509/refusal.ts).
   const [why] = /certificate has (expired|been revoked)/.exec(String(detail)) ?? [];

@@ -7,6 +7,8 @@ export interface Server {
   /** Origin and path without a trailing slash; credentials are kept under this key. */
   readonly base: string;
   readonly origin: string;
+  /** Whether requests present the token in SVC_TOKEN. */
+  readonly takesVariable?: true;
   /** The client certificate to present, and its key; both PEM. */
   readonly tls?: { readonly cert: string; readonly key: string };
 }

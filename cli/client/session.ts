@@ -64,7 +64,8 @@ export async function currentSession(io: Io): Promise<Session> {
       throw new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]);
     if (isExpired(token, io)) throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
     const { subject: user, expiresAt } = token;
-    return { server, endpoint: server, token, expiresAt, user, source: "SVC_TOKEN" };
+    const endpoint = { ...server, takesVariable: true } as const;
+    return { server, endpoint, token, expiresAt, user, source: "SVC_TOKEN" };
   }
   const entry = credentials().servers[server.base];
   const token = entry && (await storedToken(io, server, entry));

@@ -112,7 +112,7 @@ describe("through a pipe", () => {
   });
 
   test.each([
-    [401, 4, /does not accept this token; run svc login/],
+    [401, 4, /does not accept the token in SVC_TOKEN; set a new one/],
     [403, 1, /No/],
     [404, 1, /INC-7 is no longer visible to you/],
   ] as const)("ends when the server answers %i", async (status, exitCode, reason) => {
