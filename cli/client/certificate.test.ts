@@ -21,7 +21,8 @@ import {
   whoami,
 } from "../testing/certificates.ts";
 import type { CliUser } from "../testing/incident_cli.ts";
-import { credentialsPath, readCredentials } from "./credentials_file.ts";
+import { readCredentials } from "./credentials_file.ts";
+import { credentialsPath } from "./private_file.ts";
 
 // `svc login --certificate` and what uses the certificate, against a real server with a port for client certificates.
 

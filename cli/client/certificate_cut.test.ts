@@ -6,7 +6,7 @@ import { Interrupted } from "../errors.ts";
 import type { Fetch, Io } from "../io.ts";
 import { approvingBrowser } from "../testing/certificates.ts";
 import { type CliUser, cliUser } from "../testing/incident_cli.ts";
-import { credentialsPath } from "./credentials_file.ts";
+import { credentialsPath } from "./private_file.ts";
 
 // `svc login --certificate` that is cut short, or cannot store what it gets.
 

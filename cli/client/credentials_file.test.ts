@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { configHome } from "../testing/io.ts";
 import { withEntry } from "./credentials.ts";
-import { credentialsPath, readCredentials, updateCredentials } from "./credentials_file.ts";
+import { readCredentials, updateCredentials } from "./credentials_file.ts";
+import { credentialsPath } from "./private_file.ts";
 
 let env: { XDG_CONFIG_HOME: string };
 let path: string;

@@ -1,20 +1,13 @@
 import { Database } from "bun:sqlite";
 import * as fs from "node:fs";
-import { homedir } from "node:os";
-import { basename, dirname, isAbsolute, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { type Credentials, formatCredentials, NO_CREDENTIALS, parseCredentials } from "./credentials.ts";
+import { credentialsPath, writePrivately } from "./private_file.ts";
 
 /** The time to wait for other writers of the file, which need a few milliseconds each. */
 const LOCK_TIMEOUT_MS = 10_000;
-
-/** `$XDG_CONFIG_HOME/svc/credentials.json`. A relative XDG_CONFIG_HOME counts as not set (XDG base directories). */
-export function credentialsPath(env: Environment): string {
-  const xdg = env.XDG_CONFIG_HOME;
-  const config = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".config");
-  return join(config, "svc", "credentials.json");
-}
 
 /**
  * Reads the credentials, which are empty if there is no file yet.
@@ -61,7 +54,12 @@ export function assertStorable(env: Environment): void {
   inLockedDirectory(path, () => {
     const file = resolveFile(path) ?? path;
     const size = fs.existsSync(file) ? fs.statSync(file).size : 0;
-    guard(`write ${file}`, () => fs.rmSync(writeTemporary(file, " ".repeat(size + LARGEST_ENTRY))));
+    guard(`write ${file}`, () => {
+      removeLeftovers(file);
+      const probe = `${file}.check`;
+      writePrivately(probe, " ".repeat(size + LARGEST_ENTRY));
+      fs.rmSync(probe);
+    });
   });
 }
 
@@ -91,32 +89,17 @@ function locked<T>(directory: string, work: () => T): T {
 }
 
 function replaceFile(file: string, text: string): void {
-  const temporary = writeTemporary(file, text);
-  try {
-    fs.renameSync(temporary, file);
-  } catch (error) {
-    fs.rmSync(temporary, { force: true });
-    throw error;
-  }
+  removeLeftovers(file);
+  writePrivately(file, text);
   syncDirectory(dirname(file));
 }
 
-/** Writes a file next to `file` that only its owner can read. @returns its path */
-function writeTemporary(file: string, text: string): string {
+/** Removes temporary files of dead writers, which contain tokens. Only under the lock. */
+function removeLeftovers(file: string): void {
   const directory = dirname(file);
   const prefix = `.${basename(file)}.`;
-  // We hold the lock, so these are leftovers of dead writers; they contain tokens.
-  for (const name of fs.readdirSync(directory)) {
+  for (const name of fs.readdirSync(directory))
     if (name.startsWith(prefix) && name.endsWith(".tmp")) fs.rmSync(join(directory, name), { force: true });
-  }
-  const temporary = join(directory, `${prefix}${crypto.randomUUID()}.tmp`);
-  try {
-    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx", flush: true });
-  } catch (error) {
-    fs.rmSync(temporary, { force: true });
-    throw error;
-  }
-  return temporary;
 }
 
 /** Makes the rename durable, if directories can be synchronised (not on Windows). */

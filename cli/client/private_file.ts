@@ -1,11 +1,18 @@
 import * as fs from "node:fs";
-import { dirname, join } from "node:path";
+import { homedir } from "node:os";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { credentialsPath } from "./credentials_file.ts";
 
-// Keys and certificates, which are stored next to the credentials.
+// The credentials, and the keys and certificates next to them.
+
+/** `$XDG_CONFIG_HOME/svc/credentials.json`. A relative XDG_CONFIG_HOME counts as not set (XDG base directories). */
+export function credentialsPath(env: Environment): string {
+  const xdg = env.XDG_CONFIG_HOME;
+  const config = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".config");
+  return join(config, "svc", "credentials.json");
+}
 
 /**
  * A separate directory for each server, named by its host, and by a digest if the address contains more than the host. The
@@ -28,7 +35,7 @@ export function makePrivateDirectory(env: Environment, directory: string): void 
 
 /** Replaces a file that only its owner can read. Afterwards it is the old one or the new one, also on a full disk. */
 export function writePrivately(path: string, text: string): void {
-  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  const temporary = join(dirname(path), `.${basename(path)}.${crypto.randomUUID()}.tmp`);
   try {
     fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx", flush: true });
     fs.renameSync(temporary, path);

@@ -2,8 +2,7 @@ import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { credentialsPath } from "../client/credentials_file.ts";
-import { storing, writePrivately } from "../client/private_file.ts";
+import { credentialsPath, storing, writePrivately } from "../client/private_file.ts";
 import { printable } from "../text.ts";
 
 /** The incident that `svc incident use` chose. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
-import { credentialsPath, readCredentials } from "../client/credentials_file.ts";
+import { readCredentials } from "../client/credentials_file.ts";
+import { credentialsPath } from "../client/private_file.ts";
 import { FakeServer, fakeToken } from "../testing/fake_server.ts";
 import { type TestIo, testIo } from "../testing/io.ts";
 import { login } from "./login.ts";
