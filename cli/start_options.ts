@@ -1,6 +1,6 @@
 import { existsSync, fstatSync } from "node:fs";
 import { ConfigurationError } from "../platform/errors.ts";
-import { logLevels } from "../platform/log_levels.ts";
+import { logLevels } from "../platform/variable.ts";
 import { UsageError } from "./errors.ts";
 import { kebab } from "./help.ts";
 

@@ -3,11 +3,10 @@ import { Value } from "@sinclair/typebox/value";
 import { databaseUrlFault } from "../drizzle/connection/database_url.ts";
 import { isTimeZone } from "../platform/clock.ts";
 import { ConfigurationError } from "../platform/errors.ts";
-import { logLevels } from "../platform/log_levels.ts";
 import { withoutPassword } from "../platform/secret.ts";
 import { providersFault } from "../platform/telemetry/providers.ts";
 import { telemetryVariables } from "../platform/telemetry/variables.ts";
-import { type Environment, readVariable } from "../platform/variable.ts";
+import { type Environment, logLevels, readVariable } from "../platform/variable.ts";
 import {
   oneOf,
   optional,

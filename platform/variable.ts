@@ -7,6 +7,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The beginning of a PostgreSQL address. */
 export const databaseUrlPattern = "^postgres(ql)?://";
 
+/** The values of SVC_LOG_LEVEL: pino's names, and those of uvicorn and Python that differ. */
+export const logLevels = ["trace", "debug", "info", "warn", "warning", "error", "fatal", "critical"] as const;
+
 /**
  * Reads one variable; an empty one counts as not set. A secret may be in a file named by `<name>_FILE`. Separate from
  * config.ts, so that a command that needs one variable does not load all of them.
