@@ -1,7 +1,7 @@
 import type { Sql } from "../client.ts";
 import { headsOf, type Node } from "../revision/history.ts";
 import { withParents } from "../revision/plan.ts";
-import { type Applied, toApplied } from "../revision/store.ts";
+import { type Applied, readApplied } from "../revision/store.ts";
 import { quoted } from "../sql_text.ts";
 
 export interface Table {
@@ -41,7 +41,7 @@ export interface Inventory {
   /** Includes `public`; excludes schemas created by an extension. */
   schemas: string[];
   extensions: Extension[];
-  /** Undefined if the database is not ours: it lacks the table that `readRevisionRows` recognises. */
+  /** Undefined if the database is not ours: it lacks svc's table `revision`. */
   applied: Applied[] | undefined;
 }
 
@@ -94,7 +94,7 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
     tables: found,
     schemas: schemas.map(({ name }) => name),
     extensions: extensions.map(({ name, schema }) => ({ name, schema })),
-    applied: await readRevisionRows(sql),
+    applied: await readApplied(sql),
   };
 }
 
@@ -105,20 +105,6 @@ export async function readForeignTables(sql: Runner): Promise<string[]> {
     where c.relkind = 'f' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
   return rows.map(({ schema, name }) => plainName({ schema, name }));
-}
-
-/** The columns of svc's table `revision` since the first release. The name alone proves nothing. */
-const ownColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
-
-/** The rows of svc's table `revision`, within a transaction; undefined if the table does not exist. */
-export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefined> {
-  const columns = await sql.unsafe(`
-    select attname || ' ' || format_type(atttypid, atttypmod) as text from pg_attribute
-    where attrelid = to_regclass('public.revision') and attnum > 0 and not attisdropped`);
-  const there = new Set(columns.map(({ text }) => text));
-  if (!ownColumns.every((column) => there.has(column))) return undefined;
-  const rows = await sql.unsafe("select to_jsonb(r)::text as row from public.revision r order by id");
-  return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }
 
 /** The heads of the applied revisions. */

@@ -10,20 +10,13 @@ import { type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
 import { mayCreateDatabase, withScratchDatabase } from "../revision/scratch.ts";
 import { whenFree } from "../revision/step.ts";
+import { readApplied } from "../revision/store.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import type { Backup, Format } from "./dump.ts";
 import { provideExtensions } from "./extensions.ts";
 import { fileError } from "./file_error.ts";
 import { refuseIncomplete } from "./identity.ts";
-import {
-  countRows,
-  type Extension,
-  plainName,
-  type Runner,
-  readRevisionRows,
-  type TableRows,
-  tableName,
-} from "./inventory.ts";
+import { countRows, type Extension, plainName, type Runner, type TableRows, tableName } from "./inventory.ts";
 import { portableMagic } from "./portable_file.ts";
 import type { OnProgress } from "./progress.ts";
 import { rememberPublications } from "./publications.ts";
@@ -176,12 +169,11 @@ function refuseUnknown(path: string, { revisions }: OpenBackup, known: readonly 
 /** @returns the number of rows afterwards */
 async function replace(work: Work, tryFirst: boolean): Promise<number> {
   const { url, patience, signal, notice } = work;
-  const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
   let rows = 0;
   const load = async (transaction: Runner) => {
     rows = await replaceIn(transaction, work);
   };
-  await withLock({ url, patience, purpose: "svc database restore", onWait }, (sql) =>
+  await withLock({ url, patience, notice, purpose: "svc database restore" }, (sql) =>
     cutOnAbort(sql, signal, async () => {
       if (tryFirst) await rehearse(sql, work);
       await whenFree("restore", notice, () => sql.begin(load));
@@ -240,13 +232,16 @@ async function replaceIn(sql: Runner, work: Work): Promise<number> {
 
 /** Checks, before the transaction ends, that the database matches the file's declaration. */
 async function compare(sql: Runner, { backup, known }: Work, loaded: Map<string, number>): Promise<number> {
-  const applied = (await readRevisionRows(sql)) ?? [];
+  const applied = await readApplied(sql).catch((error: unknown) => {
+    if (error instanceof Conflict) return undefined;
+    throw error;
+  });
   const text = (rows: OpenBackup["revisions"]) =>
     rows
       .map(({ id, checksum }) => `${id} ${checksum}`)
       .sort()
       .join("\n");
-  if (text(applied) !== text(backup.revisions)) {
+  if (!applied || text(applied) !== text(backup.revisions)) {
     throw new Conflict("The restored revisions differ from those of the backup: nothing was changed");
   }
   const counts = await countRows(sql, backup.tables);

@@ -1,5 +1,5 @@
 import type { Sql } from "../client.ts";
-import { createDatabase, databaseExists } from "../revision/create_database.ts";
+import { createDatabase, databaseExists, maintenanceUrl } from "../revision/create_database.ts";
 import { ask } from "../revision/session.ts";
 import { quoted } from "../sql_text.ts";
 import type { ServerAddress } from "./container.ts";
@@ -17,14 +17,7 @@ export interface Target {
 export async function describeTarget(url: string, signal?: AbortSignal): Promise<Target> {
   const exists = await databaseExists(url);
   const about = async (sql: Sql) => ({ major: await majorVersion(sql), server: serverOf(sql) });
-  return { exists, ...(await withSession(exists ? url : maintenance(url), signal, about)) };
-}
-
-/** The URL of the database that every server has. */
-function maintenance(url: string): string {
-  const server = new URL(url);
-  server.pathname = "/postgres";
-  return server.href;
+  return { exists, ...(await withSession(exists ? url : maintenanceUrl(url), signal, about)) };
 }
 
 /** Creates the database first, and drops it if `work` fails. */
@@ -39,5 +32,5 @@ export async function creating<T>(url: string, missing: boolean, work: () => Pro
 }
 
 async function dropDatabase(url: string, name: string): Promise<void> {
-  await ask(maintenance(url), (sql) => sql.unsafe(`drop database if exists ${quoted(name)}`));
+  await ask(maintenanceUrl(url), (sql) => sql.unsafe(`drop database if exists ${quoted(name)}`));
 }

@@ -10,13 +10,11 @@ import { ask } from "./session.ts";
  * @throws Unavailable
  */
 export async function createDatabase(url: string): Promise<string | undefined> {
-  const server = new URL(url);
-  const name = decodeURIComponent(server.pathname.slice(1));
+  const name = decodeURIComponent(new URL(url).pathname.slice(1));
   if (name === "")
     throw new Unavailable("SVC_DATABASE_URL names no database: postgres://user:password@host/name");
   if (await databaseExists(url)) return undefined;
-  server.pathname = "/postgres";
-  return ask(server.href, async (sql) => {
+  return ask(maintenanceUrl(url), async (sql) => {
     try {
       await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
       return name;
@@ -28,6 +26,11 @@ export async function createDatabase(url: string): Promise<string | undefined> {
       throw new Unavailable(detail, { cause: error });
     }
   });
+}
+
+/** The address of the database that every server has. */
+export function maintenanceUrl(url: string): string {
+  return Object.assign(new URL(url), { pathname: "/postgres" }).href;
 }
 
 export async function databaseExists(url: string): Promise<boolean> {

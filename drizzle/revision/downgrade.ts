@@ -7,15 +7,7 @@ import { readMarks } from "./marks.ts";
 import { isOverwritten, planDowngrade } from "./plan.ts";
 import type { Applied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
-import {
-  afterStep,
-  type ChangeOptions,
-  countedDown,
-  headText,
-  isOurs,
-  lockOptions,
-  readyRevisions,
-} from "./upgrade.ts";
+import { afterStep, type ChangeOptions, countedDown, headText, isOurs, readyRevisions } from "./upgrade.ts";
 
 /**
  * Reverts revisions, by default exactly one: each in its own transaction, with the SQL stored in the database, so that
@@ -26,7 +18,8 @@ import {
  */
 export async function downgrade(options: ChangeOptions): Promise<{ reverted: string[]; head: string }> {
   const known = options.revisions ?? (await readRevisions());
-  return withLock(lockOptions(options, "svc database downgrade"), async (sql) => {
+  const { url, patience, notice } = options;
+  return withLock({ url, patience, notice, purpose: "svc database downgrade" }, async (sql) => {
     const { applied, finished } = await readyRevisions(sql, known, "reverting", options);
     const target = countedDown(options.target ?? "-1", "-", finished.length);
     const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
@@ -41,11 +34,10 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
       left = left.filter(({ id }) => id !== row.id);
       // What remains of a newer release has triggers that this one does not know.
       const after = isOurs(known, left) ? afterStep(row.down) : undefined;
-      const { allowDataLoss, notice } = options;
-      await applyDown(sql, row, { allowDataLoss, after, onRetry: notice });
+      await applyDown(sql, row, { allowDataLoss: options.allowDataLoss, after, onRetry: notice });
       options.log?.(row.id);
     }
-    if (isOurs(known, left)) await syncTriggers(sql, { onRetry: options.notice });
+    if (isOurs(known, left)) await syncTriggers(sql, { onRetry: notice });
     return { reverted: [...finished, ...plan.map(({ id }) => id)], head: headText(known, left) };
   });
 }

@@ -17,7 +17,7 @@ export interface LockOptions<T = unknown> {
   /** Seconds to wait for the lock. */
   patience?: number;
   /** Called once, when another session holds the lock. */
-  onWait?: (holder: string) => void;
+  notice?: (message: string) => void;
   /** Runs first, without the lock. If it returns a result, `work` does not run. */
   unless?: (sql: Sql) => Promise<T | undefined>;
 }
@@ -79,7 +79,7 @@ select set_config('client_connection_check_interval', '1s', false) where pg_cata
 /** Polls, because a session that blocks in pg_advisory_lock deadlocks with the holder's CREATE INDEX CONCURRENTLY. */
 async function acquire(
   sql: Sql,
-  { patience = defaultPatience, onWait }: Pick<LockOptions, "patience" | "onWait">,
+  { patience = defaultPatience, notice }: Pick<LockOptions, "patience" | "notice">,
 ): Promise<void> {
   const deadline = performance.now() + patience * 1000;
   let told = false;
@@ -92,9 +92,9 @@ async function acquire(
         `Another schema change has been running for over ${patience} s: ${await holder(sql)}`,
       );
     }
-    if (!told && onWait) {
+    if (!told && notice) {
       told = true;
-      onWait(await holder(sql));
+      notice(`waiting for another schema change: ${await holder(sql)}`);
     }
     await Bun.sleep(Math.min(left, pause * (0.5 + Math.random())));
   }

@@ -5,6 +5,8 @@ import { errorCode } from "../database_error.ts";
 import { literal } from "../sql_text.ts";
 import type { Manifest, Revision } from "./history.ts";
 
+type Runner = Pick<Sql, "unsafe">;
+
 /**
  * `applied`: done. `applying`: a non-transactional statement was started, and its end has not been recorded.
  * `reverting`: the same for a downgrade.
@@ -38,40 +40,43 @@ export const revisionColumns = `alter table public.revision
   add column if not exists state text not null default 'applied'`;
 
 /** Columns that the table has had from the start. A table without them belongs to another program. */
-const firstColumns = "applied_at, id, checksum, down_sql";
+const firstColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
 
 /** @throws Conflict if something else has the table's name */
 export async function createRevisionTable(sql: Sql): Promise<void> {
   // One message is one transaction: another program's table gets no columns of ours.
-  const check = `select ${firstColumns} from public.revision limit 0`;
+  const check = "select id, checksum, down_sql, applied_at from public.revision limit 0";
   await sql.unsafe(`${revisionTable};\n${check};\n${revisionColumns}`).catch(async (error: unknown) => {
-    throw (await nameTaken(sql, error)) ?? error;
+    if (!wrongObject.includes(errorCode(error) ?? "")) throw error;
+    throw (await nameTaken(sql)) ?? error;
   });
 }
 
 /**
- * undefined if the table is missing, in a database that we never touched.
+ * Runs no statement that may fail, so a transaction goes on.
+ * @returns undefined if the table is missing, in a database that we never touched
  * @throws Conflict if something else has the table's name
  */
-export async function readApplied(sql: Pick<Sql, "unsafe">): Promise<Applied[] | undefined> {
-  try {
-    // As JSON, so that a column this database does not have yet is simply absent.
-    const rows = await sql.unsafe(
-      `select to_jsonb(r)::text as row from public.revision r order by ${firstColumns}`,
-    );
-    return rows.map(({ row }) => toApplied(JSON.parse(row as string)));
-  } catch (error) {
-    if (errorCode(error) === "42P01") return undefined;
-    throw (await nameTaken(sql, error)) ?? error;
-  }
+export async function readApplied(sql: Runner): Promise<Applied[] | undefined> {
+  const columns = await sql.unsafe(`
+    select attname || ' ' || format_type(atttypid, atttypmod) as text
+    from pg_class c left join pg_attribute on attrelid = c.oid and attnum > 0 and not attisdropped
+    where c.oid = to_regclass('public.revision')`);
+  if (columns.length === 0) return undefined;
+  const there = new Set(columns.map(({ text }) => text));
+  if (!firstColumns.every((column) => there.has(column))) throw await nameTaken(sql);
+  // As JSON, so that a column this database does not have yet is simply absent.
+  const rows = await sql.unsafe(
+    "select to_jsonb(r)::text as row from public.revision r order by applied_at, id",
+  );
+  return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }
 
 /** undefined_column, wrong_object_type, duplicate_object, duplicate_table */
 const wrongObject = ["42703", "42809", "42710", "42P07"];
 
-/** Describes what has the name of our table, if that is why a statement failed. */
-async function nameTaken(sql: Pick<Sql, "unsafe">, error: unknown): Promise<Conflict | undefined> {
-  if (!wrongObject.includes(errorCode(error) ?? "")) return undefined;
+/** Describes what has the name of our table; undefined if nothing has. */
+async function nameTaken(sql: Runner): Promise<Conflict | undefined> {
   const [row] = await sql.unsafe(`
     select (pg_identify_object(classid, oid, 0)).type as kind from (
       select 'pg_class'::regclass as classid, oid from pg_class
@@ -82,7 +87,6 @@ async function nameTaken(sql: Pick<Sql, "unsafe">, error: unknown): Promise<Conf
   if (!row) return undefined;
   return new Conflict(
     `The ${row.kind} public.revision is not the table where svc records revisions: rename it, or use another database`,
-    { cause: error },
   );
 }
 
@@ -99,8 +103,6 @@ export function toApplied(row: Record<string, unknown>): Applied {
     appliedAt: new Date(String(row.applied_at)),
   };
 }
-
-type Runner = Pick<Sql, "unsafe">;
 
 /** Adds the checksums of what is applied, for a release that has no file to compare the down SQL with. */
 function recorded(up: string, down: string, manifest: Manifest): Manifest {

@@ -48,7 +48,8 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   // Checked before the database is queried: a release with two heads is invalid.
   if (isHead(options.target ?? "head")) oneHead(known);
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
-  return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
+  const { url, patience, notice } = options;
+  return withLock({ url, patience, notice, purpose: "svc database upgrade", unless: idle }, async (sql) => {
     await createRevisionTable(sql);
     const { applied, finished } = await readyRevisions(sql, known, "applying", options);
     const target = countedDown(options.target, "+", finished.length);
@@ -139,11 +140,6 @@ export function countedDown(
 ): string | undefined {
   if (target === undefined || finished === 0 || !new RegExp(`^\\${sign}\\d+$`).test(target)) return target;
   return `${sign}${Math.max(0, Number(target.slice(1)) - finished)}`;
-}
-
-export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: string) {
-  const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
-  return { url, purpose, patience, onWait };
 }
 
 /** Finishes interrupted revisions, then returns what is applied; `finished` lists the ids of those that were `doing` this. */

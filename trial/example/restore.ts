@@ -61,12 +61,11 @@ async function replace(
   { url, patience, signal, progress, notice, clock = systemClock }: RestoreExampleOptions,
   known: readonly Revision[],
 ): Promise<LoadedExample> {
-  const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
   // A separate connection, because drizzle changes how its connection reads and writes values.
   const { db, close } = openDatabase(url, 1);
   const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress });
   try {
-    return await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>
+    return await withLock({ url, patience, notice, purpose: "svc database restore" }, () =>
       whenFree("restore", notice, () =>
         db.transaction(load).catch((error: unknown) => {
           throw withoutQuery(error);

@@ -17,8 +17,7 @@ export default defineCommand({
       import("../../database/revisions.ts"),
     ]);
     const result = await follow(io, "", "", ({ notice }) => {
-      const onWait = (holder: string) => notice(`waiting for another schema change: ${holder}`);
-      const options = { url, purpose: "svc database sync-triggers", patience, onWait };
+      const options = { url, purpose: "svc database sync-triggers", patience, notice };
       return withLock(options, (sql) => syncAll(sql, notice));
     });
     const lines = triggerLines(result);
