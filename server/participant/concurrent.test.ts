@@ -1,13 +1,16 @@
 import { expect, test } from "bun:test";
 import { lockIncident } from "../../core/incident/incident/lock.ts";
-import { leave } from "../../core/incident/participant/leave.ts";
+import { leaveIncident } from "../../core/incident/participant/leave.ts";
+import { createLog } from "../../platform/log.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { signedIn } from "../../tests/support/domain/actor.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import {
   commandersOf,
   insertEmptyIncident,
   insertIndividual,
   letJoin,
+  noPlugins,
   rowsOf,
   timelineOf,
 } from "../../tests/support/http/participants.ts";
@@ -120,7 +123,10 @@ test("a person removed from a Restricted incident does not return through a requ
   const calls: ReturnType<Person["call"]>[] = [];
   await server.db.transaction(async (tx) => {
     await lockIncident(tx, "worker", restricted);
-    await leave(tx, { incidentId: restricted, participantId, at, actor: "root@example.com" });
+    const { clock, config } = server;
+    const context = { db: tx, clock, config, log: createLog("silent"), plugins: noPlugins };
+    const root = signedIn("root", { admin: true });
+    await leaveIncident(context, root, { incidentId: restricted, participantId });
     calls.push(alice.call("POST", `/incidents/${restricted}/participants`, { individual_id: ids.alice }));
     await somebodyWaits(server.db);
   });

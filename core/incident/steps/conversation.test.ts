@@ -23,7 +23,7 @@ import { planClosed, planJoined } from "../flow/plan.ts";
 import { retryFlow } from "../flow/retry.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";
-import { leave } from "../participant/leave.ts";
+import { leaveIncident } from "../participant/leave.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;
@@ -53,13 +53,12 @@ async function change(plugins: Plugins, incidentId: number, email: string, what:
   const values = { name: email, email, createdAt: at, updatedAt: at };
   await flow.db.insert(individual).values(values).onConflictDoNothing();
   const [person] = await flow.db.select().from(individual).where(eq(individual.email, email));
-  await flow.db.transaction(async (tx) => {
+  const { participantId } = await flow.db.transaction(async (tx) => {
     await lockIncident(tx, "worker", incidentId);
-    const by = { incidentId, at, actor: "rita@example.com" };
-    const { participantId } = await join(tx, { ...by, individualId: person!.id, roles: [] });
-    if (what === "leaves") await leave(tx, { ...by, participantId });
     await planJoined(tx, { incidentId, at, plugins });
+    return join(tx, { incidentId, at, actor: rita.user, individualId: person!.id, roles: [] });
   });
+  if (what === "leaves") await leaveIncident(flow.context(plugins), rita, { incidentId, participantId });
   await runFlow(flow.context(plugins), incidentId);
 }
 

@@ -10,10 +10,9 @@ import {
 import { fakeConversation, fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { somebodyWaits } from "../../../tests/support/database/blocked.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
+import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
-import { lockIncident } from "../incident/lock.ts";
-import { leave } from "../participant/leave.ts";
+import { leaveIncident } from "../participant/leave.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;
@@ -229,11 +228,7 @@ test("a person who has left is not brought back when the step runs again", async
   await runFlow(context, id);
   const ofAda = and(eq(participant.incidentId, id), eq(participant.individualId, ada));
   const [row] = await flow.db.select().from(participant).where(ofAda);
-  await flow.db.transaction(async (tx) => {
-    await lockIncident(tx, "worker", id);
-    const change = { incidentId: id, at: flow.clock.now(), actor: "rita@example.com" };
-    await leave(tx, { ...change, participantId: row!.id });
-  });
+  await leaveIncident(context, rita, { incidentId: id, participantId: row!.id });
   await flow.again(id, step);
   await runFlow(context, id);
   expect(fake.to("resolve")).toHaveLength(2);
