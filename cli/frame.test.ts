@@ -63,8 +63,8 @@ Options:
 
   test("marks an argument that can be repeated", async () => {
     const usage = async (line: string) => (await svc([...line.split(" "), "--help"])).stdout.split("\n")[2];
-    expect(await usage("incident add")).toBe("Usage: svc incident add [USER...] [options]");
-    expect(await usage("incident role give")).toBe("Usage: svc incident role give [USER ROLE] [options]");
+    expect(await usage("incident add")).toBe("Usage: svc incident add USER... [options]");
+    expect(await usage("incident role give")).toBe("Usage: svc incident role give USER [ROLE] [options]");
     expect(await usage("incident task assign")).toBe(
       "Usage: svc incident task assign TASK USER... [options]",
     );

@@ -9,7 +9,7 @@ export const logLevel = {
   type: "enum",
   metavar: "LEVEL",
   choices: logLevels,
-  description: "Minimum log level (default: SVC_LOG_LEVEL)",
+  description: "Minimum log level, by default SVC_LOG_LEVEL",
 } as const;
 
 const longestSocketPath = process.platform === "linux" ? 107 : 103;

@@ -45,7 +45,7 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
 
 type Kind = "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles";
 
-/** The kinds of value that the placeholder of the help allows here: `USER ROLE` is a user, and then a role. */
+/** The kinds of value that the placeholder of the help allows here: `USER [ROLE]` is a user, and then a role. */
 function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
   const one: Record<string, Kind> = {
     ID: "incidents",
@@ -58,7 +58,7 @@ function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
   const mayNameIncident = words.length === 0 && metavar !== "TASK" && metavar !== "TASK USER...";
   const [first] = words;
   const position = words.length - (first !== undefined && isIncidentId(first) ? 1 : 0);
-  const parts = metavar.replace("...", "").split(" ");
+  const parts = metavar.replace(/\.{3}|[[\]]/g, "").split(" ");
   const part = parts[Math.min(position, parts.length - 1)]!;
   const isLast = position >= parts.length && parts.length > 1 && !metavar.endsWith("...");
   const many: Record<string, Kind> = { ...one, ROLE: "roles", TASK: "tasks" };

@@ -24,18 +24,18 @@ export const incidentArg = {
 export { clientArgs, serverArgs };
 
 /** The words of a command, of which the first may name the incident. */
-export const wordsArg = (metavar: string, what: string) =>
+export const wordsArg = (metavar: string, what: string, required = true) =>
   ({
     words: {
       type: "positional",
-      required: false,
+      required,
       multiple: true,
       metavar,
       description: `${what}. A first word such as INC-7 names the incident`,
     },
   }) as const;
 
-export const textArg = wordsArg("TEXT", "The text, or - for stdin; without one, your editor opens");
+export const textArg = wordsArg("TEXT", "The text, or - for stdin; without one, your editor opens", false);
 
 /** Other places from which a text comes. */
 export const textArgs = (what: string) =>
@@ -67,14 +67,13 @@ export const roleArg = {
 
 export const usersArg = wordsArg("USER", "Address, the part of it before the @, name, or me");
 
-export const roleWordArg = wordsArg("ROLE", roles.join(", "));
+export const roleWordArg = wordsArg("ROLE", roles.join(", "), false);
 
-export const roleUserArg = wordsArg("USER ROLE", `The person, then the role: ${roles.join(", ")}`);
+export const roleUserArg = wordsArg("USER [ROLE]", `The person, then the role: ${roles.join(", ")}`);
 
 export const tasksArg = {
   tasks: {
     type: "positional",
-    required: false,
     multiple: true,
     metavar: "TASK",
     description: "The numbers of the tasks",
@@ -88,7 +87,6 @@ export const docArg = {
 export const othersArg = {
   words: {
     type: "positional",
-    required: false,
     multiple: true,
     metavar: "OTHER",
     description: "The other incidents. Of several, the first one is the incident itself",

@@ -10,7 +10,7 @@ export default defineCommand({
     state: {
       type: "enum",
       metavar: "STATE",
-      description: "Only requests in this state (default: Pending)",
+      description: "Only requests in this state, by default Pending",
       choices: ["Pending", "Approved", "Denied", "Cancelled", "Expired", "all"],
     },
     unreviewed: { type: "boolean", description: "Only break-glass access that nobody has reviewed" },

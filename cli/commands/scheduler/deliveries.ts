@@ -16,7 +16,7 @@ export default defineCommand({
       type: "enum",
       metavar: "STATE",
       choices: ["Queued", "Done", "Dead"],
-      description: "Show only this state (default: Queued and Dead)",
+      description: "Show only this state, by default Queued and Dead",
     },
     json: { type: "boolean", description: "Print JSON" },
     resend: { type: "string", metavar: "KEY", description: "Resend this dead delivery" },
