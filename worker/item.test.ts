@@ -2,13 +2,12 @@ import { expect, test } from "bun:test";
 import { DrizzleQueryError } from "drizzle-orm";
 import type { Fault } from "../core/schedule/runs.ts";
 import { Conflict, Unavailable } from "../platform/errors.ts";
-import { createLog } from "../platform/log.ts";
+import { recordingLog } from "../tests/support/log.ts";
 import { workOnItem } from "./task.ts";
 
 function working(error: unknown, signal = new AbortController().signal) {
   const faults: Fault[] = [];
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const fault = (item: string, reason: string) => void faults.push({ item, reason });
   const postponed: string[] = [];
   const postpone = (item: string) => void postponed.push(item);

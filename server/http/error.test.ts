@@ -5,12 +5,12 @@ import { Elysia, t } from "elysia";
 import { openDatabase } from "../../drizzle/client.ts";
 import { createLog } from "../../platform/log.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
+import { recordingLog } from "../../tests/support/log.ts";
 import { errorAnswer, faultOf } from "./error.ts";
 import { closed, instant, oneOf } from "./schema.ts";
 
 test("an answer that violates its schema is a 500; neither answer nor log contains its values", async () => {
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const app = new Elysia()
     .onError(({ error, path, set }) => {
       const answer = errorAnswer(error, path, "1", log);

@@ -1,8 +1,8 @@
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../platform/log.ts";
 import { openTelemetry, type Telemetry } from "../../platform/telemetry/telemetry.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { type Family, parseExposition } from "./http/exposition.ts";
+import { recordingLog } from "./log.ts";
 
 export interface TestTelemetry extends AsyncDisposable {
   telemetry: Telemetry;
@@ -15,8 +15,7 @@ export interface TestTelemetry extends AsyncDisposable {
 export async function startTestTelemetry(
   environment: Environment = { METRIC_PROVIDERS: "prometheus" },
 ): Promise<TestTelemetry> {
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const telemetry = await openTelemetry(readConfig(environment), log, "svc-server");
   if (!telemetry) throw new Error("nothing is configured");
   return {

@@ -8,13 +8,14 @@ import {
 import { type DeliveryClaim, deliver, deliveries, type Outgoing } from "../../../core/outbox/deliver.ts";
 import { claimWork } from "../../../core/outbox/work.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
+import type { PluginContext } from "../../../core/plugin/context.ts";
 import type { Fault } from "../../../core/schedule/runs.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
+import { recordingLog } from "../log.ts";
 import { type IncidentIds, insertIncident } from "./incident.ts";
 import { taskContextOf } from "./task_context.ts";
 
@@ -27,13 +28,7 @@ export interface Outbox {
   clock: TestClock;
   ids: IncidentIds;
   logged: string[];
-  context(plugins: Plugins): {
-    db: Database;
-    clock: TestClock;
-    config: ReturnType<typeof readConfig>;
-    log: ReturnType<typeof createLog>;
-    plugins: Plugins;
-  };
+  context(plugins: Plugins): PluginContext & { clock: TestClock };
   deliver(plugins: Plugins, ...outgoing: Outgoing[]): ReturnType<typeof deliver>;
   /** Runs a task like a worker; `faults` are `item: reason`. */
   run(
@@ -54,8 +49,7 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
   const { db, close } = openDatabase(database.url, poolSize);
   const clock = new TestClock(at);
   const ids = await insertIncident(db, at);
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const config = { ...readConfig({}), publicUrl: "https://svc.example.com", databaseUrl: database.url };
   const outbox: Outbox = {
     url: database.url,

@@ -6,9 +6,9 @@ import type { Plugins } from "../../../core/plugin/choose.ts";
 import type { PluginContext } from "../../../core/plugin/context.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
-import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
+import { recordingLog } from "../log.ts";
 import { signedIn } from "./actor.ts";
 
 /** Incidents and their steps, without HTTP. */
@@ -43,8 +43,7 @@ export async function startFlowTest(): Promise<FlowTest> {
   const clients = [openDatabase(database.url, 10)];
   const { db } = clients[0]!;
   const clock = new TestClock();
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const config = { ...readConfig({}), publicUrl: "https://svc.example.com", domain: "example.com" };
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
   const [type] = await db

@@ -5,11 +5,11 @@ import { choosePlugins, type Plugins } from "../../../core/plugin/choose.ts";
 import { createRegistry } from "../../../core/plugin/registry.ts";
 import type { IncidentFacts } from "../../../core/plugin.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { Environment } from "../../../platform/variable.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
+import { recordingLog } from "../log.ts";
 
 /** Disables the default plugins. */
 export const noPlugins: Environment = {
@@ -37,8 +37,7 @@ export async function startPluginTest(environment: Environment = {}): Promise<Pl
   const database = await createTestDatabase();
   const { db, close } = openDatabase(database.url, 5);
   const clock = new TestClock();
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const config: Config = { ...readConfig(environment), domain: "example.com" };
   const context = { db, clock, config, log };
   const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);

@@ -6,7 +6,6 @@ import { type Config, readConfig } from "../../../core/config.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../../drizzle/schema/index.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
 import type { OrganisationAuthorities } from "../../../platform/x509/authorities.ts";
 import { type App, createApp } from "../../../server/app.ts";
@@ -15,6 +14,7 @@ import { TestBrowser } from "../browser/browser.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 import { noPlugins } from "../domain/plugins.ts";
+import { recordingLog } from "../log.ts";
 import { startTestIssuer, type TestIssuer } from "./issuer.ts";
 
 export interface TestServer {
@@ -88,8 +88,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
     keySecret: "a-secret-for-tests-of-thirty-two-characters",
     ...overrides,
   };
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { log, logged } = recordingLog();
   const parts = await openServerParts({
     environment: {},
     config,
