@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { count, eq, sql } from "drizzle-orm";
 import { event, individual } from "../drizzle/schema/index.ts";
 import { noteStatements } from "./support/database/statements.ts";
+import { pagesOf } from "./support/http/pages.ts";
 import type { ApiAnswer } from "./support/http/people.ts";
 import { ofAnIncident, type Request } from "./support/http/permission_requests.ts";
 import { createWorld, nowhere, type Place, type World } from "./support/http/permission_world.ts";
@@ -136,30 +137,22 @@ test.each(Object.entries(lists))(
     for (const visibility of ["Open", "Restricted", "Open", "Open", "Restricted"] as const)
       await world.newPlace(visibility);
     await sayInCommon();
-    const before = await pagesOf(list, queries);
+    const before = await allPages(list, queries);
     expect(before.length).toBeGreaterThan(list === "/search" ? 1 : queries.length);
     // An Open incident of its own for a link would be on the pages.
     for (let i = 0; i < 3; i += 1) await world.newPlace("Restricted", world.openId);
     await sayInCommon();
-    expect(await pagesOf(list, queries)).toEqual(before);
-    const all = await pagesOf(list, queries, world.admin);
+    expect(await allPages(list, queries)).toEqual(before);
+    const all = await allPages(list, queries, world.admin);
     expect(all).not.toEqual(before);
   },
 );
 
 /** All pages of two, for each query. */
-async function pagesOf(list: string, queries: string[], person = world.people.member[0]!) {
+async function allPages(list: string, queries: string[], person = world.people.member[0]!) {
   const pages: unknown[] = [];
-  for (const query of queries) {
-    let cursor: string | null = null;
-    do {
-      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-      const { http, body } = await person.call("GET", `${list}?limit=2&${query}${more}`);
-      expect([http, body]).toMatchObject([200, {}]);
-      pages.push(body);
-      cursor = body.next_cursor;
-    } while (cursor);
-  }
+  for (const query of queries)
+    for await (const page of pagesOf(person, `${list}?limit=2&${query}`)) pages.push(page);
   return pages;
 }
 

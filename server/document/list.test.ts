@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { itemsOf, pagesOf } from "../../tests/support/http/pages.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -29,13 +30,11 @@ async function page(parameters: Record<string, string>) {
 /** Returns the names on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string[]> {
   const names: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const { items, next_cursor } = await page({ ...parameters, ...(cursor ? { cursor } : {}) });
-    names.push(...items.map(({ name }) => name));
-    cursor = next_cursor;
-    if (cursor) await between();
-  } while (cursor);
+  const path = `/documents/?${new URLSearchParams(parameters)}`;
+  for await (const { items, next_cursor } of pagesOf(member, path)) {
+    names.push(...items.map(({ name }: { name: string }) => name));
+    if (next_cursor) await between();
+  }
   return names;
 }
 
@@ -72,13 +71,8 @@ describe("pages", () => {
   test("order equal names by id, without repeating or skipping any", async () => {
     const resource_type = await insert(Array.from({ length: 9 }, () => ({ name: "same" })));
     for (const sort of ["name", "-name"]) {
-      const seen: number[] = [];
-      let cursor: string | null = null;
-      do {
-        const next = await page({ resource_type, sort, limit: "2", ...(cursor ? { cursor } : {}) });
-        seen.push(...next.items.map(({ id }) => id));
-        cursor = next.next_cursor;
-      } while (cursor);
+      const path = `/documents/?${new URLSearchParams({ resource_type, sort, limit: "2" })}`;
+      const seen = (await itemsOf(member, path)).map(({ id }) => id);
       expect(new Set(seen).size).toBe(9);
       expect(seen).toEqual(seen.toSorted((a, b) => (sort === "name" ? a - b : b - a)));
     }

@@ -4,6 +4,7 @@ import { recordEvent } from "../../core/incident/timeline/event.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { itemsOf } from "../../tests/support/http/pages.ts";
 import { insertEmptyIncident, timelineOf } from "../../tests/support/http/participants.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
@@ -14,16 +15,8 @@ useEmptyIncident("events", (given) => {
 const note = (description: unknown, headers?: Record<string, string>) =>
   member.call("POST", `${path}/`, { description }, headers);
 const descriptions = async (query: string) => {
-  const seen: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-    const { http, body } = await member.call("GET", `${path}/?limit=2${query}${more}`);
-    expect(http).toBe(200);
-    seen.push(...body.items.map(({ description }: { description: string }) => description));
-    cursor = body.next_cursor;
-  } while (cursor);
-  return seen.join("");
+  const events = await itemsOf(member, `${path}/?limit=2${query}`);
+  return events.map(({ description }) => description).join("");
 };
 
 test("POST adds a note to the timeline and answers 201 with it", async () => {

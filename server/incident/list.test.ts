@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { incident, incidentType, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { pagesOf } from "../../tests/support/http/pages.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
@@ -55,13 +56,11 @@ async function page(parameters: Record<string, string>) {
 /** Returns the titles on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string> {
   let titles = "";
-  let cursor: string | null = null;
-  do {
-    const { items, next_cursor } = await page({ ...parameters, ...(cursor ? { cursor } : {}) });
-    titles += items.map(({ title }) => title).join("");
-    cursor = next_cursor;
-    if (cursor) await between();
-  } while (cursor);
+  const path = `/incidents/?${new URLSearchParams(parameters)}`;
+  for await (const { items, next_cursor } of pagesOf(member, path)) {
+    titles += items.map(({ title }: { title: string }) => title).join("");
+    if (next_cursor) await between();
+  }
   return titles;
 }
 

@@ -4,6 +4,7 @@ import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { itemsOf } from "../../tests/support/http/pages.ts";
 import {
   insertEmptyIncident,
   insertIndividual,
@@ -206,16 +207,8 @@ test("the list is paged, and omits messages to others", async () => {
     if (text === "b") server.clock.advance(60);
   }
   const walk = async (who: keyof typeof people, sort: string) => {
-    let seen = "";
-    let cursor: string | null = null;
-    do {
-      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-      const { http, body } = await people[who].call("GET", `${path}/?limit=2&sort=${sort}${more}`);
-      expect(http).toBe(200);
-      seen += body.items.map(({ text }: { text: string }) => text).join("");
-      cursor = body.next_cursor;
-    } while (cursor);
-    return seen;
+    const messages = await itemsOf(people[who], `${path}/?limit=2&sort=${sort}`);
+    return messages.map(({ text }) => text).join("");
   };
   expect(await walk("alice", "-at")).toBe("gfedcba");
   expect(await walk("alice", "at")).toBe("abcdefg");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { shownRoles } from "../../core/incident/participant/participant.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { pagesOf } from "../../tests/support/http/pages.ts";
 import {
   insertEmptyIncident,
   insertIndividual,
@@ -64,14 +65,10 @@ test("is paged, each participant once, while others join and leave", async () =>
   for (let i = 0; i < 5; i += 1) all.push(await joined());
   for (const sort of ["id", "-id"]) {
     const seen: number[] = [];
-    let cursor: string | null = null;
-    do {
-      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-      const { body } = await member.call("GET", `${path}/?sort=${sort}&limit=2${more}`);
-      seen.push(...body.items.map(({ id }: { id: number }) => id));
-      cursor = body.next_cursor;
+    for await (const { items } of pagesOf(member, `${path}/?sort=${sort}&limit=2`)) {
+      seen.push(...items.map(({ id }: { id: number }) => id));
       if (seen.length < 5) await joined();
-    } while (cursor);
+    }
     expect(seen.filter((id) => all.includes(id))).toEqual(sort === "id" ? all : all.toReversed());
     expect(new Set(seen).size).toBe(seen.length);
   }

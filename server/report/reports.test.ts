@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { itemsOf } from "../../tests/support/http/pages.ts";
 import { timelineOf } from "../../tests/support/http/participants.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
@@ -56,16 +57,8 @@ test("the list is paged, newest first, even for reports of the same time", async
     if (i % 3 === 0) server.clock.advance(60);
   }
   const walk = async (sort: string) => {
-    const seen: number[] = [];
-    let cursor: string | null = null;
-    do {
-      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
-      const { http, body } = await member.call("GET", `${path}/?limit=2${sort}${more}`);
-      expect(http).toBe(200);
-      seen.push(...body.items.map(({ id }: { id: number }) => id));
-      cursor = body.next_cursor;
-    } while (cursor);
-    return seen;
+    const reports = await itemsOf(member, `${path}/?limit=2${sort}`);
+    return reports.map(({ id }) => id);
   };
   expect(await walk("")).toEqual(all.toReversed());
   expect(await walk("&sort=created_at")).toEqual(all);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { taskAssignee } from "../../drizzle/schema/index.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { pagesOf } from "../../tests/support/http/pages.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { insertTask } from "../../tests/support/http/task.ts";
@@ -39,18 +40,11 @@ async function page(parameters: Record<string, string>) {
 /** Returns the letters on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string> {
   let letters = "";
-  let cursor: string | null = null;
-  do {
-    const { items, next_cursor } = await page({
-      q: "letter",
-      sort: "resolve_by",
-      ...parameters,
-      ...(cursor ? { cursor } : {}),
-    });
-    letters += items.map(({ description }) => description.at(-1)).join("");
-    cursor = next_cursor;
-    if (cursor) await between();
-  } while (cursor);
+  const query = new URLSearchParams({ q: "letter", sort: "resolve_by", ...parameters });
+  for await (const { items, next_cursor } of pagesOf(member, `/tasks/?${query}`)) {
+    letters += items.map(({ description }: { description: string }) => description.at(-1)).join("");
+    if (next_cursor) await between();
+  }
   return letters;
 }
 

@@ -7,6 +7,7 @@ import { populate } from "../../core/populate/populate.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { freePort } from "../../platform/free_port.ts";
 import { openSpoiltWay, type SpoiltWay } from "../support/database/spoilt_way.ts";
+import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
@@ -164,14 +165,8 @@ async function write(disturb: () => Promise<unknown>): Promise<number> {
 }
 
 async function timeline(): Promise<number[]> {
-  const ids: number[] = [];
-  let cursor = "";
-  do {
-    const { body } = await alice.call("GET", `${path}/events/?limit=100${cursor}`);
-    ids.push(...body.items.map(({ id }: { id: number }) => id));
-    cursor = body.next_cursor === null ? "" : `&cursor=${body.next_cursor}`;
-  } while (cursor !== "");
-  return ids.sort((a, b) => a - b);
+  const events = await itemsOf(alice, `${path}/events/?limit=100&sort=id`);
+  return events.map(({ id }) => id);
 }
 
 /** Three clients see every event once, in order, whatever happens in the middle. */

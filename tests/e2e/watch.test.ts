@@ -6,6 +6,7 @@ import { svcOnTerminal, testProgram } from "../../cli/testing/process.ts";
 import { TerminalScreen } from "../../cli/testing/terminal_screen.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { freePort } from "../../platform/free_port.ts";
+import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { Program } from "../support/process/program.ts";
@@ -96,14 +97,7 @@ const close = () => change(incident, { status: "Closed", resolution: "Rolled bac
 
 /** The ids of the events, in order, up to the one that closed the incident. */
 async function timeline(): Promise<number[]> {
-  const events: { id: number; kind: string }[] = [];
-  let cursor = "";
-  do {
-    const { body } = await alice.call("GET", `/incidents/${incident.id}/events/?limit=100${cursor}`);
-    events.push(...body.items);
-    cursor = body.next_cursor === null ? "" : `&cursor=${body.next_cursor}`;
-  } while (cursor !== "");
-  events.sort((a, b) => a.id - b.id);
+  const events = await itemsOf(alice, `/incidents/${incident.id}/events/?limit=100&sort=id`);
   return events.slice(0, events.findIndex(({ kind }) => kind === "incident.closed") + 1).map(({ id }) => id);
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { pagesOf } from "./pages.ts";
 import type { ApiAnswer } from "./people.ts";
 import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
 
@@ -21,14 +22,14 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
         const ids: unknown[] = [];
         for (let i = 0; i < 5; i += 1) ids.push((await create()).id);
         const seen: Record<string, unknown>[] = [];
-        let cursor: string | null = null;
         let left = 3;
-        do {
-          const next = await page({ sort, limit: "3", ...(cursor ? { cursor } : {}) });
-          seen.push(...next.items);
-          cursor = next.next_cursor;
-          if (cursor && left-- > 0) await create();
-        } while (cursor);
+        for await (const { items, next_cursor } of pagesOf(
+          context().member,
+          `${path}?sort=${sort}&limit=3`,
+        )) {
+          seen.push(...items);
+          if (next_cursor && left-- > 0) await create();
+        }
         const shown = seen.map(({ id }) => id);
         expect(new Set(shown).size).toBe(shown.length);
         expect(shown).toEqual(expect.arrayContaining(ids));
