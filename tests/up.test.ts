@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { listen } from "./support/listen.ts";
 import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
-import { fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
+import { environmentOf, fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
 
 setDefaultTimeout(30_000);
 
@@ -69,13 +69,10 @@ describe("svc up", () => {
   test("keeps its secrets readable only by the owner, and out of arguments and logs", async () => {
     await using up = startUp(data, ["--verbose"]);
     await up.ready;
-    const { all, server } = partsOf(up.pid);
-    const environment = readFileSync(`/proc/${server.pid}/environ`, "utf8").split("\0");
-    const names = ["SVC_DATABASE_URL", "SVC_OIDC_CLIENT_SECRET", "SVC_KEY_SECRET"];
-    const secrets = names.map((name) => {
-      const value = environment.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
-      return name === "SVC_DATABASE_URL" ? new URL(value).password : value;
-    });
+    const { all } = partsOf(up.pid);
+    const given = environmentOf(up.pid, "server start");
+    const { password } = new URL(given.SVC_DATABASE_URL!);
+    const secrets = [password, given.SVC_OIDC_CLIENT_SECRET!, given.SVC_KEY_SECRET!];
     const logs = [
       ...readdirSync(join(data, "log")).map((file) => join("log", file)),
       "postgres/postgres.log",
@@ -160,13 +157,11 @@ describe("svc up", () => {
   test("the environment takes precedence: it starts no provider and no database", async () => {
     await using other = startUp(data);
     await other.ready;
-    const variables = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").split("\0");
-    const variableOf = (name: string) =>
-      variables.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
+    // The key secret belongs to the database, whose signing keys it decrypts.
+    const { SVC_DATABASE_URL, SVC_KEY_SECRET } = environmentOf(other.pid, "server start");
     const environment = {
-      SVC_DATABASE_URL: variableOf("SVC_DATABASE_URL"),
-      // The key secret belongs to the database, whose signing keys it decrypts.
-      SVC_KEY_SECRET: variableOf("SVC_KEY_SECRET"),
+      SVC_DATABASE_URL: SVC_DATABASE_URL!,
+      SVC_KEY_SECRET: SVC_KEY_SECRET!,
       SVC_OIDC_ISSUER: "https://id.example.com",
     };
     await using up = startUp(join(directory, "own"), [], environment);

@@ -9,7 +9,7 @@ import { freePort } from "../../platform/free_port.ts";
 import { openSpoiltWay, type SpoiltWay } from "../support/database/spoilt_way.ts";
 import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
-import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
+import { environmentOf, signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
 import { listen } from "../support/listen.ts";
 import { killPostgres } from "../support/process/processes.ts";
@@ -51,23 +51,23 @@ afterAll(async () => {
   rmSync(home, { recursive: true });
 });
 beforeEach(async () => {
-  const { http, headers } = await alice.call("POST", "/incidents/", {
-    title: "Checkout is down",
-    description: "",
-    visibility: "Open",
-    incident_type_id: 1,
-    incident_priority_id: 1,
-  });
-  expect(http).toBe(201);
-  path = headers.get("location")!;
+  path = await report("Checkout is down");
 });
+
+/** @returns the path of the new incident */
+async function report(title: string): Promise<string> {
+  const kind = { incident_type_id: 1, incident_priority_id: 1 };
+  const fields = { title, description: "", visibility: "Open", ...kind };
+  const { http, body, headers } = await alice.call("POST", "/incidents/", fields);
+  expect([http, body]).toEqual([201, expect.anything()]);
+  return headers.get("location")!;
+}
 
 const startPostgres = (port?: number) =>
   startEmbeddedPostgres({ directory: join(home, "postgres"), port, durable: true });
 
 /** A server whose database may be cut off. */
 async function startServer(port: number, ...options: string[]): Promise<Program> {
-  const { config, issuer, url } = writer;
   const args = ["server", "start", "server/main:app", "--port", String(port), ...options];
   const server = new Program(args, {
     cwd: home,
@@ -75,12 +75,8 @@ async function startServer(port: number, ...options: string[]): Promise<Program>
       PATH: process.env.PATH,
       HOME: home,
       TZ: "UTC",
+      ...environmentOf(writer),
       SVC_DATABASE_URL: database.url,
-      SVC_DOMAIN: "example.com",
-      SVC_PUBLIC_URL: url,
-      SVC_OIDC_ISSUER: issuer.url,
-      SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret,
-      SVC_KEY_SECRET: config.keySecret,
       SVC_PLUGIN_DOCUMENT: "markdown",
     },
   });
@@ -318,14 +314,7 @@ test("a server without hints shows new events within seconds", async () => {
     await StreamClient.open(person, `${path}/stream`),
     await StreamClient.open(person, "/incidents/stream"),
   ];
-  const { http, body } = await alice.call("POST", "/incidents/", {
-    title: "Marker",
-    description: "",
-    visibility: "Open",
-    incident_type_id: 1,
-    incident_priority_id: 1,
-  });
-  expect([http, body]).toEqual([201, expect.anything()]);
+  await report("Marker");
   await all.data();
   const id = Number(path.split("/").at(-1));
   // Without a hint.

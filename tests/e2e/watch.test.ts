@@ -8,7 +8,7 @@ import { populate } from "../../core/populate/populate.ts";
 import { freePort } from "../../platform/free_port.ts";
 import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
-import { signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
+import { environmentOf, signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { Program } from "../support/process/program.ts";
 import { listening } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
@@ -55,14 +55,8 @@ async function report(visibility: string): Promise<typeof incident> {
 
 /** The server of those who watch. It shares the database with the writer, and starts again at the same address. */
 async function startServer(): Promise<Program> {
-  const { config, databaseUrl, issuer, url } = writer;
   const server = svc(["server", "start", "server/main:app", "--port", String(port)], {
-    SVC_DATABASE_URL: databaseUrl,
-    SVC_DOMAIN: "example.com",
-    SVC_PUBLIC_URL: url,
-    SVC_OIDC_ISSUER: issuer.url,
-    SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret,
-    SVC_KEY_SECRET: config.keySecret,
+    ...environmentOf(writer),
     SVC_PLUGIN_DOCUMENT: "markdown",
     SVC_PLUGIN_CONVERSATION: "channel",
   });
@@ -70,7 +64,7 @@ async function startServer(): Promise<Program> {
   return server;
 }
 
-function svc(args: string[], env: Record<string, string>, columns?: number): Program {
+function svc(args: string[], env: Record<string, string | undefined>, columns?: number): Program {
   const base = { PATH: process.env.PATH, HOME: home, TZ: "UTC", TERM: "xterm-256color" };
   return new Program(args, { env: { ...base, ...env }, cwd: home, columns });
 }

@@ -131,6 +131,18 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   };
 }
 
+/** The environment of a separate `svc` with the database, issuer and secrets of a test server. */
+export function environmentOf({ config, databaseUrl, issuer, url }: TestServer) {
+  return {
+    SVC_DATABASE_URL: databaseUrl,
+    SVC_DOMAIN: config.domain,
+    SVC_PUBLIC_URL: url,
+    SVC_OIDC_ISSUER: issuer.url,
+    SVC_OIDC_CLIENT_SECRET: config.oidcClientSecret,
+    SVC_KEY_SECRET: config.keySecret,
+  };
+}
+
 /** Prints the cause of an internal error. The answer only refers to the log, which a test's server keeps in memory. */
 function printErrors(logged: readonly string[], requestId: string | null): void {
   for (const line of logged) {
