@@ -211,7 +211,8 @@ export class ChallengeWatch {
       connection: { application_name: "svc listen" },
       idle_timeout: undefined,
       max_lifetime: null,
-      onclose: () => closed.reject(new Error("connection closed")),
+      // After the error of the current statement, which says why.
+      onclose: () => void setImmediate(() => closed.reject(new Error("connection closed"))),
       onnotify: (from: string, payload: string) => {
         if (from === eventChannel) this.onEvents(payload);
         else if (from === openedChannel) this.onOpened(payload);
