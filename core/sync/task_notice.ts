@@ -46,6 +46,7 @@ export function outgoingOf(
   return {
     key: { task: "incident-task-sync", what: `task-${taskId}-version-${version}`, whom: "conversation" },
     incidentId,
+    awaitsOpening: true,
     message: { subject: `${incident}: ${taskSaid[kind]}`, text: lines.join("\n\n") },
   };
 }

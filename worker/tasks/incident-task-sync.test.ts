@@ -107,6 +107,16 @@ test("a task that is already done when found is not announced as due", async () 
   expect(only!.text.split("\n\n").slice(0, 3)).toEqual(["Free some disk", "It is Resolved", "In: Notes"]);
 });
 
+test("a change is sent to a conversation that is yet to be opened", async () => {
+  const incidentId = await its.addIncident();
+  await its.addDocument(incidentId);
+  const [place] = await its.db.delete(schema.conversation).returning();
+  const step = `reported:conversation:${place!.pluginSlug}`;
+  await its.db.insert(schema.flowStep).values({ incidentId, step, dueAt: its.clock.now() });
+  await its.sync(wikiOf([foundTask("1", "Free some disk")]));
+  expect(await its.enqueued()).toHaveLength(1);
+});
+
 test("an unchanged document costs one plugin call, or none for our own texts", async () => {
   const incidentId = await its.addIncident();
   await its.addDocument(incidentId);
