@@ -185,3 +185,13 @@ test("with TLS too, a connection that is reset does not keep the statement that 
   way.close();
   await admin.end();
 }, 60_000);
+
+test("with TLS too, a fatal error is reported once", async () => {
+  const own = { sslmode: "require", sslcert: at("server.crt"), sslkey: at("server.key") };
+  const { db, close } = openDatabase(sqlUrl(own), 1);
+  const ask = async (text: string) => [...(await db.execute(sql.raw(text)))];
+  const fatal = { cause: { code: "57P01", severity: "FATAL" } };
+  await expect(ask("select pg_terminate_backend(pg_backend_pid())")).rejects.toMatchObject(fatal);
+  expect(await ask("select 1 as n")).toEqual([{ n: 1 }]);
+  await close();
+});
