@@ -53,6 +53,7 @@ const statesOf = (steps: { step: string; state: string }[]) =>
   Object.fromEntries(steps.map(({ step, state }) => [step, state]));
 
 test("a report succeeds although plugins fail; a retry runs the failed steps and returns all steps", async () => {
+  const start = Date.now();
   const path = await reported();
   const { body: detail } = await alice.call("GET", path);
   expect(statesOf(detail.steps)).toEqual({
@@ -92,6 +93,16 @@ test("a report succeeds although plugins fail; a retry runs the failed steps and
       },
     ],
   });
+  // On the database's clock, which is this machine's.
+  const [commander, conversation, failed] = answer.body.steps;
+  for (const at of [
+    Date.parse(commander.finished_at),
+    Date.parse(conversation.finished_at),
+    Date.parse(failed.due_at) - 30_000,
+  ]) {
+    expect(at).toBeGreaterThan(start - 1000);
+    expect(at).toBeLessThan(Date.now() + 1000);
+  }
   expect((await alice.call("GET", path)).body.steps).toEqual(answer.body.steps);
 });
 
