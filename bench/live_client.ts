@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fakeToken } from "../cli/testing/fake_server.ts";
+import { fakeToken } from "../tests/support/cli/fake_server.ts";
 import { describeExecutable, freshExecutable } from "./executable.ts";
 import {
   BenchError,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { version } from "../package.json";
-import { svc } from "./testing/process.ts";
+import { svc } from "../tests/support/cli/process.ts";
 
 const COMMANDS = ["up", "login", "logout", "whoami", "token", "server", "database", "idp"];
 

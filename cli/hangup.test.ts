@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { fakeToken } from "../tests/support/cli/fake_server.ts";
+import { IncidentApi } from "../tests/support/cli/incident_api.ts";
+import { configHome } from "../tests/support/cli/io.ts";
+import { testProgram } from "../tests/support/cli/process.ts";
 import { until, within } from "../tests/support/process/until.ts";
-import { fakeToken } from "./testing/fake_server.ts";
-import { IncidentApi } from "./testing/incident_api.ts";
-import { configHome } from "./testing/io.ts";
-import { testProgram } from "./testing/process.ts";
 
 /** A terminal that goes away, as when its window is closed or a connection is lost. */
 

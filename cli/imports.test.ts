@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { FakeServer } from "./testing/fake_server.ts";
-import { configHome } from "./testing/io.ts";
-import { spawnSvc } from "./testing/process.ts";
+import { FakeServer } from "../tests/support/cli/fake_server.ts";
+import { configHome } from "../tests/support/cli/io.ts";
+import { spawnSvc } from "../tests/support/cli/process.ts";
 
 const ROOT = join(import.meta.dir, "..");
-const RECORDER = join(import.meta.dir, "testing/record_modules.ts");
+const RECORDER = join(import.meta.dir, "../tests/support/cli/record_modules.ts");
 const server = new FakeServer();
 server.decide("success");
 afterAll(() => server.stop());

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { FakeServer, fakeToken } from "./testing/fake_server.ts";
-import { configHome } from "./testing/io.ts";
-import { spawnSvc, svc } from "./testing/process.ts";
+import { FakeServer, fakeToken } from "../tests/support/cli/fake_server.ts";
+import { configHome } from "../tests/support/cli/io.ts";
+import { spawnSvc, svc } from "../tests/support/cli/process.ts";
 
 /** The client's commands as processes, against a fake server. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { svc } from "./testing/process.ts";
+import { svc } from "../tests/support/cli/process.ts";
 import { isGroup, root } from "./tree.ts";
 
 test("the manual page passes mandoc -T lint and has every command", async () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { freePort } from "../platform/free_port.ts";
+import { FakeServer } from "../tests/support/cli/fake_server.ts";
+import { configHome } from "../tests/support/cli/io.ts";
+import { svc } from "../tests/support/cli/process.ts";
 import { asAuthority, CertificateFolder } from "../tests/support/http/client_certificates.ts";
-import { FakeServer } from "./testing/fake_server.ts";
-import { configHome } from "./testing/io.ts";
-import { svc } from "./testing/process.ts";
 
 /** Proxies and certificate authorities by the usual variables, as a process sees them. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { fakeTerminal, NOW, testIo } from "../tests/support/cli/io.ts";
 import { startProgress, timeLeft } from "./progress.ts";
 import { canDraw } from "./screen.ts";
-import { fakeTerminal, NOW, testIo } from "./testing/io.ts";
 
 test("a spinner needs a terminal that has a width and can move its cursor", () => {
   const output = (isTTY: boolean, columns?: number) => ({ isTTY, columns, write: () => {} });

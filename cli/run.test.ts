@@ -9,10 +9,10 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../platform/errors.ts";
+import { testIo } from "../tests/support/cli/io.ts";
 import { defineCommand } from "./command.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { run } from "./run.ts";
-import { testIo } from "./testing/io.ts";
 import { type Group, isGroup, root } from "./tree.ts";
 
 /** A tree of one command, `svc do`, that throws. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
-import { FakeServer } from "./testing/fake_server.ts";
-import { configHome } from "./testing/io.ts";
-import { svcOnTerminal } from "./testing/process.ts";
+import { FakeServer } from "../tests/support/cli/fake_server.ts";
+import { configHome } from "../tests/support/cli/io.ts";
+import { svcOnTerminal } from "../tests/support/cli/process.ts";
 
 /** `svc login` on a real pseudo-terminal. */
 

@@ -148,7 +148,7 @@ function circle(imports: readonly Pick<Import, "from" | "to">[]): string[] | und
 
 const layers = "cli,core,drizzle,platform,plugins,server,trial,worker";
 const files = [...new Bun.Glob(`{${layers}}/**/*.ts`).scanSync(root)].filter(
-  (path) => !path.endsWith(".test.ts") && !path.startsWith("cli/testing/"),
+  (path) => !path.endsWith(".test.ts"),
 );
 const imports = files.flatMap(importsOf);
 

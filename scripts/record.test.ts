@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { TerminalScreen } from "../cli/testing/terminal_screen.ts";
+import { TerminalScreen } from "../tests/support/cli/terminal_screen.ts";
 import { filesOf, record, withoutTimes } from "./record.ts";
 import { castOf } from "./recording.ts";
 

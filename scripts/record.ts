@@ -1,8 +1,8 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testProgram } from "../cli/testing/process.ts";
-import { TerminalScreen } from "../cli/testing/terminal_screen.ts";
+import { testProgram } from "../tests/support/cli/process.ts";
+import { TerminalScreen } from "../tests/support/cli/terminal_screen.ts";
 import { personOf } from "../tests/support/http/people.ts";
 import { signInToken, startTestServer } from "../tests/support/http/server.ts";
 import { until } from "../tests/support/process/until.ts";

@@ -1,4 +1,4 @@
-import type { Cell } from "../cli/testing/terminal_screen.ts";
+import type { Cell } from "../tests/support/cli/terminal_screen.ts";
 
 // The picture of a terminal session in the README: an asciinema recording (the file format asciicast v2) and an SVG that
 // shows the same, step by step.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnSvc } from "../cli/testing/process.ts";
+import { spawnSvc } from "./support/cli/process.ts";
 import { using } from "./support/database/backup.ts";
 import { issueTrialToken } from "./support/process/trial_token.ts";
 import { until } from "./support/process/until.ts";

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { svc } from "../cli/testing/process.ts";
+import { svc } from "./support/cli/process.ts";
 import { createTestDatabase } from "./support/database/database.ts";
 import { fromSource, startUp, type Up } from "./support/process/up.ts";
 

@@ -4,8 +4,8 @@ import { readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnSvc } from "../cli/testing/process.ts";
 import { TestBrowser } from "./support/browser/browser.ts";
+import { spawnSvc } from "./support/cli/process.ts";
 import { environmentOf, npmStart, startUp } from "./support/process/up.ts";
 
 // docs/mutual-tls.md, "Try it".

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { fakeToken } from "../../cli/testing/fake_server.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { describeExecutable, freshExecutable } from "../executable.ts";
 import {
   BenchError,

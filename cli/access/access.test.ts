@@ -2,11 +2,11 @@ import { describe, expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { Forbidden, Unavailable } from "../../platform/errors.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { configHome, NOW, testIo } from "../../tests/support/cli/io.ts";
 import { privateDirectory } from "../client/private_file.ts";
 import get from "../commands/access/get.ts";
 import type { Fetch } from "../io.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { configHome, NOW, testIo } from "../testing/io.ts";
 import { AccessClient, type AccessRequest } from "./access.ts";
 
 /** Waits for the decision on a request that expires in an hour, with these answers. The last one repeats. */

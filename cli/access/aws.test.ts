@@ -3,6 +3,8 @@ import * as fs from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { sourceProgram, spawnSvc } from "../../tests/support/cli/process.ts";
 import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.ts";
 import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -10,8 +12,6 @@ import { signInToken, startTestServer, type TestServer } from "../../tests/suppo
 import { ensure } from "../../tests/support/programs.ts";
 import { formatCredentials } from "../client/credentials.ts";
 import { systemIo } from "../io.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { sourceProgram, spawnSvc } from "../testing/process.ts";
 import { runWithAccess } from "./run.ts";
 
 let server: TestServer;
@@ -144,7 +144,7 @@ describe("svc access get --format aws", () => {
   test("prints a cached credential without loading the command-line parser or the HTTP client", async () => {
     const first = sessionIn(await get());
     const log = join(home, "modules");
-    const recorder = join(import.meta.dir, "../testing/record_modules.ts");
+    const recorder = join(import.meta.dir, "../../tests/support/cli/record_modules.ts");
     const args = ["access", "get", "aws-deploy", "--format", "aws"];
     const finished = await spawnSvc(args, { ...env, SVC_TEST_MODULES: log }, recorder).finished;
     expect(sessionIn(finished)).toBe(first);

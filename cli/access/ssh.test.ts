@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
+import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
 import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -13,7 +14,6 @@ import { until } from "../../tests/support/process/until.ts";
 import { privateDirectory } from "../client/private_file.ts";
 import { ExitCode } from "../errors.ts";
 import { systemIo } from "../io.ts";
-import { spawnSvc } from "../testing/process.ts";
 import { runWithAccess } from "./run.ts";
 
 let server: TestServer;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Unavailable } from "../../platform/errors.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { NOW } from "../testing/io.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { NOW } from "../../tests/support/cli/io.ts";
 import { readChallenge, readDecision, readUser } from "./answer.ts";
 
 const server = { base: "https://svc.example", origin: "https://svc.example" };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Forbidden, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { script, testIo } from "../../tests/support/cli/io.ts";
 import type { Fetch } from "../io.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { script, testIo } from "../testing/io.ts";
 import { revoke, whoami } from "./api.ts";
 import { readToken } from "./token.ts";
 

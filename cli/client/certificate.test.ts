@@ -11,16 +11,16 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
-import { startTestServer } from "../../tests/support/http/server.ts";
-import { until } from "../../tests/support/process/until.ts";
 import {
   approvingBrowser,
   type Certifying,
   serialIn,
   useCertificates,
   whoami,
-} from "../testing/certificates.ts";
-import type { CliUser } from "../testing/incident_cli.ts";
+} from "../../tests/support/cli/certificates.ts";
+import type { CliUser } from "../../tests/support/cli/incident_cli.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { readCredentials } from "./credentials_file.ts";
 import { credentialsPath } from "./private_file.ts";
 

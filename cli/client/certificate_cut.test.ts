@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { approvingBrowser } from "../../tests/support/cli/certificates.ts";
+import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
 import { Interrupted } from "../errors.ts";
 import type { Fetch, Io } from "../io.ts";
-import { approvingBrowser } from "../testing/certificates.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 import { credentialsPath } from "./private_file.ts";
 
 // `svc login --certificate` that is cut short, or cannot store what it gets.

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { approvingBrowser } from "../../tests/support/cli/certificates.ts";
+import { cliUser } from "../../tests/support/cli/incident_cli.ts";
+import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
-import { approvingBrowser } from "../testing/certificates.ts";
-import { cliUser } from "../testing/incident_cli.ts";
-import { spawnSvc } from "../testing/process.ts";
 
 // `svc --certificate` as a process, with the server's authority from the environment.
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { serialIn, useCertificates, whoami } from "../../tests/support/cli/certificates.ts";
+import { cliUser, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
 import type { TestServer } from "../../tests/support/http/server.ts";
-import { serialIn, useCertificates, whoami } from "../testing/certificates.ts";
-import { cliUser, wideTerminal } from "../testing/incident_cli.ts";
 
 // `svc certificates list` and `revoke`.
 

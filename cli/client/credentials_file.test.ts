@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
-import { configHome } from "../testing/io.ts";
+import { configHome } from "../../tests/support/cli/io.ts";
 import { withEntry } from "./credentials.ts";
 import { readCredentials, updateCredentials } from "./credentials_file.ts";
 import { credentialsPath } from "./private_file.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Forbidden, NotFound, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { type TestIo, testIo } from "../../tests/support/cli/io.ts";
+import { SseServer } from "../../tests/support/cli/sse_server.ts";
 import { Interrupted } from "../errors.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { type TestIo, testIo } from "../testing/io.ts";
-import { SseServer } from "../testing/sse_server.ts";
 import { follow, type News } from "./follow.ts";
 import { parseServer } from "./server.ts";
 import { readToken } from "./token.ts";

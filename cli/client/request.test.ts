@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { script, testIo } from "../../tests/support/cli/io.ts";
 import { Interrupted } from "../errors.ts";
-import { script, testIo } from "../testing/io.ts";
 import { NetworkFault, openStream, problem, request, retryAfter } from "./request.ts";
 import { chooseServer } from "./server.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ConfigurationError, Unauthenticated } from "../../platform/errors.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { NOW, type TestIo, testIo } from "../testing/io.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { NOW, type TestIo, testIo } from "../../tests/support/cli/io.ts";
 import { withEntry } from "./credentials.ts";
 import { updateCredentials } from "./credentials_file.ts";
 import { currentSession } from "./session.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fakeToken } from "../testing/fake_server.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { readToken } from "./token.ts";
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");

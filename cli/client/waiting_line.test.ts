@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { testIo } from "../testing/io.ts";
+import { testIo } from "../../tests/support/cli/io.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
 beforeEach(() => void jest.useFakeTimers());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { ids } from "../testing/database.ts";
-import { svc } from "../testing/process.ts";
+import { ids } from "../../tests/support/cli/database.ts";
+import { svc } from "../../tests/support/cli/process.ts";
 import { root } from "../tree.ts";
 import { complete } from "./complete.ts";
 

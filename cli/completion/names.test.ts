@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { individual } from "../../drizzle/schema/index.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
+import { svc } from "../../tests/support/cli/process.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
-import { svc } from "../testing/process.ts";
 
 let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fakeTerminal, testIo } from "../testing/io.ts";
+import { fakeTerminal, testIo } from "../../tests/support/cli/io.ts";
 import { backupText, progressLine, progressText, sizeText } from "./backup.ts";
 
 test("formats sizes with three digits", () => {

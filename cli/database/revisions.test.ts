@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fakeTerminal } from "../testing/io.ts";
+import { fakeTerminal } from "../../tests/support/cli/io.ts";
 import { follow } from "./revisions.ts";
 
 const upgrade = async (env: Record<string, string>) => {

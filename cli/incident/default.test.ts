@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 
 let { server, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {

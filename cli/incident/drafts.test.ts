@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
+import { type CliUser, cliUser, fetchAt } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { systemIo } from "../io.ts";
-import { drafts, editor, gone } from "../testing/drafts.ts";
-import { type CliUser, cliUser, fetchAt } from "../testing/incident_cli.ts";
 
 let { server, member, reported, notesOf } = {} as IncidentServer;
 useIncidentServer((given) => {

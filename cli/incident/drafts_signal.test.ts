@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { drafts } from "../../tests/support/cli/drafts.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { IncidentApi } from "../../tests/support/cli/incident_api.ts";
+import { configHome } from "../../tests/support/cli/io.ts";
+import { testProgram } from "../../tests/support/cli/process.ts";
 import { within } from "../../tests/support/process/until.ts";
-import { drafts } from "../testing/drafts.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { IncidentApi } from "../testing/incident_api.ts";
-import { configHome } from "../testing/io.ts";
-import { testProgram } from "../testing/process.ts";
 
 // A signal that ends the process while the server has not answered.
 

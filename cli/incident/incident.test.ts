@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { type CliUser, cliUser, fetchAt, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
-import { type CliUser, cliUser, fetchAt, wideTerminal } from "../testing/incident_cli.ts";
 
 let { server, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
-import { cliUser } from "../testing/incident_cli.ts";
 
 let { server, admin } = {} as IncidentServer;
 useIncidentServer(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { testIo } from "../testing/io.ts";
+import { testIo } from "../../tests/support/cli/io.ts";
 import { inText, linkText, whenText } from "./text.ts";
 
 const url = "https://chat.example/c/1";

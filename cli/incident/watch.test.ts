@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { IncidentApi } from "../../tests/support/cli/incident_api.ts";
+import { configHome } from "../../tests/support/cli/io.ts";
+import { spawnSvc, svcOnTerminal, testProgram } from "../../tests/support/cli/process.ts";
 import { withEntry } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { IncidentApi } from "../testing/incident_api.ts";
-import { configHome } from "../testing/io.ts";
-import { spawnSvc, svcOnTerminal, testProgram } from "../testing/process.ts";
 import { firstEvents } from "./watch.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { IncidentApi } from "../../tests/support/cli/incident_api.ts";
+import { configHome } from "../../tests/support/cli/io.ts";
+import { svcOnTerminal } from "../../tests/support/cli/process.ts";
+import { TerminalScreen } from "../../tests/support/cli/terminal_screen.ts";
 import { descendants } from "../../tests/support/process/processes.ts";
 import { within } from "../../tests/support/process/until.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { IncidentApi } from "../testing/incident_api.ts";
-import { configHome } from "../testing/io.ts";
-import { svcOnTerminal } from "../testing/process.ts";
-import { TerminalScreen } from "../testing/terminal_screen.ts";
 
 /** What `svc incident watch` shows on a real pseudo-terminal, whatever happens to it. */
 

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { drafts, editor } from "../../tests/support/cli/drafts.ts";
+import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import type { Io } from "../io.ts";
-import { drafts, editor } from "../testing/drafts.ts";
-import { type CliUser, cliUser } from "../testing/incident_cli.ts";
 
 let { server, member, ids, reported, notesOf } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -2,11 +2,11 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { join } from "node:path";
+import { FakeServer, fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { configHome, fakeTerminal, type TestIo, testIo } from "../../tests/support/cli/io.ts";
 import { readCredentials } from "../client/credentials_file.ts";
 import { credentialsPath } from "../client/private_file.ts";
 import { Interrupted, UsageError } from "../errors.ts";
-import { FakeServer, fakeToken } from "../testing/fake_server.ts";
-import { configHome, fakeTerminal, type TestIo, testIo } from "../testing/io.ts";
 import { login, newVerifier } from "./login.ts";
 
 let server: FakeServer;

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
+import { FakeServer, fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { type TestIo, testIo } from "../../tests/support/cli/io.ts";
 import { readCredentials } from "../client/credentials_file.ts";
 import { credentialsPath } from "../client/private_file.ts";
-import { FakeServer, fakeToken } from "../testing/fake_server.ts";
-import { type TestIo, testIo } from "../testing/io.ts";
 import { login } from "./login.ts";
 
 let server: FakeServer;

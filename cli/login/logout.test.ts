@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Unavailable } from "../../platform/errors.ts";
+import { FakeServer } from "../../tests/support/cli/fake_server.ts";
+import { type TestIo, testIo } from "../../tests/support/cli/io.ts";
 import { type Entry, withEntry } from "../client/credentials.ts";
 import { readCredentials, updateCredentials } from "../client/credentials_file.ts";
 import { credentialsPath } from "../client/private_file.ts";
-import { FakeServer } from "../testing/fake_server.ts";
-import { type TestIo, testIo } from "../testing/io.ts";
 import { logout } from "./logout.ts";
 
 let server: FakeServer;

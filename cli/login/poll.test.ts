@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { SvcError } from "../../platform/errors.ts";
+import { fakeToken } from "../../tests/support/cli/fake_server.ts";
+import { NOW, script, testIo } from "../../tests/support/cli/io.ts";
 import type { Challenge } from "../client/answer.ts";
 import type { Fetch } from "../io.ts";
-import { fakeToken } from "../testing/fake_server.ts";
-import { NOW, script, testIo } from "../testing/io.ts";
 import { awaitDecision, backoff } from "./poll.ts";
 
 const server = { base: "https://svc.example", origin: "https://svc.example" };

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnSvc } from "../../cli/testing/process.ts";
+import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { openSql } from "../connection/sql.ts";
 import { startEmbeddedPostgres } from "../embedded.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { spawnSvc, testProgram } from "../../cli/testing/process.ts";
+import { spawnSvc, testProgram } from "../../tests/support/cli/process.ts";
 import { type KubernetesApi, startKubernetesApi } from "../../tests/support/domain/kubernetes_api.ts";
 import { createUsualRole, usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { spawnSvc } from "../../cli/testing/process.ts";
 import { freePort } from "../../platform/free_port.ts";
+import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
 import { until } from "../../tests/support/process/until.ts";
 

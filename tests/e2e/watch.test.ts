@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { svcOnTerminal, testProgram } from "../../cli/testing/process.ts";
-import { TerminalScreen } from "../../cli/testing/terminal_screen.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { freePort } from "../../platform/free_port.ts";
+import { svcOnTerminal, testProgram } from "../support/cli/process.ts";
+import { TerminalScreen } from "../support/cli/terminal_screen.ts";
 import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { environmentOf, signInToken, startTestServer, type TestServer } from "../support/http/server.ts";

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { desc, eq } from "drizzle-orm";
 import { accessLease, accessRequest, incident } from "../../../drizzle/schema/index.ts";
+import { spawnSvc } from "../../../tests/support/cli/process.ts";
 import { type AccessTarget, startAccessTarget } from "../../../tests/support/domain/access_target.ts";
 import { insertIncident } from "../../../tests/support/domain/incident.ts";
 import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc } from "../../testing/process.ts";
 
 setDefaultTimeout(60_000);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/connection/sql.ts";
+import { failed, head, ok, on } from "../../../tests/support/cli/database.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, head, ok, on } from "../../testing/database.ts";
 
 test("accepts parameters that only libpq uses", async () => {
   await using database = await createTestDatabase();

@@ -4,6 +4,7 @@ import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { headsOf, readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
+import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -16,7 +17,6 @@ import { type DebianServer, debianServer } from "../../../tests/support/database
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";
 const [head] = headsOf(await readRevisions());

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { failed, head, ok, on, runAsPsql } from "../../../tests/support/cli/database.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, head, ok, on, runAsPsql } from "../../testing/database.ts";
 
 test("a downgrade lists the data that it would drop, and drops it only if allowed", async () => {
   await using database = await createTestDatabase();

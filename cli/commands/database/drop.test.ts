@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { head, on } from "../../../tests/support/cli/database.ts";
+import { svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { head, on } from "../../testing/database.ts";
-import { svcOnTerminal } from "../../testing/process.ts";
 
 describe("drop", () => {
   test("refuses without a terminal, unless --yes is given", async () => {

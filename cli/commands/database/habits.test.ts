@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { failed, ok } from "../../../tests/support/cli/database.ts";
+import { head, ids, on, svc } from "../../../tests/support/cli/next_revision.ts";
+import { svc as svcOfSource } from "../../../tests/support/cli/process.ts";
 import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, ok } from "../../testing/database.ts";
-import { head, ids, on, svc } from "../../testing/next_revision.ts";
-import { svc as svcOfSource } from "../../testing/process.ts";
 
 // Alembic's command lines: they work, or the error says what to use instead.
 

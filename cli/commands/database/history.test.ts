@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { failed, ok, runAsPsql } from "../../../tests/support/cli/database.ts";
+import { head, ids, on, svc } from "../../../tests/support/cli/next_revision.ts";
 import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, ok, runAsPsql } from "../../testing/database.ts";
-import { head, ids, on, svc } from "../../testing/next_revision.ts";
 
 // With a history of several revisions.
 

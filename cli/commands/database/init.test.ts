@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { failed, head, ok, on } from "../../../tests/support/cli/database.ts";
 import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, head, ok, on } from "../../testing/database.ts";
 
 describe("init", () => {
   test("creates the database, its schema and the defaults; a second run changes nothing", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { ids } from "../../../tests/support/cli/database.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../../tests/support/database/database.ts";
-import { ids } from "../../testing/database.ts";
-import { svc } from "../../testing/process.ts";
 
 test("--lock-timeout 0 names the holder of the lock immediately", async () => {
   await using database = await createTestDatabase();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { on } from "../../../tests/support/cli/database.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { on } from "../../testing/database.ts";
 
 describe("errors that an operator can cause are one line, without the password", () => {
   const commands = [

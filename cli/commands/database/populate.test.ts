@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { svc } from "../../testing/process.ts";
 
 test("prints a line for each new record, once", async () => {
   await using database = await createTestDatabase();

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { readRevisions } from "../../../drizzle/revision/history.ts";
+import { head, ok } from "../../../tests/support/cli/database.ts";
+import { svc, svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import { contentOf, temporaryDirectory, using } from "../../../tests/support/database/backup.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { readExample, rowsAt } from "../../../trial/example/data.ts";
-import { head, ok } from "../../testing/database.ts";
-import { svc, svcOnTerminal } from "../../testing/process.ts";
 
 const { incident, document, individual } = rowsAt(await readExample(), new Date());
 const loaded = `Loaded the example: ${incident.length} incidents, ${document.length} documents, ${individual.length} people (revision ${head})\n`;

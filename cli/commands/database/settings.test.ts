@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -7,7 +8,6 @@ import {
   using,
 } from "../../../tests/support/database/backup.ts";
 import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
-import { svc } from "../../testing/process.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {

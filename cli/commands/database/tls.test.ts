@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
+import { failed } from "../../../tests/support/cli/database.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { openSpoiltWay } from "../../../tests/support/database/spoilt_way.ts";
 import { until, within } from "../../../tests/support/process/until.ts";
-import { failed } from "../../testing/database.ts";
-import { svc } from "../../testing/process.ts";
 
 let debian: Awaited<ReturnType<typeof startDebianPostgres>>;
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;

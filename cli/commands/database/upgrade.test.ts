@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
-import { svc } from "../../testing/process.ts";
 
 test("applies pending revisions once", async () => {
   await using database = await createEmptyTestDatabase();

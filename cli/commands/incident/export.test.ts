@@ -2,8 +2,8 @@ import { beforeAll, expect, test } from "bun:test";
 import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fromMarkdown } from "mdast-util-from-markdown";
+import { type CliUser, cliUser, wideTerminal } from "../../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../../tests/support/http/incident_server.ts";
-import { type CliUser, cliUser, wideTerminal } from "../../testing/incident_cli.ts";
 
 let { server, member, reported: report } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -7,8 +7,8 @@ import type { Context } from "../../../core/context.ts";
 import { callPlugin } from "../../../core/plugin/call.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { noPlugins } from "../../../tests/support/domain/plugins.ts";
-import { svc } from "../../testing/process.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-plugins-"));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -4,8 +4,8 @@ import { auditLog, delivery } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
-import { svc } from "../../testing/process.ts";
 
 let outbox: Outbox;
 beforeAll(async () => {

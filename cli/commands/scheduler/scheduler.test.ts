@@ -6,13 +6,13 @@ import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLog } from "../../../platform/log.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import {
   createEmptyTestDatabase,
   createTestDatabase,
   type TestDatabase,
 } from "../../../tests/support/database/database.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;
 let sql: Sql;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
 import { freePort } from "../../../platform/free_port.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;
 let directory: string;

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;
 let directory: string;

@@ -3,11 +3,11 @@ import { populate } from "../../../core/populate/populate.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
 import { freePort } from "../../../platform/free_port.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import { startCollector } from "../../../tests/support/collector.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -3,8 +3,8 @@ import { and, eq } from "drizzle-orm";
 import { auditLog, delivery, flowStep } from "../../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
-import { svc } from "../../testing/process.ts";
 
 let outbox: Outbox;
 let incidentId: number;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { variables } from "../../../core/config.ts";
-import { svc } from "../../testing/process.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 
 const main = join(import.meta.dir, "../../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-config-"));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { startTestServer } from "../../../tests/support/http/server.ts";
-import { svc } from "../../testing/process.ts";
 
 test("prints a table of Path, Authenticated, Methods, without configuration or database", async () => {
   const { code, stdout, stderr } = await svc(["server", "routes"], {}, import.meta.dir);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { configHome } from "../../../tests/support/cli/io.ts";
+import { svc, svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
-import { configHome } from "../../testing/io.ts";
-import { svc, svcOnTerminal } from "../../testing/process.ts";
 
 let database: TestDatabase;
 let env: Record<string, string>;

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import { askFrom, clientPorts, listeningPorts } from "../../../tests/support/http/loopback.ts";
 import { exchange } from "../../../tests/support/http/raw_http.ts";
@@ -14,7 +15,6 @@ import {
 } from "../../../tests/support/http/serving.ts";
 import { backlogOf } from "../../../tests/support/http/sockets.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

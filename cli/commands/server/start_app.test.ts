@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { appFolder, messagesIn, startServing } from "../../../tests/support/http/serving.ts";
-import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import {
   appFolder,
@@ -10,7 +11,6 @@ import {
   startServing,
 } from "../../../tests/support/http/serving.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { svcOnTerminal } from "../../testing/process.ts";
 
 /** SIGHUP to a server without --workers. */
 

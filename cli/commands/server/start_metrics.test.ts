@@ -3,11 +3,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
 import { createInspectionApp } from "../../../server/inspection.ts";
+import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
 import { type Started, useOwnServer } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc, svc } from "../../testing/process.ts";
 
 const own = useOwnServer({ METRIC_PROVIDERS: "prometheus" });
 

@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
 import { within } from "../../../tests/support/process/until.ts";
-import { svc } from "../../testing/process.ts";
 
 const own = useOwnServer({ SVC_CHALLENGE_LEGACY: "allow" });
 

@@ -3,11 +3,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openSql } from "../../../drizzle/client.ts";
 import { freePort } from "../../../platform/free_port.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { startSmallDatabase } from "../../../tests/support/database/disk_full.ts";
 import { type Started, startServing, useOwnServer } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { svc } from "../../testing/process.ts";
 
 const own = useOwnServer();
 const otherSecret = "another-secret-for-tests-of-forty-characters";

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { spawnSvc } from "../../../tests/support/cli/process.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc } from "../../testing/process.ts";
 
 /** Signals that reach more processes than intended. */
 

@@ -2,10 +2,10 @@ import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
+import { spawnSvc } from "../../../tests/support/cli/process.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
 import { descendants, type Process, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { spawnSvc } from "../../testing/process.ts";
 
 /** Signals to a supervisor while some of its workers are starting or stopping. */
 

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { attributeOf, type Collector, type Span, startCollector } from "../../../tests/support/collector.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { svc } from "../../testing/process.ts";
 
 const own = useOwnServer();
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import {
   appFolder,
@@ -11,7 +12,6 @@ import {
 import { wrk } from "../../../tests/support/http/wrk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
-import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

@@ -2,8 +2,8 @@ import { afterAll, beforeAll } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Finished, spawnSvc, testProgram } from "../../../cli/testing/process.ts";
 import { freePort } from "../../../platform/free_port.ts";
+import { type Finished, spawnSvc, testProgram } from "../cli/process.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
 const packageOfElysia = join(import.meta.dir, "../../../node_modules/elysia");

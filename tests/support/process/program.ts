@@ -1,4 +1,4 @@
-import { testProgram } from "../../../cli/testing/process.ts";
+import { testProgram } from "../cli/process.ts";
 import { until, within } from "./until.ts";
 
 /** More than any command prints. Endless output ends the process. */

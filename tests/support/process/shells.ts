@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Shell, scripts } from "../../../cli/completion/scripts.ts";
-import { testProgram } from "../../../cli/testing/process.ts";
+import { testProgram } from "../cli/process.ts";
 import { until } from "./until.ts";
 
 const commands: Readonly<Record<Shell, (script: string) => [command: string[], first: string]>> = {

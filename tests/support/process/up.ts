@@ -10,7 +10,7 @@ const source = [
   `--config=${join(root, "bunfig.toml")}`,
   join(root, "cli/main.ts"),
 ];
-/** As in cli/testing/process.ts: the executable of the run, and without one the source. */
+/** As in tests/support/cli/process.ts: the executable of the run, and without one the source. */
 export const svc: readonly string[] = process.env.SVC_TEST_PROGRAM ? [process.env.SVC_TEST_PROGRAM] : source;
 /** Three ways to run `svc up`: directly, as `npx svc` does, and as `npm start` does. */
 const directly = [...svc, "up"];

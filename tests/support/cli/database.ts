@@ -1,6 +1,6 @@
-import type { Sql } from "../../drizzle/connection/sql.ts";
-import { inOrder, readRevisions } from "../../drizzle/revision/history.ts";
-import { splitStatements } from "../../drizzle/revision/statements.ts";
+import type { Sql } from "../../../drizzle/connection/sql.ts";
+import { inOrder, readRevisions } from "../../../drizzle/revision/history.ts";
+import { splitStatements } from "../../../drizzle/revision/statements.ts";
 import { type Finished, svc } from "./process.ts";
 
 /** The ids of the release's revisions, with the head last. */

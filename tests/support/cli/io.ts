@@ -2,7 +2,7 @@ import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Fetch, Io } from "../io.ts";
+import type { Fetch, Io } from "../../../cli/io.ts";
 
 /** An `Io` without side effects: it records output, its time passes only during sleeps, and nothing is random. */
 export interface TestIo extends Io {

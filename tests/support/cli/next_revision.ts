@@ -1,8 +1,8 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checksumOf, inOrder, type Revision, readRevisions } from "../../drizzle/revision/history.ts";
-import { sha256Hex } from "../../platform/secret.ts";
+import { checksumOf, inOrder, type Revision, readRevisions } from "../../../drizzle/revision/history.ts";
+import { sha256Hex } from "../../../platform/secret.ts";
 import { type Finished, spawnSvc } from "./process.ts";
 
 // `svc` as a later release with two more revisions, for tests that need several.

@@ -1,6 +1,6 @@
-import { signInToken, type TestServer } from "../../tests/support/http/server.ts";
-import type { Io, Output } from "../io.ts";
-import { run } from "../run.ts";
+import type { Io, Output } from "../../../cli/io.ts";
+import { run } from "../../../cli/run.ts";
+import { signInToken, type TestServer } from "../http/server.ts";
 import { configHome, type TestIo, testIo } from "./io.ts";
 
 /** The result of one command line. */

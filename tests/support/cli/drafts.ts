@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Io } from "../io.ts";
+import type { Io } from "../../../cli/io.ts";
 
 /** The paths of the texts that were kept. */
 export function drafts(home: string): string[] {

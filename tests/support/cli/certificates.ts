@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type MtlsServer, startMtlsServer } from "../../tests/support/http/mtls.ts";
-import { decide, type TestServer } from "../../tests/support/http/server.ts";
-import type { Fetch, Io, Keychain } from "../io.ts";
+import type { Fetch, Io, Keychain } from "../../../cli/io.ts";
+import { type MtlsServer, startMtlsServer } from "../http/mtls.ts";
+import { decide, type TestServer } from "../http/server.ts";
 import { type CliUser, cliUser } from "./incident_cli.ts";
 
 /** A server with a port for client certificates. */

@@ -6,7 +6,7 @@ import type { TerminalScreen } from "./terminal_screen.ts";
 export const sourceProgram: readonly string[] = [
   process.execPath,
   "--no-env-file",
-  join(import.meta.dir, "../main.ts"),
+  join(import.meta.dir, "../../../cli/main.ts"),
 ];
 
 /**
