@@ -191,7 +191,7 @@ test("it ends when the user may no longer see the incident, and when they sign o
   const headers = { authorization: `Bearer ${bobToken}` };
   expect((await writer.fetch("/tokens/current", { method: "DELETE", headers })).status).toBe(204);
   expect(await signedOut.exit()).toBe(4);
-  expect(signedOut.stderr).toEndWith("run svc login\n");
+  expect(signedOut.stderr).toEndWith("does not accept the token in SVC_TOKEN; set a new one\n");
 });
 
 describe("without ID", () => {

@@ -2,6 +2,7 @@ import { and, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
+import type { Clock } from "../../../platform/clock.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Context } from "../../context.ts";
 import {
@@ -21,6 +22,20 @@ import { lockIncident } from "../incident/lock.ts";
 import { recordEvent, type TimelineEvent } from "../timeline/event.ts";
 
 // Steps as a kind of durable work. A step writes with its incident locked.
+
+export interface StepContext extends Context {
+  /**
+   * Decides which steps are due and whose they are: the database's time, because all processes share it. `clock` without
+   * one. Timelines always have the times of `clock`, or a step could seem to happen before its cause.
+   */
+  stepClock?: Clock;
+}
+
+export const stepTime = ({ stepClock, clock }: StepContext): Date => (stepClock ?? clock).now();
+const onStepTime = (context: StepContext): Context => ({
+  ...context,
+  clock: context.stepClock ?? context.clock,
+});
 
 const kind: WorkKind<StepClaim> = {
   table: flowStep,
@@ -77,9 +92,9 @@ const mostSteps = 1000;
  * Claims all due steps of the incident. It does not use `isStepDue`: with its condition on the state, PostgreSQL would
  * walk the unfinished steps of all incidents, because it expects none.
  */
-export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
-  const among = and(eq(flowStep.incidentId, incidentId), noConflictingStep(context.clock.now()));
-  const claims = await claimWork(context, kind, {
+export async function claimDue(context: StepContext, incidentId: number): Promise<Claim[]> {
+  const among = and(eq(flowStep.incidentId, incidentId), noConflictingStep(stepTime(context)));
+  const claims = await claimWork(onStepTime(context), kind, {
     among,
     order: [flowStep.step],
     limit: mostSteps,
@@ -98,8 +113,8 @@ async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
 }
 
 /** @throws LeaseLost */
-export async function renew(context: Context, claim: Claim): Promise<void> {
-  await inTurn(claim, () => renewLease(context, kind, claim));
+export async function renew(context: StepContext, claim: Claim): Promise<void> {
+  await inTurn(claim, () => renewLease(onStepTime(context), kind, claim));
 }
 
 /**
@@ -135,19 +150,19 @@ async function withIncident<T>(
 }
 
 /** Ends a step that is done. `done` describes the work on the timeline. @throws LeaseLost */
-export async function finish(context: Context, claim: Claim, done: string | undefined): Promise<void> {
+export async function finish(context: StepContext, claim: Claim, done: string | undefined): Promise<void> {
   await withIncident(context, claim, async (tx) => {
+    await finishWork(tx, kind, claim, stepTime(context));
     const at = context.clock.now();
-    await finishWork(tx, kind, claim, at);
     if (done !== undefined) await recordEventOf(tx, claim, { at, kind: "step.done", description: done });
   });
 }
 
 /** Ends a step that failed. The timeline does not repeat the previous reason. @throws LeaseLost */
-export async function fail(context: Context, claim: Claim, failure: Failure): Promise<void> {
+export async function fail(context: StepContext, claim: Claim, failure: Failure): Promise<void> {
   await withIncident(context, claim, async (tx) => {
+    await failWork(tx, kind, claim, stepTime(context), failure);
     const at = context.clock.now();
-    await failWork(tx, kind, claim, at, failure);
     if (failure.reason !== claim.error)
       await recordEventOf(tx, claim, { at, kind: "step.failed", description: failure.reason });
   });
@@ -162,8 +177,8 @@ async function recordEventOf(
 }
 
 /** As if it had not begun: it is due in this many seconds. @throws LeaseLost */
-export async function giveBack({ db, clock }: Context, claim: Claim, seconds: number): Promise<void> {
-  await giveBackWork(db, kind, claim, clock.now(), seconds);
+export async function giveBack(context: StepContext, claim: Claim, seconds: number): Promise<void> {
+  await giveBackWork(context.db, kind, claim, stepTime(context), seconds);
 }
 
 /** The slug of the step's plugin, or core. */

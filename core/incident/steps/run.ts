@@ -7,7 +7,17 @@ import { withTimeLimit } from "../../../platform/time_limit.ts";
 import { readDatabaseTime } from "../../database_clock.ts";
 import { attemptWork, LeaseLost } from "../../outbox/work.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { type Claim, claimDue, fail, finish, giveBack, isStepDue, renew } from "../flow/lease.ts";
+import {
+  type Claim,
+  claimDue,
+  fail,
+  finish,
+  giveBack,
+  isStepDue,
+  renew,
+  type StepContext,
+  stepTime,
+} from "../flow/lease.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { type StepRun, type StepWork, throwFailures } from "./ask.ts";
 import { findCommander } from "./commander.ts";
@@ -110,7 +120,7 @@ async function runStep(
   });
 }
 
-/** Runs it in the background, on the database's time, and returns when it is done or after this time. */
+/** Runs it in the background, claimed by the database's time, and returns when it is done or after this time. */
 export async function runFlowWithin(
   context: PluginContext,
   incidentId: number,
@@ -126,10 +136,10 @@ export async function runFlowWithin(
  */
 export async function onDatabaseTime(
   context: PluginContext,
-  work: (timed: PluginContext) => Promise<void>,
+  work: (timed: PluginContext & StepContext) => Promise<void>,
 ): Promise<void> {
   try {
-    await work({ ...context, clock: await readDatabaseTime(context.db) });
+    await work({ ...context, stepClock: await readDatabaseTime(context.db) });
   } catch (err) {
     context.log.warn({ err }, "could not run steps of incidents");
   }
@@ -140,12 +150,12 @@ export async function onDatabaseTime(
  * never throws.
  */
 export async function runDueFlows(context: PluginContext, options: FlowOptions = {}): Promise<void> {
-  const { db, clock, log } = context;
+  const { db, log } = context;
   try {
     const due = await db
       .select({ incidentId: flowStep.incidentId })
       .from(flowStep)
-      .where(isStepDue(clock.now()))
+      .where(isStepDue(stepTime(context)))
       .groupBy(flowStep.incidentId)
       .orderBy(asc(min(flowStep.dueAt)))
       .limit(incidentsPerRun);
