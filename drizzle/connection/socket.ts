@@ -8,8 +8,8 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
  * Emits an error and the end together, while Bun's sockets close some time after an error. In between, postgres.js would
  * send another statement there, never answer it, and give it the answer to a later one.
  *
- * A connection that the server closes counts as an error, too. If that happens before the user is authenticated, for example
- * at a proxy that has no server behind it, postgres.js would otherwise reconnect immediately, in an endless loop.
+ * A connection that the server closes counts as an error, too. Otherwise, if a server closes each connection before
+ * authentication, as a proxy does while PostgreSQL is down, postgres.js would reconnect without a pause.
  *
  * So does a fatal error of PostgreSQL, which postgres.js would keep, and report to the first statement of the connection
  * that it opens in place of this one, however much later.

@@ -73,8 +73,9 @@ export async function runAlone(
 function isTransactional(statement: string): boolean {
   const words = wordsOf(statement);
   return (
-    /^(DROP(?! SUBSCRIPTION)|ALTER (TABLE|TYPE|DOMAIN)|TRUNCATE) /.test(words.join(" ")) &&
-    !words.includes("CONCURRENTLY")
+    /^(DROP(?! (DATABASE|SUBSCRIPTION|TABLESPACE))|ALTER (TABLE|TYPE|DOMAIN)|TRUNCATE) /.test(
+      words.join(" "),
+    ) && !words.includes("CONCURRENTLY")
   );
 }
 

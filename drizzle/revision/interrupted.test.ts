@@ -1,23 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { closing, concurrent, isValid, known, table } from "../../tests/support/database/concurrent_index.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
-import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import { findFaults, repair } from "./stamp.ts";
 import { upgrade } from "./upgrade.ts";
-
-const table = testRevision("1", [], "create table a (id int)", "drop table a;");
-const concurrent = testRevision(
-  "2",
-  ["1"],
-  "-- svc: no-transaction\ncreate index concurrently a_idx on a (id);",
-  "-- svc: no-transaction\ndrop index concurrently a_idx;",
-);
-const known = [table, concurrent];
-
-const isValid = async (sql: Sql, name: string) =>
-  (await sql`select indisvalid as valid from pg_index where indexrelid = to_regclass(${name})`)[0]?.valid;
 
 describe("a non-transactional statement", () => {
   test("goes up and down, and is recorded", async () => {
@@ -80,67 +68,6 @@ describe("a non-transactional statement", () => {
     await upgrade({ url, revisions: known });
     await sql.client`update revision set state = 'reverting' where id = '2'`;
     expect(await upgrade({ url, revisions: known, target: "1" })).toMatchObject({ applied: [], head: "1" });
-  });
-
-  test("waits for another session that builds an index of that name, and leaves it alone", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions: known, target: "1" });
-    await using writer = closing(url);
-    await using builder = closing(url);
-    await using sql = closing(url);
-    await writer.client`begin`;
-    await writer.client`insert into a values (1)`;
-    const build = builder.client`create index concurrently a_idx on a ((id + 1))`.then(
-      () => "built",
-      (error: Error) => error.message,
-    );
-    while ((await isValid(sql.client, "a_idx")) === undefined) await Bun.sleep(10);
-    const { promise: waits, resolve: notice } = Promise.withResolvers<string>();
-    const upgraded = upgrade({ url, revisions: known, notice }).catch((error: Error) => error.message);
-    expect(await Promise.race([waits, build])).toContain("waiting for another session that builds an index");
-    await writer.client`commit`;
-    expect(await build).toBe("built");
-    expect(await upgraded).toContain('relation "a_idx" already exists');
-    expect(await isValid(sql.client, "a_idx")).toBe(true);
-  });
-
-  test("does not mistake another index of the same name for ours", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions: known, target: "1" });
-    await using sql = closing(url);
-    await sql.client`create index a_idx on a ((id + 1))`;
-    await expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
-    const tolerant = testRevision("2", ["1"], concurrent.up.replace("a_idx", "if not exists a_idx"));
-    await expect(upgrade({ url, revisions: [table, tolerant] })).rejects.toThrow("already exists");
-  });
-
-  test("replaces an invalid index only if it is the same", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    const unique = testRevision("2", ["1"], concurrent.up.replace("index", "unique index"));
-    await upgrade({ url, revisions: known, target: "1" });
-    await using sql = closing(url);
-    await sql.client`insert into a values (1), (1)`;
-    await sql.client`create unique index concurrently a_idx on a (id)`.catch(() => {});
-    await sql.client`delete from a`;
-    await expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
-    expect(await isValid(sql.client, "a_idx")).toBe(false);
-    expect(await upgrade({ url, revisions: [table, unique] })).toMatchObject({ applied: ["2"] });
-    expect(await isValid(sql.client, "a_idx")).toBe(true);
-  });
-
-  test("that fails leaves no invalid index behind", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    const unique = testRevision("2", ["1"], concurrent.up.replace("index", "unique index"));
-    await upgrade({ url, revisions: known, target: "1" });
-    await using sql = closing(url);
-    await sql.client`insert into a values (1), (1)`;
-    await expect(upgrade({ url, revisions: [table, unique] })).rejects.toThrow("Nothing of revision 2");
-    expect(await isValid(sql.client, "a_idx")).toBeUndefined();
-    expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"] });
   });
 });
 
@@ -221,58 +148,6 @@ create index concurrently a_three on a ((id + 1));`,
     await sql.client`drop index a_three`;
     await downgrade({ url, revisions });
     for (const name of names) expect(await isValid(sql.client, name)).toBeUndefined();
-  });
-});
-
-describe("an existing index with the name of a new one", () => {
-  const wanted = "create unique index concurrently b_idx on a (lower(b) desc, id) include (c) where a.id > 0";
-  const base = testRevision(
-    "1",
-    [],
-    'create table a (gone int, id int, b text collate "C", c int); alter table a drop gone; create table other (like a);',
-  );
-
-  /** A database where the revision failed at its second index, because the name was taken. */
-  async function halfApplied(taken: string, index: string) {
-    const up = `-- svc: no-transaction\ncreate index concurrently a_idx on a (id);\n${index};`;
-    const revisions = [base, testRevision("2", ["1"], up)];
-    const database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions, target: "1" });
-    const sql = closing(url);
-    await sql.client.unsafe(taken);
-    await expect(upgrade({ url, revisions })).rejects.toThrow("already exists");
-    const state = async () => (await sql.client`select state from revision where id = '2'`)[0]?.state;
-    return { url, revisions, state, [Symbol.asyncDispose]: () => sql[Symbol.asyncDispose]() };
-  }
-
-  test.each([
-    [wanted.replace("unique", ""), wanted],
-    [wanted.replace("on a", "on other").replace("a.id", "id"), wanted],
-    [wanted.replace(" desc", ""), wanted],
-    [wanted.replace("b)", "(b || ''))"), wanted],
-    [wanted.replace(" include (c)", ""), wanted],
-    [wanted.replace(" where a.id > 0", ""), wanted],
-    ["create index b_idx on a using hash (b)", wanted],
-    ["alter table a add constraint b_idx unique (id)", "create unique index concurrently b_idx on a (id)"],
-  ])("fails the upgrade each time: %s", async (taken, index) => {
-    await using half = await halfApplied(taken, index);
-    await expect(upgrade(half)).rejects.toThrow(
-      'up.sql of revision 2, line 3: relation "b_idx" already exists',
-    );
-    expect(await half.state()).toBe("applying");
-  });
-
-  test("counts as created if it is the same, written differently", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions: [base] });
-    await using sql = closing(url);
-    await sql.client.unsafe(
-      'create unique index b_idx on public."a" using btree (LOWER(b) desc nulls first, id asc) include (c) where (id > 0)',
-    );
-    const revisions = [base, testRevision("2", ["1"], `-- svc: no-transaction\n${wanted}`)];
-    expect(await upgrade({ url, revisions })).toMatchObject({ applied: ["2"] });
   });
 });
 
@@ -446,8 +321,3 @@ test("an accepted edit replaces what the database stores", async () => {
   expect(await upgrade({ url, revisions: edited })).toMatchObject({ applied: [] });
   expect(await repair({ url, revisions: edited, decision: "accept" })).toEqual([]);
 });
-
-function closing(url: string) {
-  const client = openSql(url, { max: 1 });
-  return { client, [Symbol.asyncDispose]: () => client.end() };
-}

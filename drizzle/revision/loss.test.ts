@@ -302,6 +302,16 @@ describe("an upgrade without a transaction", () => {
     expect((await upgrade({ url, revisions })).applied).toEqual(["2"]);
   });
 
+  test.each(["database", "tablespace"])(
+    "runs a DROP with a mark as PostgreSQL allows it: drop %s",
+    async (what) => {
+      await using db = await filled(before, "select 1");
+      const up = `${mark}-- svc: data-loss table old\ndrop ${what} if exists svc_nowhere;`;
+      const revisions = [db.base, testRevision("2", ["1"], up)];
+      expect(await upgrade({ url: db.url, revisions })).toMatchObject({ applied: ["2"] });
+    },
+  );
+
   test("checks before it resumes", async () => {
     await using db = await filled(before, `${interrupted}; insert into old values (1)`);
     const { url, sql, base } = db;

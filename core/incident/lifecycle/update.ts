@@ -102,8 +102,8 @@ const names = {
 } as const;
 type Field = keyof typeof names;
 
-/** For free text the timeline only says that it changed. For these fields it also says how, in its words. */
-const saidHow: Partial<Record<Field, { name: string; valueOf: (incident: Incident) => string }>> = {
+/** For these fields, the timeline names both values. For free text, it only says that it changed. */
+const fieldsWithValues: Partial<Record<Field, { name: string; valueOf: (incident: Incident) => string }>> = {
   visibility: { name: "visibility", valueOf: (one) => one.visibility },
   incidentTypeId: { name: "type", valueOf: (one) => one.incidentTypeName },
   incidentPriorityId: { name: "priority", valueOf: (one) => one.incidentPriorityName },
@@ -113,19 +113,19 @@ async function recordFieldChanges(tx: Transaction, actor: Actor, before: Inciden
   const fields = (Object.keys(names) as Field[]).filter((field) => before[field] !== after[field]);
   if (fields.length === 0) return;
   const changed = fields.map((field) => names[field]);
-  const said = fields.map((field) => {
-    const how = saidHow[field];
-    return how ? `${how.name} from ${how.valueOf(before)} to ${how.valueOf(after)}` : names[field];
+  const descriptions = fields.map((field) => {
+    const shown = fieldsWithValues[field];
+    return shown ? `${shown.name} from ${shown.valueOf(before)} to ${shown.valueOf(after)}` : names[field];
   });
   const values = fields
-    .filter((field) => field in saidHow)
+    .filter((field) => field in fieldsWithValues)
     .map((field) => [names[field], { from: before[field], to: after[field] }]);
   await recordEvent(tx, {
     incidentId: after.id,
     at: after.updatedAt,
     actor: actor.user,
     kind: "incident.updated",
-    description: `Changed: ${said.join(", ")}`,
+    description: `Changed: ${descriptions.join(", ")}`,
     data: { changed, ...Object.fromEntries(values) },
   });
 }

@@ -141,7 +141,7 @@ export async function onDatabaseTime(
   try {
     await work({ ...context, stepClock: await readDatabaseTime(context.db) });
   } catch (err) {
-    context.log.warn({ err }, "could not run steps of incidents");
+    context.log.warn({ err, ...reasonOf(err) }, "could not run steps of incidents");
   }
 }
 
