@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fakeToken } from "../tests/support/cli/fake_server.ts";
+import { ordinaryIncident } from "../tests/support/cli/incident_api.ts";
 import { describeExecutable, freshExecutable } from "./executable.ts";
 import {
   BenchError,
@@ -114,23 +115,13 @@ async function expectOutput({ command, env }: Contender, text: string): Promise<
 const at = "2026-11-20T14:05:00.000Z";
 const person = { id: 1, name: "Alice Adams", email: "alice@example.com" };
 const incidentOf = (id: number) => ({
+  ...ordinaryIncident,
   id,
   name: `INC-${id}`,
   title: `Checkout is down ${id}`,
   description: "Payments time out",
-  status: "Active",
-  visibility: "Open",
-  incident_type_id: 1,
-  incident_type: { id: 1, name: "Other" },
-  incident_priority_id: 1,
-  incident_priority: { id: 1, name: "High" },
-  resolution: null,
   reported_at: at,
-  stable_at: null,
-  closed_at: null,
-  cost: 0,
   version: 1,
-  conversations: [],
   reporter: person,
   commander: person,
   created_at: at,

@@ -23,7 +23,7 @@ export class IncidentApi extends SseServer {
     const version = Number(known?.version ?? 0) + 1;
     const reported_at = new Date(Date.now() - 720_000).toISOString();
     const incident = {
-      ...(known ?? { ...ordinary, id, name: `INC-${id}`, reported_at }),
+      ...(known ?? { ...ordinaryIncident, id, name: `INC-${id}`, reported_at }),
       ...values,
       version,
     };
@@ -72,7 +72,8 @@ export class IncidentApi extends SseServer {
 
 const page = (items: unknown[]) => Response.json({ items, next_cursor: null });
 
-const ordinary = {
+/** The fields of an incident that most tests do not care about. */
+export const ordinaryIncident = {
   title: "Checkout is down",
   description: "",
   status: "Active",
