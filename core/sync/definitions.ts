@@ -60,7 +60,7 @@ export async function keepDefinitions(
   tx: Transaction,
   { source, items, at }: { source: string; items: readonly Item[]; at: Date },
 ): Promise<Kept> {
-  const { kept, definitionIds } = await readDefinitions(tx, source);
+  const { kept, definitionIds, termIds } = await readDefinitions(tx, source);
   const { written, added, removed } = definitionsDifference(kept, items);
   const changed = new Set([...added, ...removed].map((meaning) => meaning.definition));
   const version = sql`${definition.version} + 1`;
@@ -84,8 +84,6 @@ export async function keepDefinitions(
       .set({ version, updatedAt: at })
       .where(and(eq(definition.source, source), inArray(definition.externalId, part))),
   );
-  const termIds =
-    added.length + removed.length === 0 ? new Map<string, number>() : await termIdsOf(tx, source);
   const rowsOf = (meanings: Meaning[]) =>
     meanings.flatMap((meaning) => {
       const [definitionId, termId] = [definitionIds.get(meaning.definition), termIds.get(meaning.term)];
@@ -116,31 +114,35 @@ export async function keepDefinitions(
 }
 
 async function readDefinitions(tx: Transaction, source: string) {
-  const rows = await tx
+  const definitions = await tx
     .select({ id: definition.id, externalId: definition.externalId, text: definition.text })
     .from(definition)
     .where(eq(definition.source, source));
-  const meanings = await tx
-    .select({ term: term.externalId, definition: definition.externalId })
-    .from(definitionTerm)
-    .innerJoin(definition, eq(definition.id, definitionTerm.definitionId))
-    .innerJoin(term, eq(term.id, definitionTerm.termId))
-    .where(and(eq(definition.source, source), eq(term.source, source)));
-  return {
-    kept: {
-      texts: new Map(rows.map(({ externalId, text }) => [externalId ?? "", text])),
-      meanings: meanings.map((one) => ({ term: one.term ?? "", definition: one.definition ?? "" })),
-    },
-    definitionIds: new Map(rows.map(({ id, externalId }) => [externalId ?? "", id])),
-  };
-}
-
-async function termIdsOf(tx: Transaction, source: string): Promise<Map<string, number>> {
-  const rows = await tx
+  const terms = await tx
     .select({ id: term.id, externalId: term.externalId })
     .from(term)
     .where(eq(term.source, source));
-  return new Map(rows.map(({ id, externalId }) => [externalId ?? "", id]));
+  // Joined here: if the statistics are from when the tables were small, PostgreSQL compares every term with every
+  // definition, which takes minutes for some ten thousand.
+  const ours = sql`array(select ${definition.id} from ${definition} where ${definition.source} = ${source})`;
+  const links = await tx
+    .select()
+    .from(definitionTerm)
+    .where(sql`${definitionTerm.definitionId} = any(${ours})`);
+  const byId = (rows: { id: number; externalId: string | null }[]) =>
+    new Map(rows.map(({ id, externalId }) => [id, externalId ?? ""]));
+  const [definitionOf, termOf] = [byId(definitions), byId(terms)];
+  return {
+    kept: {
+      texts: new Map(definitions.map(({ externalId, text }) => [externalId ?? "", text])),
+      meanings: links.flatMap(({ definitionId, termId }) => {
+        const [definition, term] = [definitionOf.get(definitionId), termOf.get(termId)];
+        return definition === undefined || term === undefined ? [] : [{ term, definition }];
+      }),
+    },
+    definitionIds: new Map([...definitionOf].map(([id, externalId]) => [externalId, id])),
+    termIds: new Map([...termOf].map(([id, externalId]) => [externalId, id])),
+  };
 }
 
 /** @returns the ids of those that could not be deleted, which the next sync retries */

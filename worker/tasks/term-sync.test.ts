@@ -5,7 +5,7 @@ import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts"
 import { fakeTerm } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { refuseRows } from "../../tests/support/database/refused_rows.ts";
-import { noteStatements } from "../../tests/support/database/statements.ts";
+import { noteAsked, noteStatements, rowsRead } from "../../tests/support/database/statements.ts";
 import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { termSync } from "./term-sync.ts";
 
@@ -312,6 +312,18 @@ test("10,000 terms take a few statements", async () => {
   await sync(listing(many[0]!));
   expect(statements.length).toBeLessThan(50);
   expect(await its.db.$count(term, sql`deleted_at is null`)).toBe(1);
+});
+
+test("statistics from when there was one term do not make it compare all with all", async () => {
+  await sync(listing(item("0", "term 0", "means 0")));
+  await its.db.execute(sql`analyze term, definition, definition_term`);
+  const many = Array.from({ length: 2000 }, (_, i) => item(String(i), `term ${i}`, `means ${i % 1000}`));
+  await sync(listing(...many));
+  const asked = noteAsked(its.db);
+  await sync(listing(...many));
+  const reading = asked.filter(({ text }) => /^select /.test(text));
+  expect(reading.length).toBeGreaterThan(3);
+  for (const one of reading) expect(await rowsRead(its.db, one)).toBeLessThan(20_000);
 });
 
 test("two concurrent runs create each term once", async () => {
