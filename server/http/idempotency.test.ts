@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { once } from "../../core/idempotency/once.ts";
 import { document, event, idempotencyKey, incident } from "../../drizzle/schema/index.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
@@ -132,6 +133,26 @@ test("expired keys are deleted automatically", async () => {
   key = `${old}-later`;
   await post();
   expect(await server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, old))).toEqual([]);
+});
+
+test("statistics from when all keys were deleted do not make it look for expired keys again for each", async () => {
+  const { db } = server;
+  const insert = (count: number) =>
+    db.execute(sql`
+      insert into idempotency_key (actor, method, path, key, request_hash, state, lease_until, created_at, expires_at)
+      select 'bob@example.com', 'POST', '/documents', n, '', 'Running', now(), now(), ${server.clock.now().toISOString()}::timestamptz
+        + case when n % 2 = 0 then interval '-1 hour' else '1 hour' end
+      from generate_series(1, ${count}::int) as n`);
+  await insert(1000);
+  await db.delete(idempotencyKey);
+  await db.execute(sql`analyze idempotency_key`);
+  await insert(2000);
+  const asked = noteAsked(db);
+  await post();
+  expect(await db.$count(idempotencyKey)).toBe(2000 - 10 + 1);
+  const [deletion] = asked.filter(({ text }) => text.startsWith("delete"));
+  expect(await rowsRead(db, deletion!)).toBeLessThan(5000);
+  await db.delete(idempotencyKey);
 });
 
 test.each(["", " ", "a b", "ä", "a".repeat(256)])("the key %p is refused", async (bad) => {
