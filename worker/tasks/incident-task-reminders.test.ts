@@ -6,6 +6,7 @@ import { rewind } from "../../core/schedule/operate.ts";
 import { conversation, incident, individual, task, taskAssignee } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import {
   addParticipant,
   at,
@@ -287,6 +288,27 @@ describe("the task", () => {
     expect(await messages()).toEqual([[alice, [id]]]);
     expect(await remindedAt(id)).toEqual(latest);
     outbox.clock.advance(-600);
+  });
+
+  test("statistics from when no incident was Active do not make it compare all tasks with all incidents", async () => {
+    const { db, ids } = outbox;
+    await db.update(incident).set({ status: "Stable", stableAt: at });
+    for (let i = 0; i < 3; i += 1) await add({ status: "Resolved", resolvedAt: at }, ids.alice);
+    await db.execute(sql`analyze incident, task, task_assignee`);
+    await db.execute(sql`
+      with made as (
+        insert into incident (title, description, incident_type_id, incident_priority_id, reported_at, created_at, updated_at)
+        select 'Disk full', '', ${ids.incidentTypeId}, ${ids.incidentPriorityId}, now(), now(), now() from generate_series(1, 1000)
+        returning id)
+      insert into task (incident_id, description, owner_id, resolve_by, created_at, updated_at)
+      select id, 'Free some', ${ids.alice}, ${at.toISOString()}::timestamptz, now(), now() from made, generate_series(1, 3)`);
+    const asked = noteAsked(db);
+    await run();
+    const reading = asked.filter(({ text }) => /^select .* from "task"/.test(text));
+    expect(reading.length).toBeGreaterThan(2);
+    for (const one of reading) expect(await rowsRead(db, one)).toBeLessThan(50_000);
+    await db.delete(task);
+    await db.execute(sql`delete from incident where id not in (${ids.incidentId}, ${second})`);
   });
 
   test("handles more people than fit in a batch", async () => {

@@ -24,11 +24,13 @@ function isOverdue(slot: Date): SQL | undefined {
     isWatched,
     lt(task.resolveBy, slot),
     or(isNull(lastReminderAt), lte(lastReminderAt, after(slot, -daySeconds)), eq(lastReminderAt, slot)),
-    eq(incident.status, "Active"),
   );
 }
 
-const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt));
+// An array: in a join, PostgreSQL compares each task with each Active incident if it expects few of them.
+const isOfActive = sql`${task.incidentId} = any(array(
+  select ${incident.id} from ${incident} where ${incident.status} = 'Active'))`;
+const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt), isOfActive);
 
 /** Tasks with a time that does not show whether a reminder is due. */
 export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Promise<Fault[]> {
@@ -36,12 +38,10 @@ export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Pr
   const rows = await db
     .select({ id })
     .from(task)
-    .innerJoin(incident, eq(incident.id, task.incidentId))
     .where(
       and(
         isWatched,
         or(isEndlessColumn(resolveBy), and(lt(resolveBy, slot), isEndlessColumn(lastReminderAt))),
-        eq(incident.status, "Active"),
       ),
     )
     .orderBy(asc(id));
@@ -61,7 +61,6 @@ export async function peopleOverdue(
   const rows = await db
     .selectDistinct({ id: personId })
     .from(task)
-    .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
     .where(and(isOverdue(slot), gt(personId, last)))
     .orderBy(asc(personId))
@@ -139,7 +138,6 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
   const locked = await tx
     .select({ id: task.id })
     .from(task)
-    .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
     .where(theirs)
     .orderBy(asc(task.id))
