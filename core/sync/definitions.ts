@@ -90,9 +90,11 @@ export async function keepDefinitions(
       return definitionId === undefined || termId === undefined ? [] : [{ ...meaning, definitionId, termId }];
     });
   const notUnlinked = await writeInParts(tx, rowsOf(removed), (inner, part) => {
-    const pairs = part.map(({ definitionId, termId }) => sql`(${definitionId}::bigint, ${termId}::bigint)`);
+    const [definitions, terms] = [part.map((one) => one.definitionId), part.map((one) => one.termId)];
+    const pairs = sql`unnest(${sql.param(definitions)}::bigint[], ${sql.param(terms)}::bigint[])`;
     const pair = sql`(${definitionTerm.definitionId}, ${definitionTerm.termId})`;
-    return inner.delete(definitionTerm).where(sql`${pair} in (${sql.join(pairs, sql`, `)})`);
+    // Not a list of pairs, each of which would be compared with each row.
+    return inner.delete(definitionTerm).where(sql`${pair} in (select * from ${pairs})`);
   });
   const notLinked = await writeInParts(tx, rowsOf(added), (inner, part) =>
     inner

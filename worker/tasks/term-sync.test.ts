@@ -326,6 +326,19 @@ test("statistics from when there was one term do not make it compare all with al
   for (const one of reading) expect(await rowsRead(its.db, one)).toBeLessThan(20_000);
 });
 
+test("2,000 links are removed without comparing each with each", async () => {
+  const listed = (shift: number) =>
+    Array.from({ length: 2000 }, (_, i) => item(String(i), `term ${i}`, `means ${(i + shift) % 2000}`));
+  await sync(listing(...listed(0)));
+  const asked = noteAsked(its.db);
+  await sync(listing(...listed(1)));
+  const deletions = asked.filter(({ text }) => text.startsWith('delete from "definition_term"'));
+  expect(await its.db.$count(definitionTerm)).toBe(2000);
+  // Not a list of pairs, which PostgreSQL compares with each row.
+  expect(deletions.map(({ values }) => values.length)).toEqual(deletions.map(() => 2));
+  expect(deletions.length).toBeGreaterThan(0);
+});
+
 test("two concurrent runs create each term once", async () => {
   const items = Array.from({ length: 500 }, (_, i) => item(String(i), `term ${i}`, "same"));
   const runs = await Promise.all(Array.from({ length: 4 }, () => sync(listing(...items))));
