@@ -28,8 +28,8 @@ export interface Link {
  * linked for when they come back.
  */
 export function linkedIds({ owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
-  const ids = sql`select ${to} from ${owner.table} join ${target.id.table} on ${target.id} = ${to}
-    where ${and(eq(owner, ownerId), areOurs(owner.table, ours), target.present)} order by ${to}`;
+  const ids = sql`select ${to} from ${owner.table}
+    where ${and(eq(owner, ownerId), areOurs(owner.table, ours), isPresent(target, to))} order by ${to}`;
   // Nested, because drizzle would otherwise drop the columns' table names, and `id` would be the target's.
   return sql<number[]>`${sql`array(${ids})`}`.mapWith((texts: string[]) => texts.map(Number));
 }
@@ -46,11 +46,9 @@ export async function setLinks(
 ): Promise<boolean> {
   const { table } = owner;
   const targets = await keepTargets(tx, target, field, ids);
-  const seen =
-    target.present && inArray(to, sql`(select ${target.id} from ${target.id.table} where ${target.present})`);
   const removed = await tx
     .delete(table)
-    .where(and(eq(owner, ownerId), areOurs(table, ours), notInArray(to, targets), seen))
+    .where(and(eq(owner, ownerId), areOurs(table, ours), notInArray(to, targets), isPresent(target, to)))
     .returning({ id: to });
   if (targets.length > 0) {
     const rows = targets.map((id) => ({ ...ours, [keyOf(owner)]: ownerId, [keyOf(to)]: id }));
@@ -82,6 +80,14 @@ export async function keepTargets(
   if (found.length < wanted.length)
     throw new InvalidInput(field, `The field ${field} refers to a record that does not exist`);
   return wanted;
+}
+
+/**
+ * Matches links to records that are not hidden. A scalar sub-select, which PostgreSQL runs for each link: with a join, it
+ * reads all records if its statistics are from when there were few.
+ */
+function isPresent({ id, present }: Target, to: PgColumn): SQL | undefined {
+  return present && sql`(select ${present} from ${id.table} where ${id} = ${to})`;
 }
 
 /** Matches our rows. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
@@ -195,4 +196,31 @@ describe("a document's terms", () => {
     expect((await put(body.id, 1, { name: "B" })).body).toMatchObject({ ...links, name: "B", version: 2 });
     expect((await put(body.id, 2, { term_ids: [] })).body).toMatchObject({ ...links, term_ids: [] });
   });
+});
+
+test("statistics from when there were two terms do not make lists read all records for each", async () => {
+  const { db } = server;
+  /** Numbered definitions and terms, of which each defines, and has, two. */
+  const insert = (from: number, to: number) =>
+    db.execute(sql`
+      with means as (
+        insert into definition (text, created_at, updated_at)
+        select n::text, now(), now() from generate_series(${from}::int, ${to}::int) as n returning id, text),
+      named as (
+        insert into term (text, created_at, updated_at)
+        select n::text, now(), now() from generate_series(${from}::int, ${to}::int) as n returning id, text)
+      insert into definition_term (definition_id, term_id)
+      select means.id, named.id from means join named on means.text::int / 2 = named.text::int / 2`);
+  await db.execute(sql`truncate term, definition cascade`);
+  await insert(0, 1);
+  await db.execute(sql`analyze term, definition, definition_term`);
+  await insert(2, 3001);
+  const asked = noteAsked(db);
+  for (const path of ["/terms/?sort=-id", "/definitions/"]) {
+    const { definition_ids = [], term_ids = definition_ids } = (await member.call("GET", path)).body.items[0];
+    expect(term_ids).toHaveLength(2);
+  }
+  const reading = asked.filter(({ text }) => text.includes('from "definition_term"'));
+  expect(reading).toHaveLength(2);
+  for (const one of reading) expect(await rowsRead(db, one)).toBeLessThan(10_000);
 });

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import { taskAssignee } from "../../drizzle/schema/index.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { pagesOf } from "../../tests/support/http/pages.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -119,4 +121,21 @@ test("pages show each once while others are inserted before, between and after",
     for (const hours of [-9, 0.5, 9]) await insert("x", hours);
   });
   expect(all.replaceAll("x", "")).toBe("abcdef");
+});
+
+test("statistics from when there were few people do not make it read everybody for each task", async () => {
+  const { db } = server;
+  await db.execute(sql`analyze individual, task, task_assignee`);
+  await db.execute(sql`
+    with made as (
+      insert into individual (name, email, created_at, updated_at)
+      select 'Person ' || n, n || '@example.com', now(), now() from generate_series(1, 3000) as n returning id),
+    given as (
+      insert into task (incident_id, description, resolve_by, created_at, updated_at)
+      select ${ids.incidentId}, 'given ' || id, now(), now(), now() from made returning id)
+    insert into task_assignee select given.id, made.id from given join made on made.id % 3000 = given.id % 3000`);
+  const asked = noteAsked(db);
+  expect((await page({ sort: "-id" })).items).toHaveLength(50);
+  const [reading] = asked.filter(({ text }) => text.includes('from "task_assignee"'));
+  expect(await rowsRead(db, reading!)).toBeLessThan(10_000);
 });
