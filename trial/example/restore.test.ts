@@ -21,6 +21,21 @@ test("a stop after loading but before the commit leaves the database as it was",
   expect(await contentOf(url)).toEqual(before);
 });
 
+test("publications keep the tables that are replaced", async () => {
+  await using database = await createTestDatabase();
+  const { url } = database;
+  await using(url, (sql) => sql`create publication reports for table incident, event`);
+  const published = () => using(url, (sql) => sql`select * from pg_publication_tables order by tablename`);
+  const before = await published();
+  const notices: string[] = [];
+  await restoreExample({ url, confirm, clock, notice: (message) => notices.push(message) });
+  expect(before).toHaveLength(2);
+  expect(await published()).toEqual(before);
+  expect(notices).toEqual([
+    "the subscribers of the publication reports still have the rows from before: subscribe them again",
+  ]);
+});
+
 test("a missing database is created, and its example ends at the clock's time", async () => {
   await using database = await createTestDatabase();
   const url = `${database.url}_new`;

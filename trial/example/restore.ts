@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Runner } from "../../drizzle/backup/inventory.ts";
 import type { OnProgress } from "../../drizzle/backup/progress.ts";
+import { rememberPublications } from "../../drizzle/backup/publications.ts";
 import { makeTables } from "../../drizzle/backup/restore_portable.ts";
 import { creating } from "../../drizzle/backup/target.ts";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
@@ -63,7 +64,7 @@ async function replace(
 ): Promise<LoadedExample> {
   // A separate connection, because drizzle changes how its connection reads and writes values.
   const { db, close } = openDatabase(url, 1);
-  const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress });
+  const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress, notice });
   try {
     return await withLock({ url, patience, notice, purpose: "svc database restore" }, () =>
       whenFree("restore", notice, () =>
@@ -77,14 +78,15 @@ async function replace(
   }
 }
 
-interface Loading {
+interface Loading extends Pick<RestoreExampleOptions, "signal" | "progress" | "notice"> {
   known: readonly Revision[];
   now: Date;
-  signal?: AbortSignal;
-  progress?: OnProgress;
 }
 
-async function loadInto(tx: Transaction, { known, now, signal, progress }: Loading): Promise<LoadedExample> {
+async function loadInto(
+  tx: Transaction,
+  { known, now, signal, progress, notice }: Loading,
+): Promise<LoadedExample> {
   const run = async (text: string) => {
     signal?.throwIfAborted();
     return tx.execute(sql.raw(text)).catch((error: unknown) => {
@@ -93,6 +95,7 @@ async function loadInto(tx: Transaction, { known, now, signal, progress }: Loadi
   };
   const runner = { unsafe: run } as unknown as Runner;
   await run("set local lock_timeout = '5s'; set local statement_timeout = 0; set local search_path = public");
+  const addToPublications = await rememberPublications(runner, notice);
   await dropEverything(runner);
   progress?.({ doing: "creating tables" });
   await makeTables(runner, known, known);
@@ -100,6 +103,7 @@ async function loadInto(tx: Transaction, { known, now, signal, progress }: Loadi
   await installTriggers(runner);
   progress?.({ doing: "loading the example" });
   const loaded = await loadExample(tx, now);
+  await addToPublications();
   // The last point before anything takes effect.
   signal?.throwIfAborted();
   return loaded;
