@@ -59,7 +59,7 @@ describe.each(cases)("%s", (_name, server, format) => {
       heads: ["3_index"],
     });
     expect((await stat(first)).mode & 0o777).toBe(0o600);
-    await dropAll(database.url);
+    await dropAll({ url: database.url });
     expect(await restore(options(database.url, first))).toEqual({ ...dumped, applied: [] });
     expect(await contentOf(database.url)).toEqual(before);
     await dump(options(database.url, second, { format }));

@@ -3,7 +3,7 @@ import { placeOf } from "../connection/address.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { literal } from "../sql_text.ts";
-import { withLock } from "./lock.ts";
+import { type LockOptions, withLock } from "./lock.ts";
 import { ask } from "./session.ts";
 import { whenFree } from "./step.ts";
 
@@ -43,10 +43,10 @@ export async function describeDatabase(
 }
 
 /** Drops everything in our schemas except what extensions own. @returns the number of tables dropped */
-export async function dropAll(url: string, patience?: number): Promise<number> {
-  return withLock({ url, patience, purpose: "svc database drop" }, async (sql) => {
+export async function dropAll(options: Pick<LockOptions, "url" | "patience" | "notice">): Promise<number> {
+  return withLock({ ...options, purpose: "svc database drop" }, async (sql) => {
     let tables = 0;
-    await whenFree("drop", undefined, () =>
+    await whenFree("drop", options.notice, () =>
       sql.begin(async (transaction) => {
         tables = await dropEverything(transaction);
       }),

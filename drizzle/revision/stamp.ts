@@ -4,7 +4,7 @@ import { type LockOptions, withLock } from "./lock.ts";
 import { isHead, isOverwritten, oneHead } from "./plan.ts";
 import { type Applied, accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
 
-interface Options extends Pick<LockOptions, "url" | "patience"> {
+interface Options extends Pick<LockOptions, "url" | "patience" | "notice"> {
   revisions?: readonly Revision[];
 }
 
@@ -13,16 +13,15 @@ interface Options extends Pick<LockOptions, "url" | "patience"> {
  * got there another way. Leaves unknown revisions alone unless the target is `base` or `purge` is set.
  */
 export async function stamp({
-  url,
-  patience,
+  revisions,
   target,
   purge = false,
-  revisions,
+  ...lock
 }: Options & { target: string; purge?: boolean }): Promise<string[]> {
   const known = revisions ?? (await readRevisions());
   const id = isHead(target) ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
   const wanted = id === undefined ? new Set<string>() : withAncestors(known, id);
-  return withLock({ url, patience, purpose: "svc database stamp" }, async (sql) => {
+  return withLock({ ...lock, purpose: "svc database stamp" }, async (sql) => {
     await createRevisionTable(sql);
     await sql.begin(async (transaction) => {
       const applied = (await readApplied(transaction)) ?? [];
@@ -52,8 +51,7 @@ export interface Fault {
 
 export async function findFaults(options: Options): Promise<Fault[]> {
   const known = options.revisions ?? (await readRevisions());
-  const { url, patience } = options;
-  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
+  return withLock({ ...options, purpose: "svc database repair" }, async (sql) => {
     const applied = (await readApplied(sql)) ?? [];
     const faults = applied.flatMap((row) => faultOf(row, known) ?? []);
     const there = new Set(applied.map(({ id }) => id));
@@ -107,8 +105,8 @@ export async function repair(
   options: Options & { id?: string; decision: "accept" | "applied" | "notApplied" },
 ): Promise<string[]> {
   const known = options.revisions ?? (await readRevisions());
-  const { url, patience, decision } = options;
-  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
+  const { decision } = options;
+  return withLock({ ...options, purpose: "svc database repair" }, async (sql) => {
     const applied = (await readApplied(sql)) ?? [];
     const rows = options.id === undefined ? applied : [findRevision(applied, options.id)];
     const mended: string[] = [];

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { confirmByName, contentOf } from "../../confirm.ts";
+import { progressLine } from "../../database/backup.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 import { counted } from "../../text.ts";
@@ -20,7 +21,7 @@ export default defineCommand({
       const what = `This drops ${contentOf(database)} of the database ${name} on ${where}.`;
       await confirmByName(io, what, name, yes);
     }
-    const tables = await dropAll(url, patience);
+    const tables = await dropAll({ url, patience, notice: progressLine(io).notice });
     const dropped = tables > 0 ? counted(tables, "table") : counted(objects, "object");
     io.stdout.write(objects === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} of ${name}\n`);
   },

@@ -5,7 +5,7 @@ import { svc } from "../../../tests/support/cli/process.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../../tests/support/database/database.ts";
 
-test("--lock-timeout 0 names the holder of the lock immediately", async () => {
+test("--lock-timeout 0 names the holder of the lock immediately; others say what they wait for", async () => {
   await using database = await createTestDatabase();
   await using directory = await temporaryDirectory();
   const run = (...args: string[]) =>
@@ -33,6 +33,17 @@ test("--lock-timeout 0 names the holder of the lock immediately", async () => {
       /^svc: Another schema change has been running for over 0 s: somebody else, backend \d+ from 127\.0\.0\.1\n$/,
     );
   }
+  const waits = async (command: string[]) => {
+    const { code, stderr } = await run(...command, "--lock-timeout", "1");
+    expect({ command, code, stderr }).toEqual({
+      command,
+      code: 1,
+      stderr: expect.stringMatching(
+        /^(svc: .+\n)*svc: waiting for another schema change: somebody else, .+\nsvc: Another schema .+ over 1 s: .+\n$/,
+      ),
+    });
+  };
+  await Promise.all(commands.map(waits));
   await holder.end();
   expect((await run("upgrade", "--lock-timeout", "0")).code).toBe(0);
   for (const seconds of ["soon", "-1", "1.5"]) {

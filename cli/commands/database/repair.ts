@@ -1,5 +1,6 @@
 import { Conflict } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
+import { progressLine } from "../../database/backup.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 import { UsageError } from "../../errors.ts";
@@ -36,14 +37,15 @@ export default defineCommand({
     if (decision && json)
       throw new UsageError("--json cannot be combined with --accept, --applied or --not-applied");
     const url = await databaseUrl(io);
+    const { notice } = progressLine(io);
     const { findFaults, repair } = await import("../../../drizzle/revision/stamp.ts");
     if (decision) {
-      const repaired = await repair({ url, id, decision, patience });
+      const repaired = await repair({ url, id, decision, patience, notice });
       for (const one of repaired) io.stdout.write(`Repaired ${one}\n`);
       if (repaired.length === 0) io.stdout.write("Nothing to accept: no applied revision was edited\n");
       return;
     }
-    const faults = await findFaults({ url, patience });
+    const faults = await findFaults({ url, patience, notice });
     if (json) printJson(io, faults);
     for (const { id: name, text } of json ? [] : faults) io.stdout.write(`${name} ${text}\n`);
     if (faults.length > 0)

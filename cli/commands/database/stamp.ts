@@ -1,4 +1,5 @@
 import { defineCommand } from "../../command.ts";
+import { progressLine } from "../../database/backup.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
 
@@ -19,7 +20,8 @@ export default defineCommand({
   async run({ revision, purge, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { stamp } = await import("../../../drizzle/revision/stamp.ts");
-    const heads = await stamp({ url, target: revision, purge, patience });
+    const { notice } = progressLine(io);
+    const heads = await stamp({ url, target: revision, purge, patience, notice });
     io.stdout.write(`Stamped: the schema is at ${heads.join(", ") || "base"}\n`);
   },
 });
