@@ -9,6 +9,7 @@ import { downgrade } from "./downgrade.ts";
 import { headsOf, inOrder, readRevisions } from "./history.ts";
 import { inspectDatabase } from "./inspect.ts";
 import { findFaults, stamp } from "./stamp.ts";
+import { readApplied, revisionTable } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
 const node = (id: string, ...parents: string[]) => ({ id, parents });
@@ -99,6 +100,24 @@ describe("upgrade", () => {
     const columns =
       await sql`select attname from pg_attribute where attrelid = to_regclass('revision') and attname = 'state'`;
     expect(columns).toHaveLength(0);
+    await sql.end();
+  });
+
+  test.each([
+    ["view", "create view revision as select 1 as id"],
+    ["table", revisionTable],
+  ])("a %s of its name that is dropped while it is read counts as missing", async (kind, statement) => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    await sql.unsafe(statement);
+    const racing = {
+      unsafe: async (text: string) => {
+        const rows = await sql.unsafe(text);
+        await sql.unsafe(`drop ${kind} if exists revision`);
+        return rows;
+      },
+    };
+    expect(await readApplied(racing as unknown as typeof sql)).toBeUndefined();
     await sql.end();
   });
 

@@ -53,7 +53,7 @@ export async function createRevisionTable(sql: Sql): Promise<void> {
 }
 
 /**
- * Runs no statement that may fail, so a transaction goes on.
+ * Runs no statement that may fail in a transaction, unless another session drops the table meanwhile.
  * @returns undefined if the table is missing, in a database that we never touched
  * @throws Conflict if something else has the table's name
  */
@@ -64,13 +64,22 @@ export async function readApplied(sql: Runner): Promise<Applied[] | undefined> {
     where c.oid = to_regclass('public.revision')`);
   if (columns.length === 0) return undefined;
   const there = new Set(columns.map(({ text }) => text));
-  if (!firstColumns.every((column) => there.has(column))) throw await nameTaken(sql);
+  if (!firstColumns.every((column) => there.has(column))) {
+    const taken = await nameTaken(sql);
+    if (taken) throw taken;
+    return undefined;
+  }
   // As JSON, so that a column this database does not have yet is simply absent.
-  const rows = await sql.unsafe(
-    "select to_jsonb(r)::text as row from public.revision r order by applied_at, id",
-  );
-  return rows.map(({ row }) => toApplied(JSON.parse(row)));
+  const rows = await sql
+    .unsafe("select to_jsonb(r)::text as row from public.revision r order by applied_at, id")
+    .catch((error: unknown) => {
+      if (errorCode(error) !== dropped) throw error;
+    });
+  return rows?.map(({ row }) => toApplied(JSON.parse(row)));
 }
+
+/** undefined_table */
+const dropped = "42P01";
 
 /** undefined_column, wrong_object_type, duplicate_object, duplicate_table */
 const wrongObject = ["42703", "42809", "42710", "42P07"];
