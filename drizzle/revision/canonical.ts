@@ -2,25 +2,40 @@ import type { Sql } from "../connection/sql.ts";
 
 /**
  * Returns the schema of a database as text for comparison: one sorted line per object, without details that do not
- * affect behaviour (oids, column order, names of NOT NULL constraints). Leaves out objects that belong to an extension,
- * and the engine's own table `revision`.
+ * affect behaviour (oids, column order, names of NOT NULL constraints). Leaves out objects that belong to an extension
+ * or to no schema, those for text search, operator classes, and the engine's own table `revision`.
  */
 export async function canonicalSchema(sql: Sql): Promise<string> {
   const rows = await sql<{ line: string }[]>`
     with space as (
       select oid, case nspname when 'public' then '' else quote_ident(nspname) || '.' end as prefix, nspname
       from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'
+    ), of_extension as (
+      select classid, objid from pg_depend where deptype = 'e'
     ), relation as (
-      select c.oid, c.relkind, c.relrowsecurity, c.relforcerowsecurity, c.reloptions, s.prefix || quote_ident(c.relname) as name
+      select c.*, s.prefix || quote_ident(c.relname) as name
       from pg_class c join space s on s.oid = c.relnamespace
-      where not (c.relname = 'revision' and s.nspname = 'public') and not exists (
-        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+      where not (c.relname = 'revision' and s.nspname = 'public')
+        and ('pg_class'::regclass, c.oid) not in (select * from of_extension)
+    ), type as (
+      select t.*, s.prefix || quote_ident(t.typname) as name from pg_type t join space s on s.oid = t.typnamespace
+      where ('pg_type'::regclass, t.oid) not in (select * from of_extension)
+    ), routine as (
+      select p.* from pg_proc p join space s on s.oid = p.pronamespace
+      -- Those of a range type are part of it.
+      where p.oid not in (select objid from pg_depend where classid = 'pg_proc'::regclass and deptype in ('e', 'i'))
     )
     select 'schema ' || nspname as line from space where nspname <> 'public'
     union all
-    select 'table ' || name || case when relrowsecurity then ' row level security' else '' end
+    select case relkind when 'c' then 'composite type ' else 'table ' end || name
+      || case relpersistence when 'u' then ' unlogged' else '' end
+      || coalesce(' partition by ' || pg_get_partkeydef(oid), '')
+      || coalesce(' inherits ' || (select string_agg(inhparent::regclass::text, ', ' order by inhseqno)
+        from pg_inherits where inhrelid = relation.oid), '')
+      || coalesce(' ' || pg_get_expr(relpartbound, oid), '')
+      || case when relrowsecurity then ' row level security' else '' end
       || case when relforcerowsecurity then ' force row level security' else '' end
-    from relation where relkind in ('r', 'p')
+    from relation where relkind in ('r', 'p', 'c')
     union all
     select 'column ' || r.name || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
       || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end
@@ -30,7 +45,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
         || pg_get_expr(d.adbin, d.adrelid), '')
     from pg_attribute a join relation r on r.oid = a.attrelid join pg_type t on t.oid = a.atttypid left join pg_attrdef d
       on d.adrelid = a.attrelid and d.adnum = a.attnum
-    where r.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+    where r.relkind in ('r', 'p', 'c') and a.attnum > 0 and not a.attisdropped
     union all
     select 'constraint ' || r.name || ' ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
     from pg_constraint k join relation r on r.oid = k.conrelid where k.contype <> 'n'
@@ -42,7 +57,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
       when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
     from pg_trigger t join relation r on r.oid = t.tgrelid where not t.tgisinternal
     union all
-    select 'rule ' || r.name || ' ' || replace(pg_get_ruledef(w.oid), chr(10), ' ') || case w.ev_enabled
+    select 'rule ' || r.name || ' ' || pg_get_ruledef(w.oid) || case w.ev_enabled
       when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
     from pg_rewrite w join relation r on r.oid = w.ev_class where w.rulename <> '_RETURN'
     union all
@@ -66,17 +81,42 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
       left join relation o on o.oid = d.refobjid
       left join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
     union all
-    select 'enum ' || s.prefix || quote_ident(t.typname) || ' '
-      || (select string_agg(quote_literal(e.enumlabel), ', ' order by e.enumsortorder)
-        from pg_enum e where e.enumtypid = t.oid)
-    from pg_type t join space s on s.oid = t.typnamespace where t.typtype = 'e'
+    select 'enum ' || name || ' ' || (select string_agg(quote_literal(e.enumlabel), ', ' order by e.enumsortorder)
+      from pg_enum e where e.enumtypid = type.oid)
+    from type where typtype = 'e'
     union all
-    select 'function ' || pg_get_functiondef(p.oid)
-    from pg_proc p join space s on s.oid = p.pronamespace
-    where p.prokind in ('f', 'p') and not exists (
-      select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`;
+    select 'domain ' || t.name || ' ' || format_type(t.typbasetype, t.typtypmod)
+      || case when t.typcollation <> b.typcollation then ' collate ' || t.typcollation::regcollation else '' end
+      || case when t.typnotnull then ' not null' else '' end || coalesce(' default ' || t.typdefault, '')
+      || coalesce((select string_agg(' ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid), '' order by conname)
+        from pg_constraint where contypid = t.oid and contype <> 'n'), '')
+    from type t join pg_type b on b.oid = t.typbasetype where t.typtype = 'd'
+    union all
+    select 'range ' || t.name || ' of ' || format_type(r.rngsubtype, null) || ' ' || o.opcname
+      || case when r.rngcollation <> 0 then ' collate ' || r.rngcollation::regcollation else '' end
+      || ' ' || r.rngcanonical || ' ' || r.rngsubdiff
+    from pg_range r join type t on t.oid = r.rngtypid join pg_opclass o on o.oid = r.rngsubopc
+    union all
+    select 'function ' || pg_get_functiondef(oid) from routine where prokind in ('f', 'p')
+    union all
+    select 'aggregate ' || a.aggfnoid::regprocedure || ' ' || concat_ws(' ', a.aggkind, a.aggtransfn, a.aggfinalfn,
+      a.aggcombinefn, a.aggsortop::regoperator, format_type(a.aggtranstype, null), quote_literal(a.agginitval))
+    from pg_aggregate a join routine r on r.oid = a.aggfnoid
+    union all
+    select 'operator ' || o.oid::regoperator || ' ' || concat_ws(' ', o.oprcode, o.oprcom::regoperator, o.oprnegate::regoperator,
+      o.oprrest, o.oprjoin, o.oprcanmerge, o.oprcanhash)
+    from pg_operator o join space s on s.oid = o.oprnamespace
+    where ('pg_operator'::regclass, o.oid) not in (select * from of_extension)
+    union all
+    select 'collation ' || s.prefix || quote_ident(collname) || ' ' || (to_jsonb(c)
+      - '{oid,collname,collnamespace,collowner,collversion}'::text[])
+    from pg_collation c join space s on s.oid = c.collnamespace
+    where ('pg_collation'::regclass, c.oid) not in (select * from of_extension)
+    union all
+    select 'statistics ' || pg_get_statisticsobjdef(e.oid)
+    from pg_statistic_ext e join relation r on r.oid = e.stxrelid`;
   return rows
-    .map(({ line }) => line)
+    .map(({ line }) => line.replaceAll("\n", "\\n"))
     .sort()
     .join("\n");
 }
