@@ -1,8 +1,24 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { createTestDatabase } from "../tests/support/database/database.ts";
+import { until } from "../tests/support/process/until.ts";
 import { openDatabase, openSql } from "./client.ts";
 import { team } from "./schema/index.ts";
+
+test("light traffic does not keep the connections of a peak, which other processes may need", async () => {
+  await using database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, 4, undefined, { limitSeconds: 1 });
+  const ask = (seconds: number) => db.execute(sql.raw(`select pg_sleep(${seconds})`));
+  const count = async () => {
+    const [row] = await db.execute(sql`select count(*)::int as open from pg_stat_activity
+      where datname = current_database() and application_name = 'svc'`);
+    return row?.open;
+  };
+  await Promise.all([ask(0.2), ask(0.2), ask(0.2), ask(0.2)]);
+  expect(await count()).toBe(4);
+  await until("the others to be closed", async () => (await count()) === 1);
+  await close();
+});
 
 test("settings of the database and the role hide no table and change no transaction", async () => {
   await using database = await createTestDatabase();

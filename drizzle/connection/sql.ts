@@ -61,6 +61,7 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
   appendRows(client);
+  reuseNewest(client);
   endWithConnection(client);
   return client;
 }
@@ -72,6 +73,58 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
 function appendRows(client: Sql): void {
   const statement = Object.getPrototypeOf(client.unsafe("")) as object;
   Object.assign(statement, { forEachFn: (row: unknown, result: unknown[]) => result.push(row) });
+}
+
+/** What postgres.js has of a connection. Its timer starts when it is idle, in the queue of those that are. */
+interface Connection {
+  queue: { readonly length: number; push(one: Connection): unknown; shift(): Connection | undefined };
+  idleTimer: { start(): void };
+}
+
+type Ask = (
+  text: string,
+  values?: unknown[],
+  options?: { onexecute?: (one: Connection) => unknown },
+) => unknown;
+
+/**
+ * Of the idle connections, uses the one that was used last. postgres.js uses the one that has been idle for longest, so
+ * that light traffic keeps every connection that a peak has opened. If PostgreSQL then has none left, other processes
+ * would not get one until this traffic ends.
+ */
+function reuseNewest(client: Sql): void {
+  const ask = client.unsafe as Ask;
+  let isSeen = false;
+  const see = (one: Connection) => {
+    const { idleTimer } = one;
+    const { start } = idleTimer;
+    idleTimer.start = () => {
+      idleTimer.start = start;
+      takeNewest(one.queue);
+      start();
+    };
+  };
+  const seeing: Ask = (text, values, options) =>
+    ask(text, values, {
+      ...options,
+      onexecute: (one) => {
+        if (!isSeen) see(one);
+        isSeen = true;
+        return options?.onexecute ? options.onexecute(one) : true;
+      },
+    });
+  client.unsafe = seeing as Sql["unsafe"];
+}
+
+function takeNewest(idle: Connection["queue"]): void {
+  const { shift } = idle;
+  idle.shift = () => {
+    const all: (Connection | undefined)[] = [];
+    while (idle.length > 0) all.push(shift());
+    const newest = all.pop();
+    for (const one of all) idle.push(one!);
+    return newest;
+  };
 }
 
 /** What postgres.js has read from the address of one host, and from libpq's variables. */

@@ -4,8 +4,16 @@ import { openSql } from "../client.ts";
 import { canonicalSchema, difference } from "./canonical.ts";
 
 test.each<[string, string, ...(string | RegExp)[]]>([
-  ["a domain", "create domain short as text check (length(value) < 5)", "+ domain short text short_check CHECK"],
-  ["a range type", "create type span as range (subtype = time)", "+ range span of time without time zone time_ops - -"],
+  [
+    "a domain",
+    "create domain short as text check (length(value) < 5)",
+    "+ domain short text short_check CHECK",
+  ],
+  [
+    "a range type",
+    "create type span as range (subtype = time)",
+    "+ range span of time without time zone time_ops - -",
+  ],
   ["a collation", "create collation german (provider = icu, locale = 'de')", '+ collation german {"coll'],
   [
     "an aggregate",
