@@ -3,10 +3,7 @@ import { type Database, type DatabaseClient, openDatabase, shortStatements } fro
 
 /** Claims, leases and heartbeats use a separate pool, so that tasks never delay them. */
 const scheduleConnections = 3;
-/**
- * Tasks read and write batches. Deliveries and revocations use their pool too, and a stop waits for their statements: one
- * that waits for a lock must end.
- */
+/** Tasks read and write batches. Deliveries and revocations use their pool too. */
 const taskStatements = { limitSeconds: 60 };
 
 /** The worker's connections to PostgreSQL. Read the properties on every use: `reopen` replaces the pools. */

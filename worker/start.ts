@@ -14,6 +14,12 @@ import type { Outcome } from "./run.ts";
 import { worksOf } from "./tasks/index.ts";
 import { work, workNow } from "./worker.ts";
 
+/**
+ * When a stop ends statements that still wait, for example for a table that somebody has locked: after work has had its
+ * time to finish, and what is left has been given back.
+ */
+const patienceMilliseconds = 25_000;
+
 export interface StartOptions {
   /** The only task this worker runs; all tasks if undefined. */
   task?: TaskName;
@@ -48,6 +54,11 @@ export async function startWorker(options: StartOptions, environment: Environmen
   const endWatchdog = startWatchdog();
   let deps: OpenWorker | undefined;
   let endpoint: MetricsEndpoint | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const endStatements = () => {
+    timer = setTimeout(() => deps?.reopen(), patienceMilliseconds);
+  };
+  stop.signal.addEventListener("abort", endStatements, { once: true });
   try {
     deps = await openWorker({ environment: settings, patient: !eager, logUnhandled: true }, stop.signal);
     if (!deps) return;
@@ -76,6 +87,8 @@ export async function startWorker(options: StartOptions, environment: Environmen
     // If one of them fails, the others end, too.
     await Promise.all(all.map((one) => one.finally(end)));
   } finally {
+    clearTimeout(timer);
+    stop.signal.removeEventListener("abort", endStatements);
     await Promise.all([endpoint?.stop(), deps?.close(), probed?.stop(), endWatchdog()]);
     process.removeListener("SIGUSR2", toggle);
   }

@@ -54,6 +54,21 @@ test("with one of two workers frozen, its own probe fails and the other's passes
   for (const worker of workers) expect((await worker.finished).code).toBe(0);
 }, 60_000);
 
+test("a worker whose statement waits for a locked table exits within 30 s of SIGTERM", async () => {
+  const sql = openSql(database.url, { max: 2 });
+  await sql.begin(async (transaction) => {
+    await transaction`lock table delivery`;
+    const worker = start();
+    const waiting = () => sql`select from pg_locks where relation = 'delivery'::regclass and not granted`;
+    await until("its statement to wait", async () => (await waiting()).length > 0);
+    const sent = performance.now();
+    worker.child.kill("SIGTERM");
+    expect((await worker.finished).code).toBe(0);
+    expect(performance.now() - sent).toBeLessThan(32_000);
+  });
+  await sql.end();
+}, 90_000);
+
 test("a worker whose event loop is frozen fails its probe and ends itself, with a line that says so", async () => {
   const preload = join(directory, "freeze.ts");
   // Blocks the event loop like for (;;), but without using the processor.
