@@ -109,7 +109,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     where ('pg_operator'::regclass, o.oid) not in (select * from of_extension)
     union all
     select 'collation ' || s.prefix || quote_ident(collname) || ' ' || (to_jsonb(c)
-      - '{oid,collname,collnamespace,collowner,collversion}'::text[])
+      - '{oid,collname,collnamespace,collowner,collencoding,collversion}'::text[])
     from pg_collation c join space s on s.oid = c.collnamespace
     where ('pg_collation'::regclass, c.oid) not in (select * from of_extension)
     union all
