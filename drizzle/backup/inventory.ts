@@ -151,7 +151,8 @@ export function plainName({ schema, name }: Pick<Table, "schema" | "name">): str
   return schema === "public" ? name : `${schema}.${name}`;
 }
 
-/** `table (column, ...)`, in COPY's syntax. */
+/** `table (column, ...)`, in COPY's syntax, which has no empty list for a table without stored columns. */
 export function copyTarget(table: Table): string {
-  return `${tableName(table)} (${table.columns.map(quoted).join(", ")})`;
+  const columns = table.columns.map(quoted).join(", ");
+  return columns === "" ? tableName(table) : `${tableName(table)} (${columns})`;
 }

@@ -38,7 +38,7 @@ export async function openPortable(path: string, told: Told): Promise<OpenBackup
   return {
     format: "portable",
     revisions: header.revisions,
-    schemas: [],
+    schemas: [...new Set(tables.map(({ schema }) => schema))].filter((name) => name !== "public"),
     extensions: [],
     tables,
     load: (sql, known) => load({ ...told, path, content, tables }, sql, known),

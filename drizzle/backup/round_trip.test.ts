@@ -95,6 +95,32 @@ describe.each(cases)("%s", (_name, server, format) => {
     expect(content.schema).toBe((await contentOf(fresh.url)).schema);
   });
 
+  test("tables without columns, and tables that refer to others in another schema, are replaced", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createDatabaseOn(server());
+    const path = join(directory.path, "backup");
+    const revisions = [
+      testRevision(
+        "1_two",
+        [],
+        `create table one (id int primary key); create schema "Odd schema";
+         create table "Odd schema".one (id int references one (id));
+         create function "Odd schema".f(one) returns int language sql as 'select $1.id';
+         create table nothing ()`,
+      ),
+    ];
+    await upgrade({ url: database.url, revisions });
+    await runStatement(
+      database.url,
+      `insert into one values (1); insert into "Odd schema".one values (1); insert into nothing default values`,
+    );
+    const before = await contentOf(database.url);
+    await dump(options(database.url, path, { format, revisions }));
+    await runStatement(database.url, `delete from "Odd schema".one; delete from one; delete from nothing`);
+    await restore(options(database.url, path, { revisions, confirm: async () => {} }));
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+
   test("a missing database is created, and dropped again if the restore fails", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createHostile(server());
