@@ -191,6 +191,35 @@ describe("a request", () => {
     expect([http, body.field]).toEqual([400, "incident"]);
   });
 
+  test("for break-glass access is refused while another one is in force, or after it was denied", async () => {
+    const { db } = world.server;
+    const options = { approval: "admin", incident_required: true, break_glass: true };
+    const [role, other] = [await makeRole(options), await makeRole(options)];
+    const breakGlass = async (slug: string, more = {}) => {
+      const wanted = { role: slug, reason: "x", incident: world.incident, break_glass: true, ...more };
+      const { http, body } = await world.alice.call("POST", "/access/requests/", wanted);
+      return { http, id: body.id as number, detail: body.detail as string };
+    };
+    const [second, third, first] = (
+      await Promise.all(["a", "b", "c"].map((reason) => breakGlass(role, { reason })))
+    ).sort((a, b) => b.http - a.http);
+    expect([first!.http, second!.http, third!.http]).toEqual([201, 409, 409]);
+    expect(third!.detail).toContain(`by request ${first!.id}, until 2`);
+    expect((await breakGlass(role, { break_glass: false })).http).toBe(201);
+    expect((await breakGlass(other)).http).toBe(201);
+
+    expect((await decide(world.admin, first!.id, "deny")).http).toBe(200);
+    const denied = await breakGlass(role);
+    expect([denied.http, denied.detail]).toEqual([409, expect.stringContaining("root@example.com denied")]);
+    await db.execute(sql`update access_request set expires_at = now() where id = ${first!.id}`);
+    const again = await breakGlass(role);
+    expect(again.http).toBe(201);
+
+    // Access that ended early does not count: here, its incident was deleted.
+    await db.execute(sql`update access_request set incident_id = null where id = ${again.id}`);
+    expect((await breakGlass(role)).http).toBe(201);
+  });
+
   test("for break-glass access cannot be reviewed by its user, even an admin", async () => {
     const role = await makeRole({ approval: "admin", break_glass: true, groups: ["*"] });
     const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };

@@ -12,6 +12,7 @@ import { individualsOf } from "../incident/task/people.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
 import type { PluginContext } from "../plugin/context.ts";
+import { endedBasis } from "./basis.ts";
 import { commanderOf, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { requestableRole } from "./role.ts";
@@ -55,7 +56,7 @@ export const viewOf = ({ request, role }: { request: RequestRow; role: string })
  *
  * @throws NotFound for a role that the actor may not request
  * @throws InvalidInput
- * @throws Conflict
+ * @throws Conflict also for a second break-glass request while the first one is in force
  * @throws Forbidden when the role does not allow break-glass access
  */
 export async function requestAccess(
@@ -79,6 +80,7 @@ export async function requestAccess(
     const pending = and(eq(accessRequest.userName, actor.user), eq(accessRequest.state, "Pending"));
     if ((await tx.$count(accessRequest, pending)) >= mostPending)
       throw new Conflict(`You have ${mostPending} pending requests: cancel one with svc access cancel`);
+    if (breakGlass) await refuseAnotherBreakGlass(tx, context, role, actor, at);
     const isApproved = breakGlass || role.approval === "none";
     const [made] = await tx
       .insert(accessRequest)
@@ -106,6 +108,44 @@ export async function requestAccess(
     if (breakGlass) await notifyApprovers(tx, context, request);
     return request;
   });
+}
+
+/**
+ * Each break-glass request sends messages to every approver, so a user can have only one for a role. One that an approver
+ * denied also counts until it would have ended: otherwise its user could simply repeat it.
+ *
+ * @throws Conflict
+ */
+async function refuseAnotherBreakGlass(
+  tx: Transaction,
+  { config }: PluginContext,
+  role: RoleRow,
+  actor: Actor,
+  at: Date,
+): Promise<void> {
+  const { state, expiresAt } = accessRequest;
+  const usable = and(eq(state, "Approved"), sql`${endedBasis(accessRequest, config.adminGroup)} is null`);
+  const [other] = await tx
+    .select()
+    .from(accessRequest)
+    .where(
+      and(
+        eq(accessRequest.userName, actor.user),
+        eq(accessRequest.roleId, role.id),
+        eq(accessRequest.breakGlass, true),
+        gt(expiresAt, at),
+        or(eq(state, "Denied"), usable),
+      ),
+    )
+    .orderBy(state)
+    .limit(1);
+  if (!other) return;
+  const until = `until ${other.expiresAt.toISOString()}`;
+  throw new Conflict(
+    other.state === "Approved"
+      ? `You already have break-glass access to ${role.slug}, by request ${other.id}, ${until}`
+      : `${other.decidedBy} denied your break-glass access to ${role.slug} (request ${other.id}): request it without break-glass ${until}`,
+  );
 }
 
 /** The fields of a log entry that all changes of a request share. */
