@@ -107,8 +107,12 @@ export class TooManyRequests extends SvcError {
 
 /** A dependency (database, issuer) does not answer, or answers incorrectly. */
 export class Unavailable extends SvcError {
-  constructor(detail: string, options?: ErrorOptions) {
+  /** The seconds for which the dependency asked us to wait. */
+  readonly retryAfter: number | undefined;
+
+  constructor(detail: string, { retryAfter, ...options }: ErrorOptions & { retryAfter?: number } = {}) {
     super("unavailable", detail, options);
+    this.retryAfter = retryAfter;
   }
 }
 

@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import { transience } from "../../drizzle/database_error.ts";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
-import { Refused, Unavailable } from "../../platform/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import {
   attemptWork,
   failWork,
@@ -11,6 +11,7 @@ import {
   LeaseLost,
   postponedSeconds,
 } from "../outbox/work.ts";
+import { workErrorOf } from "../plugin/call.ts";
 import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
 import { recordAccess } from "./record.ts";
 import { callForRole, type RoleRow } from "./role_plugin.ts";
@@ -107,5 +108,5 @@ async function revokeAtTarget(
   const { detail, frames, reason } = outcome;
   if (reason !== "aborted")
     context.log.warn({ plugin: plugin.slug, lease: leaseId, reason, frames }, `plugin failed: ${detail}`);
-  throw outcome.permanent ? new Refused(detail) : new Unavailable(detail);
+  throw workErrorOf(outcome);
 }

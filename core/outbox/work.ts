@@ -3,7 +3,7 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import type { workColumns } from "../../drizzle/schema/work.ts";
 import { after } from "../../platform/clock.ts";
-import { Refused, SvcError } from "../../platform/errors.ts";
+import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import type { Context } from "../context.ts";
 
 // Durable work: work outside the database that must be done at least once. It is a row of a table with the
@@ -37,10 +37,14 @@ export interface Backoff {
 
 const usualBackoff: Backoff = { firstSeconds: 30, longestSeconds: 3600, mostAttempts };
 
-/** When work is due again after its attempt number `attempts` has failed. Null: when a person asks for it. */
-export function dueAgain(at: Date, attempts: number, backoff = usualBackoff): Date | null {
+/**
+ * When work is due again after its attempt number `attempts` has failed: not before `retryAfter` seconds, within
+ * `longestSeconds`. Null: when a person asks for it.
+ */
+export function dueAgain(at: Date, attempts: number, backoff = usualBackoff, retryAfter = 0): Date | null {
   if (attempts >= backoff.mostAttempts) return null;
-  return after(at, Math.min(backoff.firstSeconds * 2 ** (attempts - 1), backoff.longestSeconds));
+  const seconds = Math.max(backoff.firstSeconds * 2 ** (attempts - 1), retryAfter);
+  return after(at, Math.min(seconds, backoff.longestSeconds));
 }
 
 type WorkTable = PgTable & Record<"state" | keyof typeof workColumns, PgColumn>;
@@ -196,10 +200,11 @@ export async function finishWork<C extends Claim>(
   });
 }
 
-/** A reason for people, and whether every retry would fail with it. */
+/** A reason for people, whether every retry would fail with it, and the seconds to wait before a retry. */
 export interface Failure {
   reason: string;
   permanent?: boolean;
+  retryAfter?: number;
 }
 
 /**
@@ -213,10 +218,10 @@ export async function failWork<C extends Claim>(
   kind: WorkKind<C>,
   claim: C,
   at: Date,
-  { reason, permanent = false }: Failure,
+  { reason, permanent = false, retryAfter }: Failure,
 ): Promise<"again" | "dead"> {
   const { table, states, backoff } = kind;
-  const dueAt = permanent ? null : dueAgain(at, claim.attempts, backoff);
+  const dueAt = permanent ? null : dueAgain(at, claim.attempts, backoff, retryAfter);
   const finished = dueAt === null && states.dead !== undefined;
   await write(db, kind, claim, {
     state: finished ? states.dead : states.failed,
@@ -288,8 +293,10 @@ export async function attemptWork<T, E>(
     if (error instanceof LeaseLost) throw error;
     if (signal?.aborted) return await giveBack(0);
     if (error instanceof Postponed) return await giveBack(postponedSeconds);
-    if (error instanceof SvcError)
-      return await fail({ reason: error.detail, permanent: error instanceof Refused });
+    if (error instanceof SvcError) {
+      const retryAfter = error instanceof Unavailable ? error.retryAfter : undefined;
+      return await fail({ reason: error.detail, permanent: error instanceof Refused, retryAfter });
+    }
     onFault(error);
     return await fail({ reason: "Internal error: see svc's log" });
   }

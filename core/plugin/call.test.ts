@@ -143,6 +143,22 @@ describe("a method that throws", () => {
       expect(await says(error)).toMatchObject({ ok: false, permanent: false });
   });
 
+  test("only an error with a detail can name a time to wait", async () => {
+    const says = async (error: unknown) => {
+      const failing = plugin(() => {
+        throw error;
+      });
+      return (await callPlugin(failing, "list", {})) as { retryAfter?: number };
+    };
+    expect((await says(new Unavailable("later", { retryAfter: 90 }))).retryAfter).toBe(90);
+    for (const error of [
+      Object.assign(new Error(), { retryAfter: 90 }),
+      { detail: "later", retryAfter: "90" },
+      { detail: "later", retryAfter: Number.POSITIVE_INFINITY },
+    ])
+      expect((await says(error)).retryAfter).toBeUndefined();
+  });
+
   test("the frames show where it was thrown", async () => {
     const broken = () => {
       throw new Error("hunter2");

@@ -1,6 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { describeFault, fieldOf, framesOf, masked, saysPermanent } from "./mask.ts";
+import { Refused, Unavailable } from "../../platform/errors.ts";
+import { describeFault, fieldOf, framesOf, masked, retryAfterOf, saysPermanent } from "./mask.ts";
 import {
   type MethodAnswer,
   type MethodInput,
@@ -45,6 +46,8 @@ export interface Failure {
   reason: FailureReason;
   /** Whether the plugin says that the call would fail every time. */
   permanent: boolean;
+  /** For how many seconds the plugin asks us to wait before a retry. */
+  retryAfter?: number;
   /** The input field that the plugin refuses, if it names one. */
   field?: string;
   /** For people, and safe to store: the plugin and what happened, never a secret or a library's message. */
@@ -80,6 +83,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     ok: false,
     reason,
     permanent: saysPermanent(error),
+    retryAfter: retryAfterOf(error),
     field: fieldOf(error),
     detail: `${plugin.slug} ${what}`,
     frames: framesOf(error, plugin.secrets),
@@ -124,6 +128,11 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     // Nobody waits for what the method may still be doing.
     controller.abort();
   }
+}
+
+/** The error with which durable work ends because of a failed call. */
+export function workErrorOf({ detail, permanent, retryAfter }: Failure): Unavailable {
+  return permanent ? new Refused(detail) : new Unavailable(detail, { retryAfter });
 }
 
 function schemaOf(type: PluginType, method: string): TSchema {

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import { type PluginDeps, type PluginLog, readDefinition } from "./define.ts";
-import { detailOf, fieldOf, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
+import { detailOf, fieldOf, framesOf, kindOfFault, retryAfterOf, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
 import { installUnhandledErrorHandlers } from "./unhandled.ts";
 
@@ -165,6 +165,7 @@ function faultOf(error: unknown): Fault {
   return {
     detail: detailOf(error)?.slice(0, longestDetail) ?? kindOfFault(error),
     permanent: saysPermanent(error),
+    retryAfter: retryAfterOf(error),
     field: fieldOf(error),
     frames: framesOf(error).map((frame) => `    ${frame}`),
   };

@@ -42,8 +42,8 @@ function beginning(text: string, secrets: readonly string[]): string {
 /** The parts that we use of what a plugin threw. Undefined if a getter throws, too. */
 function readThrown(error: unknown) {
   try {
-    const { name, code, detail, permanent, field } = Object(error) as Record<string, unknown>;
-    return { name, code, detail, permanent, field };
+    const { name, code, detail, permanent, retryAfter, field } = Object(error) as Record<string, unknown>;
+    return { name, code, detail, permanent, retryAfter, field };
   } catch {
     return undefined;
   }
@@ -76,6 +76,13 @@ export function kindOfFault(error: unknown): string {
 export function saysPermanent(error: unknown): boolean {
   const read = readThrown(error);
   return typeof read?.detail === "string" && read.permanent === true;
+}
+
+/** For how many seconds a plugin's error asks us to wait before a retry. */
+export function retryAfterOf(error: unknown): number | undefined {
+  const read = readThrown(error);
+  if (typeof read?.detail !== "string" || typeof read.retryAfter !== "number") return undefined;
+  return Number.isFinite(read.retryAfter) ? read.retryAfter : undefined;
 }
 
 /** The name of the input field that the plugin refuses (`InvalidInput` in platform/errors.ts), if it names one. */

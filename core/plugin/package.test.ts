@@ -48,7 +48,7 @@ const harm = {
       exit: () => process.exit(0),
       abort: () => process.abort(),
       kill: () => process.kill(process.pid, "SIGKILL"),
-      throws: () => { throw { detail: "no " + key, permanent: true }; },
+      throws: () => { throw { detail: "no " + key, permanent: true, retryAfter: 7 }; },
       refuses: () => { throw { detail: "too long", field: "duration" }; },
       library: () => { throw Object.assign(new TypeError(key), { code: "E_HARM" }); },
       function: () => ({ text: () => "" }),
@@ -308,7 +308,11 @@ describe("what passes between the processes", () => {
   });
 
   test("an error, masked", async () => {
-    expect(await ask("throws")).toMatchObject({ detail: "harm failed: no ***", permanent: true });
+    expect(await ask("throws")).toMatchObject({
+      detail: "harm failed: no ***",
+      permanent: true,
+      retryAfter: 7,
+    });
     expect(await ask("refuses")).toMatchObject({ detail: "harm failed: too long", field: "duration" });
     expect(await ask("library")).toMatchObject({
       detail: "harm failed: TypeError, E_HARM",

@@ -47,12 +47,14 @@ export class ProcessEnded extends Error {
 class PluginFault extends Error {
   readonly detail: string;
   readonly permanent: boolean;
+  readonly retryAfter: number | undefined;
   readonly field: string | undefined;
 
-  constructor({ detail, permanent, field, frames }: Fault) {
+  constructor({ detail, permanent, retryAfter, field, frames }: Fault) {
     super();
     this.detail = detail;
     this.permanent = permanent;
+    this.retryAfter = retryAfter;
     this.field = field;
     this.stack = frames.join("\n");
   }

@@ -19,6 +19,7 @@ const levels = ["debug", "info", "warn", "error"] as const satisfies (keyof Plug
 const fault = Type.Object({
   detail: Type.String(),
   permanent: Type.Boolean(),
+  retryAfter: Type.Optional(Type.Number()),
   field: Type.Optional(Type.String()),
   frames: Type.Array(Type.String()),
 });

@@ -265,6 +265,22 @@ test.each([
   expect(await call).toMatchObject({ ok: false, permanent });
 });
 
+test.each([
+  [429, "120", 120],
+  [503, "Fri, 02 Jan 2026 03:14:05 GMT", 599.322],
+  [307, "120", 120],
+  [503, "soon", undefined],
+  [503, "", undefined],
+  [413, "120", undefined],
+] as const)(
+  "an answer of %i with Retry-After: %s asks us to wait %p s",
+  async (status, value, retryAfter) => {
+    answer = () => new Response("no", { status, headers: { "retry-after": value } });
+    const outcome = await callPlugin(await open(), "send", { conversation: { incident }, message });
+    expect((outcome as { retryAfter?: number }).retryAfter).toBe(retryAfter);
+  },
+);
+
 test("errors about an unreachable receiver do not contain its address", async () => {
   const call = async (url: string) =>
     await callPlugin(

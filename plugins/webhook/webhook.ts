@@ -119,13 +119,23 @@ async function send(
   }
   if (response.ok) return response;
   await response.body?.cancel();
-  throw faultOf(response.status);
+  throw faultOf(response, at);
 }
 
-function faultOf(status: number): Unavailable {
-  if (status >= 300 && status < 400)
-    return new Unavailable(`the receiver redirects (${status}), which is not followed`);
-  return new (finalStatuses.has(status) ? Refused : Unavailable)(`the receiver answered ${status}`);
+function faultOf({ status, headers }: Response, at: Date): Unavailable {
+  if (finalStatuses.has(status)) return new Refused(`the receiver answered ${status}`);
+  const text =
+    status >= 300 && status < 400
+      ? `the receiver redirects (${status}), which is not followed`
+      : `the receiver answered ${status}`;
+  return new Unavailable(text, { retryAfter: retryAfterIn(headers, at) });
+}
+
+/** `Retry-After` in seconds: it is a number of them, or a date (RFC 9110, 10.2.3). */
+function retryAfterIn(headers: Headers, at: Date): number | undefined {
+  const value = headers.get("retry-after")?.trim() ?? "";
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - at.getTime()) / 1000;
+  return Number.isFinite(seconds) ? seconds : undefined;
 }
 
 /** The receiver's id and link for the conversation, if its answer has them. */

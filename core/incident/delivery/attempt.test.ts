@@ -97,6 +97,20 @@ test("a failing delivery is retried with increasing delays until it is dead", as
   expect(outbox.logged.join("")).not.toContain("hunter2");
 });
 
+test.each([
+  [5, 30],
+  [300, 300],
+  [86_400, 3600],
+])("a delivery that is to wait %i s is retried after %i s", async (retryAfter, waited) => {
+  channel.answer({
+    direct: () => {
+      throw { detail: "busy", retryAfter };
+    },
+  });
+  expect(await attempt(await queued())).toBe("again");
+  expect((await one()).dueAt!.getTime() - outbox.clock.now().getTime()).toBe(waited * 1000);
+});
+
 test("a permanently refused delivery is dead at once with the reason, and can be sent again", async () => {
   channel.answer({
     direct: () => {

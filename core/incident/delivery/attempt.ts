@@ -6,7 +6,7 @@ import { personColumns } from "../../catalog/person/person.ts";
 import { opensLater, restrictedStep } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
 import { attemptWork, failWork, finishWork, giveBackWork, isOurs, LeaseLost } from "../../outbox/work.ts";
-import { callPlugin } from "../../plugin/call.ts";
+import { callPlugin, workErrorOf } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
@@ -153,8 +153,8 @@ async function send(
       ? callPlugin(plugin, "recipients", { conversation }, options)
       : callPlugin(plugin, "send", { conversation, message, ...to }, options));
   if (outcome.ok) return outcome.value || undefined;
-  const { reason, detail, frames, permanent } = outcome;
+  const { reason, detail, frames } = outcome;
   if (reason !== "aborted")
     context.log.warn({ plugin: pluginSlug, delivery: key, reason, frames }, `a plugin failed: ${detail}`);
-  throw permanent ? new Refused(detail) : new Unavailable(detail);
+  throw workErrorOf(outcome);
 }

@@ -1,6 +1,6 @@
-import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { Unavailable } from "../../../platform/errors.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
-import { type ActivePlugin, callPlugin, type Outcome } from "../../plugin/call.ts";
+import { type ActivePlugin, callPlugin, type Outcome, workErrorOf } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../plugin/methods.ts";
@@ -75,7 +75,7 @@ export async function askEach<T extends PluginType, M extends MethodName<T>>(
 /** @throws Unavailable with the plugin's failure, Refused if it is permanent */
 export function answerOf<V>(outcome: Outcome<V>): V {
   if (outcome.ok) return outcome.value;
-  throw outcome.permanent ? new Refused(outcome.detail) : new Unavailable(outcome.detail);
+  throw workErrorOf(outcome);
 }
 
 /** For a step that keeps partial results and is retried. @throws Unavailable with the failures */
