@@ -128,7 +128,7 @@ export const variables = {
   oidcGroupsClaim: variable(
     "SVC_OIDC_GROUPS_CLAIM",
     Type.String({ default: "groups" }),
-    "The claim that lists groups",
+    "The claim that lists groups; `realm_access.roles` is the member `roles` of the claim `realm_access`",
   ),
   proxyHeader: variable(
     "SVC_PROXY_HEADER",

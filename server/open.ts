@@ -66,7 +66,7 @@ export async function openServerParts(
       const { config } = context;
       const keys = await faults.collect(() => new Keys(context));
       const sso = await faults.collect(() =>
-        config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch),
+        config.sso === "proxy" ? proxySignOn(context, fetch) : oidcSignOn(context, fetch),
       );
       const proxies = await faults.collect(() => proxyTrust(config.proxyHeaders, config.trustedProxies));
       const organisation = await faults.collect(() => organisationOf(config));

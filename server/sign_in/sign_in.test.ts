@@ -80,6 +80,16 @@ describe("a misbehaving issuer", () => {
   });
 
   test.each([
+    ["userinfo refused", 401, "answer is not valid"],
+    ["userinfo down", 503, "does not answer"],
+  ] as const)("%s: nobody is signed in without the groups", async (lie, status, sentence) => {
+    Object.assign(server.issuer, { claims: { groups: undefined }, misbehaviour: lie });
+    const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
+    await expectRefused(page, status, sentence);
+    expect(server.logged.slice(-2).join("")).toMatch(/HTTP (403|500) from http:\S+\/userinfo/);
+  });
+
+  test.each([
     ["access_denied", "access was denied"],
     ["server_error", "reports a problem"],
     ["<script>", "reports a problem"],

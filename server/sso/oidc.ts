@@ -6,7 +6,7 @@ import { signIn } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { newSecret, sha256 } from "../../platform/secret.ts";
-import { identityOf } from "./claims.ts";
+import { claimAt, identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";
 
@@ -93,12 +93,14 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
           idTokenExpected: true,
         });
         const claims = tokens.claims()!;
-        const enough = config.oidcUserClaim in claims && config.oidcGroupsClaim in claims;
+        const enough = [config.oidcUserClaim, config.oidcGroupsClaim].every(
+          (name) => claimAt(claims, name) !== undefined,
+        );
         const more =
           enough || !provider.serverMetadata().userinfo_endpoint
             ? {}
             : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
-        return { identity: identityOf(config, { ...more, ...claims }), returnTo: attempt.returnTo };
+        return { identity: identityOf(context, { ...more, ...claims }), returnTo: attempt.returnTo };
       } catch (error) {
         metadata.distrust();
         throw signInError(error);

@@ -1,6 +1,5 @@
 import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
-import type { Config } from "../../core/config.ts";
-import type { Clock } from "../../platform/clock.ts";
+import type { Context } from "../../core/context.ts";
 import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
@@ -17,7 +16,11 @@ const signatures = ["RS", "PS", "ES"]
  *
  * @throws ConfigurationError naming every missing variable
  */
-export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalThis.fetch): HeaderSignOn {
+export function proxySignOn(
+  context: Pick<Context, "config" | "clock" | "log">,
+  fetch: typeof globalThis.fetch,
+): HeaderSignOn {
+  const { config, clock } = context;
   const { proxyHeader, proxyJwksUrl, proxyIssuer, proxyAudience } = config;
   const missing = Object.entries({
     SVC_PROXY_JWKS_URL: proxyJwksUrl,
@@ -43,7 +46,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
         if (isAboutKeys(cause)) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
         throw new Unauthenticated("The proxy's header that identifies you is not valid", { cause });
       });
-      return identityOf(config, payload);
+      return identityOf(context, payload);
     },
   };
 }

@@ -11,6 +11,8 @@ export type Misbehaviour =
   | "alg none"
   | "expired"
   | "other subject at userinfo"
+  | "userinfo refused"
+  | "userinfo down"
   | "token endpoint error"
   | "token endpoint down"
   | "not json"
@@ -127,6 +129,8 @@ export async function startTestIssuer() {
           });
         }
         case "/userinfo": {
+          if (issuer.misbehaviour === "userinfo refused") return new Response(null, { status: 403 });
+          if (issuer.misbehaviour === "userinfo down") return new Response(null, { status: 500 });
           const sub = issuer.misbehaviour === "other subject at userinfo" ? "somebody" : `sub-${issuer.user}`;
           return Response.json({ sub, ...issuer.userinfo });
         }
