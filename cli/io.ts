@@ -5,12 +5,13 @@ import { Interrupted } from "./errors.ts";
 
 /** `process.stdout` and `process.stderr`, or a substitute in a test. */
 export interface Output {
-  write(text: string): unknown;
+  /** `done` is called when the text was written, or with the reason why it was not. */
+  write(text: string, done?: (error?: Error | null) => void): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
-  on?(event: "resize" | "drain", listener: () => void): unknown;
-  off?(event: "resize" | "drain", listener: () => void): unknown;
+  on?(event: "resize" | "drain" | "error", listener: () => void): unknown;
+  off?(event: "resize" | "drain" | "error", listener: () => void): unknown;
 }
 
 /** One of several things to choose from. */

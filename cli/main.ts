@@ -3,7 +3,11 @@ import { release } from "../platform/build.ts";
 
 const argv = process.argv.slice(2);
 
+let isBroken = false;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  isBroken = true;
+  // A command that reports it has more to do first (`writeOut`).
+  if (process.stdout.listenerCount("error") > 1) return;
   // A reader may close the pipe early (`svc whoami | head -0`). Any other error leaves incomplete output.
   if (error.code !== "EPIPE") process.stderr.write(`svc: cannot write the output (${error.code})\n`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
@@ -17,7 +21,8 @@ if (argv[0] === "--version" || argv[0] === "-V") {
 } else if (!(argv[1] === "get" && (await shortcut()))) {
   const [{ run }, { systemIo }] = await Promise.all([import("./run.ts"), import("./io.ts")]);
   const code = await run(argv, systemIo());
-  await ended(process.stdout);
+  // After a failed write to a file, Bun does not call back.
+  if (!isBroken) await ended(process.stdout);
   // Let the error handler above report a failed write, and flush its message.
   await new Promise(setImmediate);
   await new Promise((done) => process.stderr.write("", done));

@@ -1,3 +1,4 @@
+import { Unavailable } from "../platform/errors.ts";
 import type { Environment } from "../platform/variable.ts";
 import type { Io, Output } from "./io.ts";
 
@@ -133,6 +134,18 @@ function closing({ stdout, onExit, onSuspend }: Io, { refresh, enter, leave, fin
     finish();
   };
   return close;
+}
+
+/** Writes, and waits until it was written. @throws Unavailable if it was not, instead of the end of the process */
+export async function writeOut(stdout: Output, text: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<Error | null | undefined>();
+  const ignore = () => {};
+  stdout.on?.("error", ignore);
+  stdout.write(text, resolve);
+  const error: NodeJS.ErrnoException | null | undefined = await promise;
+  // The event of the failure may still follow.
+  if (error) throw new Unavailable(`cannot write the output (${error.code})`, { cause: error });
+  stdout.off?.("error", ignore);
 }
 
 /** Writes, and waits until a slow reader has read what was written before. */

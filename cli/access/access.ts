@@ -93,9 +93,9 @@ export class AccessClient extends ApiClient {
   /**
    * Uses a credential that was just issued. If that fails, it revokes the credential, because the user does not have it.
    */
-  async use<T>(issued: Issued, use: () => T): Promise<T> {
+  async use<T>(issued: Issued, use: () => T | Promise<T>): Promise<T> {
     try {
-      return use();
+      return await use();
     } catch (error) {
       await this.revoke(issued);
       throw error;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { desc, eq } from "drizzle-orm";
 import { accessLease, accessRequest, incident } from "../../../drizzle/schema/index.ts";
-import { spawnSvc } from "../../../tests/support/cli/process.ts";
+import { spawnSvc, testProgram } from "../../../tests/support/cli/process.ts";
 import { type AccessTarget, startAccessTarget } from "../../../tests/support/domain/access_target.ts";
 import { insertIncident } from "../../../tests/support/domain/incident.ts";
 import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
@@ -126,6 +126,19 @@ test("run passes the credential in the environment, revokes it afterwards, and r
       stderr: `svc: Command not found: ${program}\n`,
     });
   expect(await svc(alice, "run", "shop")).toMatchObject({ code: 2 });
+});
+
+test.each([
+  ["> /dev/full", "ENOSPC"],
+  ["| :", "EPIPE"],
+])("get revokes a credential that cannot be printed: %s", async (output, reason) => {
+  const script = `{ "$@" access get shop; echo "exit $?" >&2; } ${output}`;
+  const child = Bun.spawn(["sh", "-c", script, "sh", ...testProgram], {
+    env: { PATH: process.env.PATH, ...alice },
+    stderr: "pipe",
+  });
+  expect(await new Response(child.stderr).text()).toBe(`svc: cannot write the output (${reason})\nexit 1\n`);
+  expect(await newest()).toMatchObject({ state: "Revoking", endReason: "revoked" });
 });
 
 test("get --format env quotes values for a shell", async () => {

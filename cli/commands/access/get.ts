@@ -4,6 +4,7 @@ import { cachedFormats, formatCredential } from "../../access/format.ts";
 import { getCertificate } from "../../access/key.ts";
 import { serverArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
+import { writeOut } from "../../screen.ts";
 
 export default defineCommand({
   summary: "Print a credential for an access role",
@@ -34,19 +35,22 @@ export default defineCommand({
   async run({ role, format, ...wanted }, io) {
     if (format === "ssh" || format === "x509") return getCertificate(io, format, { role, wanted });
     const print = (issued: Issued) => formatCredential(format, issued, io.env);
-    const obtain = () =>
+    /** @param use what must succeed, or else the access is revoked */
+    const obtain = (use: (issued: Issued) => unknown) =>
       AccessClient.within(io, async (client) => {
         const issued = await client.obtain(role, wanted);
-        // Before it is cached.
-        await client.use(issued, () => print(issued));
+        await client.use(issued, () => use(issued));
         return { issued, serverClock: client.serverClock };
       });
     const margin = cachedFormats[format];
     const account = margin && accountOf(io);
+    if (!account) {
+      await obtain((issued) => writeOut(io.stdout, print(issued)));
+      return;
+    }
     const { incident, duration } = wanted;
-    const issued = account
-      ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)
-      : (await obtain()).issued;
-    io.stdout.write(print(issued));
+    const key = { ...account, role, incident, duration };
+    // A format that does not support the credential fails before it is cached.
+    io.stdout.write(print(await cachedCredential(io, key, margin, () => obtain(print))));
   },
 });

@@ -33,8 +33,9 @@ export function configHome(): string {
 export function testIo(overrides: Partial<Io> & { env?: Record<string, string> } = {}): TestIo {
   const out = { stdout: "", stderr: "" };
   const into = (stream: "stdout" | "stderr") => ({
-    write: (text: string) => {
+    write: (text: string, done?: () => void) => {
       out[stream] += text;
+      done?.();
     },
   });
   let now = NOW.getTime();
