@@ -1,6 +1,7 @@
 import { and, sql } from "drizzle-orm";
 import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
+import { endedBasis } from "./basis.ts";
 import { mayRequest } from "./role.ts";
 
 // AWS clients name a role by its ARN or part of it, and do not know about access roles. Any access role with the setting
@@ -26,12 +27,16 @@ const arnPattern = /^arn:aws[a-z-]*:iam::(\d{12}):role\/([\w+=,.@/-]{1,576})$/;
 const mostRoles = 5000;
 
 /** The AWS roles that the actor may request, ordered by slug. */
-export async function listAwsRoles({ db }: Pick<Context, "db">, actor: Actor): Promise<AwsRole[]> {
+export async function listAwsRoles(
+  { db, config }: Pick<Context, "db" | "config">,
+  actor: Actor,
+): Promise<AwsRole[]> {
   const arn = sql<string>`${accessRole.settings} ->> 'roleArn'`;
-  // The approved request that ends last.
+  // The usable approved request that ends last.
   const requestId = sql<number | null>`(select ${accessRequest.id} from ${accessRequest}
     where ${accessRequest.roleId} = access_role.id and ${accessRequest.userName} = ${actor.user}
       and ${accessRequest.state} = 'Approved' and ${accessRequest.expiresAt} > clock_timestamp()
+      and ${endedBasis(accessRequest, config.adminGroup)} is null
     order by ${accessRequest.expiresAt} desc limit 1)`.mapWith(Number);
   const rows = await db
     .select({

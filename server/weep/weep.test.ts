@@ -195,7 +195,11 @@ describe("an error has the code that Weep expects", () => {
       { ...approved, userName: "bob@example.com", expiresAt: sql`now() + interval '1 hour'` },
     ]);
     expect((await refusedAs("writer"))[1].code).toBe("902");
-    await server.db.insert(accessRequest).values({ ...approved, expiresAt: sql`now() + interval '1 hour'` });
+    // The incident of the first one was deleted.
+    await server.db.insert(accessRequest).values([
+      { ...approved, incidentName: "INC-9", expiresAt: sql`now() + interval '2 hours'` },
+      { ...approved, expiresAt: sql`now() + interval '1 hour'` },
+    ]);
     expect((await credentialsFor("writer")).http).toBe(200);
   });
 
