@@ -70,7 +70,7 @@ export default definePlugin({
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
-  create: (_, { fetch, clock }) => ({
+  create: (_, { fetch }) => ({
     check: ({ role, signal }) => check(fetch, targetOf(role), signal),
     issue: async ({ role, expiresAt, seconds, signal }) => {
       const target = targetOf(role);
@@ -79,9 +79,8 @@ export default definePlugin({
           "duration",
           `A Kubernetes token lasts at least ${shortestSeconds / 60} minutes: use a longer --duration`,
         );
-      const asked = clock.now();
       const { token, end } = await requestToken(fetch, target, seconds, signal);
-      if (end.getTime() > asked.getTime() + (seconds + skewSeconds) * 1000)
+      if (end.getTime() > Date.parse(expiresAt) + skewSeconds * 1000)
         throw new Refused(
           `The cluster issued a token until ${end.toISOString()}, which is longer than requested`,
         );
