@@ -15,8 +15,14 @@ export const endReasons = {
   incident_closed: "the incident is closed",
   left_incident: "the user no longer takes part in the incident",
   incident_hidden: "the user can no longer read the incident",
+  clock_set_back: "the database's clock was set back",
 } as const;
 export type EndReason = keyof typeof endReasons;
+
+/**
+ * Access that began later than now would last too long. A standby that takes over may be behind by a little.
+ */
+const mostBehindSeconds = 60;
 
 /**
  * The first of `endReasons` that applies, or null. This one expression decides whether a request can be approved, whether
@@ -29,6 +35,7 @@ export function endedBasis(
   adminGroup: string,
 ): SQL<EndReason | null> {
   const { roleId, userName, incidentId, incidentName, asParticipant } = of;
+  const began = "decidedAt" in of ? sql`greatest(${of.createdAt}, ${of.decidedAt})` : sql`${of.createdAt}`;
   const newest = sql`(select ${token.groups} from ${token} where ${token.userName} = ${userName}
     order by ${token.issuedAt} desc limit 1)`;
   const takesPart = sql`exists (
@@ -44,6 +51,7 @@ export function endedBasis(
     when ${asParticipant} and not ${takesPart} then 'left_incident'
     when (select visibility from incident where id = ${incidentId}) = 'Restricted'
       and not ${takesPart} and not coalesce(${newest} @> array[${adminGroup}::text], false) then 'incident_hidden'
+    when ${began} > clock_timestamp() + ${mostBehindSeconds} * interval '1 second' then 'clock_set_back'
     end from access_role role where role.id = ${roleId})`;
 }
 

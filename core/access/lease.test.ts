@@ -250,6 +250,20 @@ test("durations, reasons and role names beyond their limits are refused with 400
   expect((await world.issue(world.alice, "x'; drop table access_lease; --")).http).toBe(400);
 });
 
+test("a lease ends if the database's clock was set back to before it, and not for the seconds of a standby", async () => {
+  const role = await makeRole();
+  const issued = async (ahead: string) => {
+    const { body } = await world.issue(world.alice, role);
+    const createdAt = sql`now() + ${ahead}::interval`;
+    await world.server.db.update(accessLease).set({ createdAt }).where(eq(accessLease.id, body.id));
+    return body.id as number;
+  };
+  const [recent, future] = [await issued("30 seconds"), await issued("3 hours")];
+  await until("the worker to end it", async () => (await world.leaseRow(future)).state !== "Active");
+  expect((await world.leaseRow(future)).endReason).toBe("clock_set_back");
+  expect((await world.leaseRow(recent)).state).toBe("Active");
+});
+
 test("a lease cannot be renewed after its role was disabled, even before a worker ends it", async () => {
   // This world has no worker.
   await using other = await startAccessWorld(pluginsOf(credential));

@@ -177,6 +177,28 @@ describe("a request", () => {
     expect([http, body.detail]).toEqual([409, expect.stringContaining("expired")]);
   });
 
+  test("cannot be approved or used after the database's clock was set back to before it", async () => {
+    const { db } = world.server;
+    const role = await makeRole({ approval: "admin" });
+    const [pending, approved] = [await ask(role), await ask(role)];
+    expect((await decide(world.admin, approved, "approve")).http).toBe(200);
+    const later = sql`now() + interval '3 hours'`;
+    const request = (id: number) => eq(accessRequest.id, id);
+    await db
+      .update(accessRequest)
+      .set({ createdAt: later, expiresAt: sql`now() + interval '7 hours'` })
+      .where(request(pending));
+    await db
+      .update(accessRequest)
+      .set({ decidedAt: later, expiresAt: sql`now() + interval '4 hours'` })
+      .where(request(approved));
+    for (const { http, body } of [
+      await decide(world.admin, pending, "approve"),
+      await world.issue(world.alice, role, { request_id: approved }),
+    ])
+      expect([http, body.detail]).toEqual([409, expect.stringContaining("clock was set back")]);
+  });
+
   test("for break-glass access needs a role that allows it, and an incident", async () => {
     const wanted = { reason: "the site is down", break_glass: true };
     const without = await makeRole({ approval: "admin" });
