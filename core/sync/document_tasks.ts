@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, isNotNull, ne, notInArray, or, sql } from "d
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { isEndless } from "../../drizzle/endless.ts";
 import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
+import type { Clock } from "../../platform/clock.ts";
 import { NotFound } from "../../platform/errors.ts";
 import { everybody, makeAsNew } from "../catalog/person/as_new.ts";
 import { ownTextSlug } from "../incident/document/texts.ts";
@@ -75,7 +76,7 @@ type OurTask = KnownTask & { id: number; incidentId: number; version: number; re
 export async function keepTasks(
   tx: Transaction,
   place: TaskPlace,
-  { found, cursor, at }: { found: readonly FoundTask[]; cursor: string; at: Date },
+  { found, cursor, clock }: { found: readonly FoundTask[]; cursor: string; clock: Clock },
 ): Promise<{ incident: string; notices: TaskNotice[]; bad: string[] } | undefined> {
   const { incidentId } = place;
   const locked = await lockIncident(tx, "worker", incidentId).catch((error: unknown) => {
@@ -83,6 +84,7 @@ export async function keepTasks(
     throw error;
   });
   if (!locked || locked.status === "Closed") return undefined;
+  const at = clock.now();
   const [held] = await tx
     .select({ resourceType })
     .from(document)

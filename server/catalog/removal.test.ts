@@ -116,7 +116,9 @@ describe("an individual", () => {
       weblink: null,
       taskCursor: null,
     };
-    await server.db.transaction((tx) => keepTasks(tx, place, { found: [found], cursor: "2", at: at() }));
+    await server.db.transaction((tx) =>
+      keepTasks(tx, place, { found: [found], cursor: "2", clock: server.clock }),
+    );
     expect((await admin.call("GET", `/tasks/${tombstone}`)).body).toMatchObject({
       owner: { email },
       assignees: [{ email }],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { and, eq, like } from "drizzle-orm";
 import { lockIncident } from "../../core/incident/incident/lock.ts";
-import { event, incident, incidentPriority, incidentType, participant } from "../../drizzle/schema/index.ts";
+import { event, incident, incidentPriority, participant } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type ApiAnswer, type Person, personOf } from "../../tests/support/http/people.ts";
@@ -261,13 +261,11 @@ describe("an incident that a member makes Restricted", () => {
     await put(id, { visibility: "Restricted" });
     let answer: Promise<ApiAnswer> | undefined;
     await server.db.transaction(async (tx) => {
-      await tx.select().from(incidentType).where(eq(incidentType.id, ids.incidentTypeId)).for("update");
+      // As they do to leave.
+      await lockIncident(tx, "worker", id);
       answer = put(id, { visibility: "Restricted", version: 2 });
       await somebodyWaits(server.db);
-      await server.db
-        .update(participant)
-        .set({ leftAt: server.clock.now() })
-        .where(eq(participant.incidentId, id));
+      await tx.update(participant).set({ leftAt: server.clock.now() }).where(eq(participant.incidentId, id));
     });
     expect((await answer)!.http).toBe(404);
   });

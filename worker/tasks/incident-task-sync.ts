@@ -138,7 +138,7 @@ async function syncDocument(
         const kept = await keepTasks(
           tx,
           { ...place, taskCursor: cursor },
-          { found, cursor: answer.cursor, at: clock.now() },
+          { found, cursor: answer.cursor, clock },
         );
         const { publicUrl, timezone } = config;
         const about = { incidentId: place.incidentId, document: place, publicUrl, timezone };

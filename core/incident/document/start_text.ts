@@ -46,9 +46,9 @@ export async function startText(
   // A plugin may fail because the document was deleted meanwhile.
   if (!outcome.ok) await getDocument(context, actor, id);
   const made = answerOf(outcome);
-  const at = context.clock.now();
   const start = context.db.transaction(async (tx) => {
     if (isAwaited) await lockIncidentOf(tx, document, id, actor);
+    const at = context.clock.now();
     const [started] = await tx
       .update(document)
       .set({

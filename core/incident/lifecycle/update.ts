@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
 import { Changed, Conflict } from "../../../platform/errors.ts";
@@ -14,11 +14,10 @@ import {
   parseIncident,
   type Visibility,
 } from "../incident/incident.ts";
+import { lockIncident } from "../incident/lock.ts";
 import { type IncidentStatus, type Transition, transition } from "../incident/transition.ts";
 import { announceChange } from "../message/announce.ts";
 import { type EventKind, recordEvent } from "../timeline/event.ts";
-import { noSuchIncident } from "../visibility/see.ts";
-import { mayReadIncident } from "../visibility/visibility.ts";
 
 /** What a PUT replaces. */
 export interface IncidentFields extends IncidentText {
@@ -48,22 +47,20 @@ export async function updateIncident(
   const resolution =
     change.resolution === null ? null : parseText("resolution", change.resolution, descriptionLength);
   const fields = { ...parseIncident(change), visibility, incidentTypeId, incidentPriorityId, resolution };
-  const at = clock.now();
   return db.transaction(async (tx) => {
-    const before = await findIncident(tx, actor, id);
-    if (before?.version !== version) throw changedSince(before);
+    await lockIncident(tx, actor, id);
+    const at = clock.now();
+    const before = (await findIncident(tx, actor, id))!;
+    if (before.version !== version) throw new Changed("incident", before.version);
     await lockKind(tx, fields);
     const step = transition(before.status, status, at, before);
-    const [updated] = await tx
+    await tx
       .update(incident)
       .set({ ...fields, ...changesOf(step), version: version + 1, updatedAt: at })
-      // The version also determines the status from which this is a transition.
-      .where(and(eq(incident.id, id), eq(incident.version, version), mayReadIncident(actor)))
-      .returning({ id: incident.id });
-    if (!updated) throw changedSince(await findIncident(tx, actor, id));
+      .where(eq(incident.id, id));
     const after = await findIncident(tx, actor, id);
-    // Read after the UPDATE, which keeps everyone from leaving until we are done.
-    if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
+    // Those who may read a Restricted incident take part in it, or are admins.
+    if (!after) throw takePartFirst();
     await recordFieldChanges(tx, actor, before, after);
     for (const kind of step?.kinds ?? []) await recordStatusChange(tx, actor, before, { at, kind });
     const planned = { incidentId: id, at, plugins };
@@ -79,10 +76,6 @@ export async function updateIncident(
 
 function takePartFirst(): Conflict {
   return new Conflict("Take part in this incident before you make it Restricted");
-}
-
-function changedSince(now: Incident | undefined) {
-  return now ? new Changed("incident", now.version) : noSuchIncident();
 }
 
 function changesOf(step: Transition | undefined) {

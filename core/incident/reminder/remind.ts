@@ -43,8 +43,8 @@ export async function remind(
   context: Pick<PluginContext, "clock" | "plugins" | "config">,
   ids: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
-  const now = context.clock.now();
   const active = await readDue(tx, ids);
+  const now = context.clock.now();
   const endless = active.filter(
     (row) => isEndless(row.anchor) || (row.reminded && isEndless(row.remindedAt)),
   );

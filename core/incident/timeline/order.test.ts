@@ -2,17 +2,23 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { openSql } from "../../../drizzle/client.ts";
-import { event, incident } from "../../../drizzle/schema/index.ts";
+import { conversation, document, event, incident } from "../../../drizzle/schema/index.ts";
+import { fakeConversation, fakeDocument } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../../tests/support/database/blocked.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { until } from "../../../tests/support/process/until.ts";
+import { keepTasks } from "../../sync/document_tasks.ts";
 import { createDocument } from "../document/create.ts";
 import { removeDocument } from "../document/remove.ts";
+import { startText } from "../document/start_text.ts";
 import { updateDocument } from "../document/update.ts";
 import { noteOnTimeline } from "../event/note.ts";
+import { findIncident } from "../incident/incident.ts";
+import { updateIncident } from "../lifecycle/update.ts";
 import { createLink } from "../link/create.ts";
 import { inviteParticipant } from "../participant/invite.ts";
+import { remind } from "../reminder/remind.ts";
 import { writeReport } from "../report/write.ts";
 import { createTask } from "../task/create.ts";
 import { removeTask } from "../task/remove.ts";
@@ -32,6 +38,16 @@ const kept = { pluginSlug: null, resourceId: null };
 const text = { name: "Notes", description: "", resourceType: "reference", weblink: null, termIds: [] };
 
 const nobody = { owner: null, assignees: [] };
+
+const newFound = {
+  description: "Ask",
+  status: "Open" as const,
+  creator: null,
+  owner: null,
+  assignees: [],
+  resolveBy: null,
+  deleted: false,
+};
 
 const newDocument = (incidentId: number) =>
   createDocument(flow.context(plugins), rita, { ...text, ...kept, incidentId });
@@ -142,12 +158,34 @@ test("changes that wait for one in progress get later times", async () => {
   const other = await flow.report(plugins);
   const [doc, gone] = [await newDocument(incidentId), await newDocument(incidentId)];
   const todo = await newTask(incidentId);
+  const [chat, keeper] = [fakeConversation(), fakeDocument()];
+  keeper.answer({ create: () => ({ resourceId: "text" }), get: () => ({ name: "Notes" }) });
+  const chosen = pluginsOf(chat, keeper);
+  const at = flow.clock.now();
+  const [awaited] = await flow.db
+    .insert(document)
+    .values({
+      name: "Awaited",
+      resourceType: "incident",
+      incidentId,
+      pluginSlug: keeper.plugin.slug,
+      createdAt: at,
+      updatedAt: at,
+    })
+    .returning();
+  await flow.db
+    .insert(conversation)
+    .values({ incidentId, pluginSlug: chat.plugin.slug, externalId: "room", createdAt: at });
+  const place = { ...doc, incidentId, pluginSlug: keeper.plugin.slug, taskCursor: null };
+  const found = { ...newFound, externalId: "1" };
+  const before = await findIncident(flow.db, rita, incidentId);
+  flow.clock.advance(3 * 3600);
   const admin = { ...rita, admin: true };
   const now = () => {
     flow.clock.advance(1);
     return flow.clock.now();
   };
-  const [one, two] = [flow.context(plugins), flow.another(plugins)].map((its) => ({
+  const [one, two] = [flow.context(chosen), flow.another(chosen)].map((its) => ({
     ...its,
     clock: { now },
   }));
@@ -159,11 +197,18 @@ test("changes that wait for one in progress get later times", async () => {
       first = tx;
       await holding(incidentId)(tx);
     },
+    () => (two!.db as Database).transaction((tx) => remind(tx, two!, [incidentId])),
     () => inviteParticipant(one!, rita, { incidentId, email: "dana@example.com", roles: ["commander"] }),
     () => noteOnTimeline(one!, rita, { incidentId, description: "seen" }),
     () => writeReport(one!, rita, { incidentId, conditions: "c", actions: "a", needs: "n" }),
     () => createDocument(one!, rita, { ...text, ...kept, incidentId }),
     () => updateDocument(one!, rita, { ...text, id: doc.id, version: doc.version }),
+    () => startText(one!, rita, awaited!, null),
+    () => updateIncident(one!, rita, { ...before!, status: "Stable" }),
+    () =>
+      (two!.db as Database).transaction((tx) =>
+        keepTasks(tx, place, { found: [found], cursor: "1", clock: { now } }),
+      ),
     () => removeDocument(two!, admin, { id: gone.id, address }),
     () => removeTask(two!, admin, { id: todo.id, address }),
     () => createLink(two!, rita, { incidentId, linkedId: other, kind: "related" }),
