@@ -1,12 +1,13 @@
 import { and, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { flowStep } from "../../../drizzle/schema/index.ts";
+import { delivery, flowStep } from "../../../drizzle/schema/index.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Context } from "../../context.ts";
 import {
   claimWork,
+  dueNow,
   type Failure,
   failWork,
   finishWork,
@@ -153,9 +154,30 @@ async function withIncident<T>(
 export async function finish(context: StepContext, claim: Claim, done: string | undefined): Promise<void> {
   await withIncident(context, claim, async (tx) => {
     await finishWork(tx, kind, claim, stepTime(context));
+    await hastenWaiting(tx, claim, stepTime(context));
     const at = context.clock.now();
     if (done !== undefined) await recordEventOf(tx, claim, { at, kind: "step.done", description: done });
   });
+}
+
+/** Steps for which messages wait: those that open a conversation, and that restrict it. */
+const awaited = ["reported", "reopened", "restricted"];
+
+/** Makes waiting messages due: their own pauses may be as long as an hour by now. */
+async function hastenWaiting(tx: Transaction, { incidentId, step }: Claim, at: Date): Promise<void> {
+  const [on = "", what, slug = ""] = step.split(":");
+  if (what !== "conversation" || !awaited.includes(on)) return;
+  await tx
+    .update(delivery)
+    .set({ dueAt: dueNow(at), attempts: 0 })
+    .where(
+      and(
+        eq(delivery.incidentId, incidentId),
+        eq(delivery.pluginSlug, slug),
+        eq(delivery.state, "Queued"),
+        isNull(delivery.leaseUntil),
+      ),
+    );
 }
 
 /** Ends a step that failed. The timeline does not repeat the previous reason. @throws LeaseLost */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { conversation, delivery, incident, participant } from "../../../drizzle/schema/index.ts";
 import { fakeConversation, fakeReopening } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { endDeliveries } from "../../../tests/support/domain/delivery.ts";
+import { attemptAll, endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 import { noteOnTimeline } from "../event/note.ts";
@@ -98,6 +98,35 @@ test("a note that is written while a conversation is being reopened is sent once
   await noteOnTimeline(flow.context(plugins), rita, { incidentId: id, description: "closed again" });
   expect(await queued()).toEqual([]);
 });
+
+test.each([
+  ["opened", fakeConversation, "create"],
+  ["reopened", fakeReopening, "reopen"],
+] as const)(
+  "messages become due when the conversation for which they wait is %s",
+  async (_, fakeOf, method) => {
+    using fake = fakeOf({ ...made, ...(method === "reopen" && { archive: nothing }) });
+    fake.answer({ [method]: [() => Promise.reject(new Error("hunter2")), made.create] });
+    await report(fake);
+    if (method === "reopen") {
+      await become("Closed");
+      await run();
+      await become("Active");
+      await run();
+    }
+    await noteOnTimeline(flow.context(plugins), rita, { incidentId: id, description: "seen" });
+    const note = async () => {
+      const queued = and(eq(delivery.incidentId, id), eq(delivery.task, "incident-note"));
+      return (await flow.db.select().from(delivery).where(queued))[0]!;
+    };
+    for (const _ of [1, 2, 3])
+      expect(await attemptAll(flow.context(plugins), eq(delivery.incidentId, id))).toEqual(["again"]);
+    flow.clock.advance(30);
+    expect((await note()).dueAt! > flow.clock.now()).toBe(true);
+    await run();
+    expect(await note()).toMatchObject({ dueAt: flow.clock.now(), attempts: 0 });
+  },
+);
 
 test("a note that is written while a conversation is being archived is not sent to it", async () => {
   const asked = Promise.withResolvers<void>();

@@ -57,7 +57,7 @@ test("its conversations are restricted to the participants, each time with a new
 test("a failing plugin is retried with the same key, and nothing is sent there until it succeeds", async () => {
   using fake = fakeChat(made);
   fake.answer({ restrict: [() => Promise.reject(new Error("hunter2")), nothing] });
-  const { id, context, run, become } = await report(fake);
+  const { id, context, run, become, deliveries } = await report(fake);
   const before = fake.to("send").length;
   await become("Restricted");
   expect(await attemptAll(context)).toEqual(["again"]);
@@ -65,7 +65,11 @@ test("a failing plugin is retried with the same key, and nothing is sent there u
   expect(await flow.step(id, step)).toMatchObject({ state: "Failed" });
   flow.clock.advance(30);
   expect(await attemptAll(context)).toEqual(["again"]);
+  const waits = async () =>
+    (await deliveries()).map(({ dueAt, attempts }) => [dueAt! > flow.clock.now(), attempts]);
+  expect(await waits()).toEqual([[true, 2]]);
   await run();
+  expect(await waits()).toEqual([[false, 0]]);
   expect(new Set(fake.to("restrict").map(({ key }) => key)).size).toBe(1);
   expect(fake.to("send").length).toBe(before);
   expect(await attemptAll(context)).toEqual(["done"]);
