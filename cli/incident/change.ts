@@ -1,5 +1,5 @@
 import type { Incident, IncidentClient, IncidentDetail } from "./incident.ts";
-import { putChange } from "./put_change.ts";
+import { putChange, type Replaced } from "./put_change.ts";
 
 /** What a PUT of an incident replaces. */
 export type IncidentFields = Pick<
@@ -17,15 +17,17 @@ export type IncidentFields = Pick<
  * Changes fields of an incident, like `putChange`. The server answers with the fields of a list.
  *
  * @param names the names of the types and priorities in the change
+ * @param before as for `putChange`
  */
 export async function changeIncident(
   client: IncidentClient,
   seen: IncidentDetail,
   change: Partial<IncidentFields>,
   names: Partial<Record<keyof IncidentFields, string>> = {},
+  before: Partial<IncidentFields> = fieldsOf(seen),
 ): Promise<Incident> {
   let now: Incident = seen;
-  return putChange<Incident, IncidentFields>(seen, change, {
+  const record: Replaced<Incident, IncidentFields> = {
     fieldsOf,
     put: (body) => client.call("PUT", `/incidents/${seen.id}`, body),
     refetch: async () => {
@@ -39,10 +41,11 @@ export async function changeIncident(
         return now.incident_priority.name;
       return names[field] ?? String(value ?? "");
     },
-  });
+  };
+  return putChange(seen, change, record, before);
 }
 
-function fieldsOf(incident: Incident): IncidentFields {
+export function fieldsOf(incident: Incident): IncidentFields {
   const { title, description, status, visibility, resolution } = incident;
   const { incident_type_id, incident_priority_id } = incident;
   return { title, description, status, visibility, incident_type_id, incident_priority_id, resolution };

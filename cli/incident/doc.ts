@@ -5,7 +5,7 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
-import { removeDraft } from "./drafts.ts";
+import { keyOfSeen, removeDraft, wasSeen } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { postOnce } from "./post_once.ts";
@@ -15,6 +15,7 @@ import {
   againLine,
   checked,
   done,
+  followTheirs,
   fromFile,
   incidentOf,
   option,
@@ -193,7 +194,9 @@ export async function docEditCommand(
     }
     const again = againLine(io, ["doc", "edit", String(found.id)]);
     const after = await sending(io, "document", written, again, () =>
-      IncidentClient.within(io, (client) => putContent(client, found, before, written.text)),
+      IncidentClient.within(io, (client) => putContent(client, found, before, written)).catch(
+        followTheirs<{ text: string }>(written, ({ text }) => [text]),
+      ),
     );
     if (incident) announce(io, incident);
     if (json) printJson(io, { ...found, content: after });
@@ -201,26 +204,31 @@ export async function docEditCommand(
 }
 
 async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
-  if (file !== undefined) return fromFile(io, file, "document");
-  const { text, draft } = await editDraft(io, "document", before);
+  const key = keyOfSeen([before]);
+  if (file !== undefined) {
+    const written = await fromFile(io, file, "document");
+    return written.path === undefined ? { ...written, key } : written;
+  }
+  const { text, draft } = await editDraft(io, "document", before, key);
   if (text !== before) return { ...draft, text };
   removeDraft(io.env, draft.path);
   return undefined;
 }
 
 /** @throws Conflict if somebody else has changed the text in the meantime */
-async function putContent(client: IncidentClient, { id }: Document, before: Content, text: string) {
+async function putContent(client: IncidentClient, { id }: Document, now: Content, { text, key }: Written) {
   const path = `/documents/${id}/content`;
   return putChange<Content, { text: string }>(
-    before,
+    now,
     { text },
     {
       fieldsOf: ({ text }) => ({ text }),
       put: (body) => client.call("PUT", path, body),
-      refetch: async () => (await client.call<Content>("GET", path).catch(ifNone)) ?? before,
+      refetch: async () => (await client.call<Content>("GET", path).catch(ifNone)) ?? now,
       label: () => `The text of document ${id}`,
       shown: (text) => text,
     },
+    wasSeen(key, now.text) === false ? {} : undefined,
   );
 }
 

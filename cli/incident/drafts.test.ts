@@ -248,6 +248,37 @@ describe("stdin", () => {
   });
 });
 
+test("an edit that is sent again keeps what others have changed since, and shows both versions of the same field", async () => {
+  const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
+  const { id, name } = await reported("Old");
+  const person = await somebody();
+  await carol.svc("inc", "edit", name, "-d", "First");
+  const edit = editor((text) => text.replace("First", "Mine"));
+  const lost = await person.with({ ...gone, ...edit }).svc("inc", "edit", name, "-e");
+  await carol.svc("inc", "edit", name, "--title", "Theirs");
+  expect((await person.svc(...againOf(lost.stderr))).code).toBe(0);
+  expect(await stateOf(id)).toMatchObject({ title: "Theirs", description: "Mine" });
+
+  const more = editor((text) => text.replace("Mine", "Again mine"));
+  const lostAgain = await person.with({ ...gone, ...more }).svc("inc", "edit", name, "-e");
+  await carol.svc("inc", "edit", name, "-d", "Also theirs", "--title", "New");
+  const refused = await person.svc(...againOf(lostAgain.stderr));
+  const [path = ""] = drafts(person.home);
+  expect(refused).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `Your text is kept. To send it: svc incident edit ${name} -F ${path}
+svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.
+svc:   Theirs: Also theirs
+svc:   Yours:  Again mine
+`,
+  });
+  // Now that they have seen it.
+  expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
+  expect(await stateOf(id)).toMatchObject({ title: "New", description: "Again mine" });
+  expect(drafts(person.home)).toEqual([]);
+});
+
 describe("the command that sends a text again", () => {
   test.each([
     [["say", "INC-1", "Hello", "--to", "alice"], "say -i INC-1 --to alice"],

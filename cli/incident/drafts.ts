@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { writePrivately } from "../client/private_file.ts";
 
@@ -65,6 +66,35 @@ function writeTemporary(env: Environment, name: string, text: string): string | 
 
 function temporaryRoot(env: Environment): string {
   return resolve(env.TMPDIR || tmpdir());
+}
+
+/** Hexadecimal digits of a text's hash in a key. */
+const hashDigits = 8;
+const hashOf = (text: string) => sha256Hex(text).slice(0, hashDigits);
+const hashesOf = (key: string) => key.replaceAll("-", "").slice(-2 * hashDigits);
+
+/**
+ * Returns a key that says which two texts the user saw when they wrote theirs: it looks like a UUID of version 8, and
+ * ends with their hashes. Without that, sending a draft would undo what others have changed since.
+ *
+ * @param key the key until now, which is kept for a text that is undefined
+ */
+export function keyOfSeen(
+  [first, second]: readonly (string | undefined)[],
+  key: string = crypto.randomUUID(),
+): string {
+  const until = hashesOf(key);
+  const hashes = [
+    first === undefined ? until.slice(0, hashDigits) : hashOf(first),
+    second === undefined ? until.slice(hashDigits) : hashOf(second),
+  ].join("");
+  return `${key.slice(0, 14)}8${key.slice(15, 19)}${hashes.slice(0, 4)}-${hashes.slice(4)}`;
+}
+
+/** Whether the user saw this text, the first or second of `keyOfSeen`. Undefined if the key does not say. */
+export function wasSeen(key: string, text: string, position = 0): boolean | undefined {
+  if (key[14] !== "8") return undefined;
+  return hashesOf(key).slice(position * hashDigits, (position + 1) * hashDigits) === hashOf(text);
 }
 
 /** The key in the name of a draft; undefined for other files. */

@@ -19,8 +19,13 @@ function editorOf(env: Environment): string {
  *
  * @throws Unavailable if the editor fails, and says where the text is
  */
-export async function editDraft(io: Io, kind: string, text: string): Promise<{ text: string; draft: Draft }> {
-  const draft = writeDraft(io.env, kind, text, "md");
+export async function editDraft(
+  io: Io,
+  kind: string,
+  text: string,
+  key?: string,
+): Promise<{ text: string; draft: Draft }> {
+  const draft = writeDraft(io.env, kind, text, "md", key);
   const editor = editorOf(io.env);
   const exit = await io.runOnTerminal(editor, [draft.path]);
   const bytes = readBack(draft.path);

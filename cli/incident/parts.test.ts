@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 
@@ -413,5 +414,23 @@ describe("documents", () => {
     ]);
     expect(stderr).toStartWith(`Your text is kept. To send it: svc incident doc edit ${id} -F `);
     expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Theirs\n");
+  });
+
+  test("whose text somebody else changes before a draft is sent again show both versions", async () => {
+    const { name } = await reported();
+    const piped = (who: CliUser, text: string) => who.with({ readStdin: async () => Buffer.from(text) });
+    const { stdout } = await piped(carol, "First\n").svc("inc", "doc", "new", name, "Notes", "-F", "-");
+    const id = stdout.trim();
+    const textNow = async () => (await carol.svc("inc", "doc", "open", id)).stdout;
+    const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
+    const edit = editor((text) => text.replace("First", "Mine"));
+    const lost = await carol.with({ ...gone, ...edit, canAsk: () => true }).svc("inc", "doc", "edit", id);
+    await piped(erin, "Theirs\n").svc("inc", "doc", "edit", id, "-F", "-");
+    const refused = await carol.svc(...againOf(lost.stderr));
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("Theirs: Theirs\n") });
+    expect(await textNow()).toBe("Theirs\n");
+    // Now that she has seen it.
+    expect((await carol.svc(...againOf(refused.stderr))).code).toBe(0);
+    expect(await textNow()).toBe("Mine\n");
   });
 });

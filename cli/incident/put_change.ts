@@ -15,35 +15,46 @@ export interface Replaced<T extends Versioned, F extends object> {
   shown(value: F[keyof F], field: keyof F): string;
 }
 
+/** Somebody else has changed the same fields. The message shows both versions; `theirs` has the current one. */
+export class BothChanged<F> extends Conflict {
+  constructor(
+    detail: string,
+    readonly theirs: Partial<F>,
+  ) {
+    super(detail);
+  }
+}
+
 const attempts = 10;
 
 /**
  * Changes fields of a record that the user has seen. If somebody else has changed other fields in the meantime, both
  * changes are kept.
  *
- * @throws Conflict with both versions if somebody else changed the same field, and for what the server refuses
+ * @param before the fields when the user saw them, if that was before `now` was read
+ * @throws BothChanged if somebody else changed the same field
+ * @throws Conflict for what the server refuses
  */
 export async function putChange<T extends Versioned, F extends object>(
-  seen: T,
+  now: T,
   change: Partial<F>,
   record: Replaced<T, F>,
+  before: Partial<F> = record.fieldsOf(now),
 ): Promise<T> {
-  const before = record.fieldsOf(seen);
-  let now = seen;
   for (let attempt = 1; ; attempt += 1) {
+    const theirs = record.fieldsOf(now);
+    const clashing = (Object.keys(change) as (keyof F)[]).filter(
+      (field) => !isSame(theirs[field], before[field]) && !isSame(theirs[field], change[field]),
+    );
+    if (clashing.length > 0) throw bothVersions(record, theirs, change, clashing);
     try {
-      return await record.put({ ...record.fieldsOf(now), ...change, version: now.version });
+      return await record.put({ ...theirs, ...change, version: now.version });
     } catch (error) {
       if (!(error instanceof Conflict) || attempt === attempts) throw error;
       const { version } = now;
       now = await record.refetch();
       // Refused for another reason.
       if (now.version === version) throw error;
-      const theirs = record.fieldsOf(now);
-      const clashing = (Object.keys(change) as (keyof F)[]).filter(
-        (field) => !isSame(theirs[field], before[field]) && !isSame(theirs[field], change[field]),
-      );
-      if (clashing.length > 0) throw bothVersions(record, theirs, change, clashing);
     }
   }
 }
@@ -57,13 +68,14 @@ function bothVersions<T extends Versioned, F extends object>(
   theirs: F,
   yours: Partial<F>,
   clashing: readonly (keyof F)[],
-): Conflict {
+): BothChanged<F> {
   const lines = clashing.flatMap((field) => [
     `${label(field)} has been changed by somebody else in the meantime; nothing was saved.`,
     ...version("Theirs:", shown(theirs[field], field)),
     ...version("Yours: ", shown(yours[field] as F[keyof F], field)),
   ]);
-  return new Conflict(lines.join("\n"));
+  const shownFields = clashing.map((field) => [field, theirs[field]]);
+  return new BothChanged<F>(lines.join("\n"), Object.fromEntries(shownFields));
 }
 
 function version(heading: string, text: string): string[] {

@@ -44,12 +44,12 @@ export function sectionsOf(text: string, names: readonly string[]): string[] {
   }
   if (lines.slice(0, starts[0]).some((line) => line.trim() !== ""))
     throw new InvalidInput("text", `there is text before the heading "# ${names[0]}"`);
-  return starts.map((start, at) =>
-    lines
-      .slice(start + 1, starts[at + 1])
-      .join("\n")
-      .replace(/^(?:[^\S\n]*\n)+|\s+$/g, ""),
-  );
+  return starts.map((start, at) => sectionText(lines.slice(start + 1, starts[at + 1]).join("\n")));
+}
+
+/** A text as it is read back from its section. */
+export function sectionText(text: string): string {
+  return text.replace(/\r\n?/g, "\n").replace(/^(?:[^\S\n]*\n)+|\s+$/g, "");
 }
 
 function isHeading(line: string, name: string): boolean {

@@ -1,11 +1,13 @@
+import { renameSync } from "node:fs";
 import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printableLines, printJson, shellWord } from "../text.ts";
-import { type Draft, draftKey, removeDraft, writeDraft } from "./drafts.ts";
+import { type Draft, draftKey, keyOfSeen, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft, keptAt } from "./editor.ts";
 import { isIncidentId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { BothChanged } from "./put_change.ts";
 import { commentText, withoutComment } from "./template.ts";
 import { checkText, decodeText, largestText, readText } from "./written_text.ts";
 
@@ -134,27 +136,52 @@ export function option(name: string, value: string | undefined): string[] {
 export async function sending<T>(
   io: Io,
   what: string,
-  { text, key, path, isPiped }: Written,
+  written: Written,
   again: string,
   work: () => Promise<T>,
   isLast = true,
 ): Promise<T> {
+  // A conflict changes the key and the path.
   const keepText = () => {
-    const kept = path ?? keep(io, what, text, key);
+    const kept = written.path ?? keep(io, what, written.text, written.key);
     if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
   };
   const stopListening = io.onExit(keepText);
   try {
     const result = await work();
-    if (path !== undefined && isLast) removeDraft(io.env, path);
+    if (written.path !== undefined && isLast) removeDraft(io.env, written.path);
     return result;
   } catch (error) {
     const isFault = error instanceof InvalidInput || error instanceof UsageError;
-    if (path !== undefined || isPiped || !isFault) keepText();
+    if (written.path !== undefined || written.isPiped || !isFault) keepText();
     throw error;
   } finally {
     stopListening();
   }
+}
+
+/**
+ * For a `catch`: if the error shows the user both versions, they have seen the other one, and can send the text again after
+ * they have adapted it.
+ *
+ * @param seen the texts for `keyOfSeen`
+ */
+export function followTheirs<F>(
+  written: Written,
+  seen: (theirs: Partial<F>) => (string | undefined)[],
+): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof BothChanged) {
+      const key = keyOfSeen(seen(error.theirs), written.key);
+      if (written.path !== undefined) {
+        const path = written.path.replace(written.key, key);
+        renameSync(written.path, path);
+        written.path = path;
+      }
+      written.key = key;
+    }
+    throw error;
+  };
 }
 
 /**

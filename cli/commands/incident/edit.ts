@@ -3,7 +3,8 @@ import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
-import { changeIncident, type IncidentFields } from "../../incident/change.ts";
+import { changeIncident, fieldsOf, type IncidentFields } from "../../incident/change.ts";
+import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import {
   type Incident,
@@ -12,8 +13,17 @@ import {
   type Named,
   pickNamed,
 } from "../../incident/incident.ts";
-import { sectionsOf, templateOf } from "../../incident/template.ts";
-import { againLine, done, fromFile, option, sending, type Written, withStdin } from "../../incident/write.ts";
+import { sectionsOf, sectionText, templateOf } from "../../incident/template.ts";
+import {
+  againLine,
+  done,
+  followTheirs,
+  fromFile,
+  option,
+  sending,
+  type Written,
+  withStdin,
+} from "../../incident/write.ts";
 import { checkText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
 
@@ -71,15 +81,22 @@ export default defineCommand({
       if (resolution !== undefined) change.resolution = resolution;
       if (restricted) change.visibility = "Restricted";
       if (open) change.visibility = "Open";
-      const saved = (more: Partial<IncidentFields> = {}) =>
-        IncidentClient.within(io, (client) => save(client, seen, { ...change, ...more }, names));
-      const send = (written: Written, read: (text: string) => Partial<IncidentFields>) =>
-        sending(io, "edit", written, again(seen.name), () => saved(read(written.text)));
+      const saved = (more: Partial<IncidentFields> = {}, before?: Edited["before"]) =>
+        IncidentClient.within(io, (client) => save(client, seen, { ...change, ...more }, names, before));
+      const send = (written: Written, read: (written: Written) => Edited) =>
+        sending(io, "edit", written, again(seen.name), () => {
+          const { edited, before } = read(written);
+          return saved(edited, before).catch(followTheirs<IncidentFields>(written, textsOf));
+        });
       let incident: Incident;
       if (description !== undefined)
-        incident = await send({ text: description, key: crypto.randomUUID() }, () => ({ description }));
+        incident = await send({ text: description, key: keyOfSeen(textsOf(seen)) }, () => ({
+          edited: { description },
+        }));
       else if (isNothing || editor || file !== undefined)
-        incident = await send(await writtenIncident(io, options, seen), (text) => parseEdited(text, seen));
+        incident = await send(await writtenIncident(io, options, seen), (written) =>
+          parseEdited(written, seen),
+        );
       else
         incident = await saved().catch((error: unknown) => {
           if (resolution !== undefined && !(error instanceof InvalidInput))
@@ -97,11 +114,13 @@ async function save(
   seen: IncidentDetail,
   change: Partial<IncidentFields>,
   names: Partial<Record<keyof IncidentFields, string>>,
+  before?: Partial<IncidentFields>,
 ) {
   const differing = Object.entries(change).filter(
     ([field, value]) => seen[field as keyof IncidentFields] !== value,
   );
-  return differing.length === 0 ? seen : changeIncident(client, seen, Object.fromEntries(differing), names);
+  if (differing.length === 0) return seen;
+  return changeIncident(client, seen, Object.fromEntries(differing), names, before);
 }
 
 /** The ids of a type and a priority, with their names. */
@@ -131,23 +150,43 @@ async function writtenIncident(
       ["Title", title?.trim() ?? seen.title],
       ["Description", description],
     ]);
+  const key = keyOfSeen(textsOf(seen));
   if (file !== undefined) {
-    const written = await fromFile(io, file, "description");
+    const read = await fromFile(io, file, "description");
+    const written = read.path === undefined ? { ...read, key } : read;
     // A draft that was kept before the incident could be read has no headings.
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
     return isTemplate ? written : { ...written, text: asTemplate(written.text) };
   }
-  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description));
+  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description), key);
   return { ...draft, text };
 }
 
+/** What a text is compared with to find out who has changed it. */
+const textsOf = ({ title, description }: Partial<IncidentFields>) =>
+  [title, description].map((text) => text && sectionText(text));
+
+interface Edited {
+  edited: Partial<IncidentFields>;
+  /** What the user saw, as far as it is known, if it is no longer current. */
+  before?: Partial<IncidentFields>;
+}
+
 /** What the user changed in the text. It takes precedence over an option, which the text began with. */
-function parseEdited(text: string, seen: IncidentDetail): Partial<IncidentFields> {
+function parseEdited({ text, key }: Written, seen: IncidentDetail): Edited {
   const [title = "", description = ""] = sectionsOf(text, headings);
   checkTitle(title);
   if (description !== "") checkText(description, "description");
-  const isSame = description === seen.description.replace(/\r\n?/g, "\n").trimEnd();
-  return { ...(title === seen.title ? {} : { title }), ...(isSame ? {} : { description }) };
+  const edited: Partial<IncidentFields> = {};
+  const before: Partial<IncidentFields> = fieldsOf(seen);
+  const now = textsOf(seen);
+  for (const [at, field] of (["title", "description"] as const).entries()) {
+    const text = { title, description }[field];
+    if (wasSeen(key, text, at) ?? text === now[at]) continue;
+    edited[field] = text;
+    if (wasSeen(key, now[at]!, at) === false) delete before[field];
+  }
+  return { edited, before };
 }
 
 function checkTitle(title: string): void {
