@@ -13,8 +13,8 @@ export const refusal = (
     headers: { ...usualHeaders, "content-type": "application/json", connection: "close", ...headers },
   });
 
-/** For a request whose Host is missing, invalid or repeated: its target is unknown (RFC 9112, 3.2). */
-export const noAddress = refusal(400, "invalid_input", "The Host header is missing or not valid");
+/** For a request whose Host is invalid or repeated: its target is unknown (RFC 9112, 3.2). */
+export const noAddress = refusal(400, "invalid_input", "The Host header is not valid");
 
 /** RFC 6585, 5. */
 export const headTooLarge = refusal(
@@ -34,6 +34,8 @@ export function addressCheck(): (request: Request) => boolean {
   let known: string | undefined;
   return ({ url, headers }) => {
     if (known === undefined || !url.startsWith(known)) {
+      // Without Host, in HTTP/1.0: the server completes the URL.
+      if (url.startsWith("/") && !headers.get("host")) return true;
       if (!url.startsWith("http") || shortHost.test(url) || !URL.canParse(url)) return false;
       known = origin.exec(url)?.[0];
     }

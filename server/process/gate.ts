@@ -4,6 +4,8 @@ import { setTlsClient, tlsClientOf } from "../http/tls_client.ts";
 import { beforeRest, type Client } from "./relay.ts";
 
 export interface GateOptions {
+  /** Set if the server ends TLS. */
+  sslCertfile?: string;
   /** Removed from the start of each path that has it. */
   rootPath?: string;
   /** Set on each answer. */
@@ -138,7 +140,8 @@ export class Gate {
     return beforeRest(request, this.#handle(request, application), client);
   }
 
-  #handle(request: Request, application: (request: Request) => Answer): Answer {
+  #handle(received: Request, application: (request: Request) => Answer): Answer {
+    const request = received.url.startsWith("/") ? this.#withHost(received) : received;
     const { headers } = request;
     // Two lengths, even if they are equal: a proxy may use the other one (RFC 9112, 6.3).
     if (headers.get("content-length")?.includes(","))
@@ -203,12 +206,29 @@ export class Gate {
   }
 
   #withoutRoot(request: Request): Request {
-    const url = new URL(request.url);
+    const url = URL.parse(request.url);
+    // With an invalid Host, there is only a path: the application answers.
+    if (!url) return request;
     const { pathname } = url;
     if (pathname !== this.#root && !pathname.startsWith(`${this.#root}/`)) return request;
     url.pathname = pathname.slice(this.#root.length) || "/";
+    return this.#rewritten(request, url.href);
+  }
+
+  /**
+   * Completes the URL of a request without Host, which Bun accepts only in HTTP/1.0: health checks of load balancers send
+   * it. With an invalid Host, Bun also passes on a path only.
+   */
+  #withHost(request: Request): Request {
+    if (request.headers.get("host")) return request;
+    const scheme = this.options.sslCertfile === undefined || tlsClientOf(request) ? "http" : "https";
+    return this.#rewritten(request, `${scheme}://localhost${request.url}`);
+  }
+
+  #rewritten(request: Request, url: string): Request {
     const inner = new Request(url, request);
-    this.#originals.set(inner, request);
+    // Without Host and below the root path, it is rewritten twice.
+    this.#originals.set(inner, this.#originals.get(request) ?? request);
     const tls = tlsClientOf(request);
     if (tls) setTlsClient(inner, tls);
     return inner;

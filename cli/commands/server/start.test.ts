@@ -39,6 +39,8 @@ describe.each(["mine:plain", "with_elysia:app"])("%s with", (app) => {
     const seen = await Promise.all(paths.map((path) => server.ask(path)));
     expect(seen.map(({ pathname }) => pathname)).toEqual(["/a/b", "/", "/a", "/svcx"]);
     expect(seen[0]!.address).toBe("127.0.0.1");
+    const old = await exchange(server.port, "GET /svc/a HTTP/1.0\r\n\r\n");
+    expect(old).toEndWith(JSON.stringify({ pid: server.pid, pathname: "/a", address: "127.0.0.1" }));
   });
 
   test("--header: is added to every answer, including redirects, and can be repeated", async () => {

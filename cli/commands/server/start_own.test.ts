@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
 import { svc } from "../../../tests/support/cli/process.ts";
+import { exchange, statusesOf } from "../../../tests/support/http/raw_http.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
 import { within } from "../../../tests/support/process/until.ts";
 
@@ -28,6 +29,15 @@ test.each([[], ["--workers", "2"], ["--root-path", "/svc", "--header", "x-a: 1"]
   },
 );
 
+test("an invalid Host is refused, also below --root-path", async () => {
+  await using server = await start("--root-path", "/svc");
+  const answer = await exchange(
+    server.port,
+    "GET /svc/healthcheck HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n",
+  );
+  expect(statusesOf(answer)).toEqual([400]);
+});
+
 test.each([[], ["--workers", "2"]])(
   "--ssl-* with %p: each path is found, and HSTS is sent",
   async (...args) => {
@@ -44,6 +54,12 @@ test.each([[], ["--workers", "2"]])(
       "max-age=31536000",
     ]);
     expect((await ask("/documents/1")).status).toBe(401);
+    const { stdout } = spawnSync(
+      "openssl",
+      ["s_client", "-connect", `127.0.0.1:${server.port}`, "-quiet", "-ign_eof"],
+      { input: "GET /healthcheck HTTP/1.0\r\n\r\n", encoding: "utf8" },
+    );
+    expect(stdout).toMatch(/^HTTP\/1\.1 200 .*^strict-transport-security:/ims);
     expect((await ask("/nowhere")).status).toBe(404);
   },
 );
