@@ -2,6 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { type SQL, sql } from "drizzle-orm";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
+import { within } from "../../tests/support/process/until.ts";
 import { openDatabase } from "../client.ts";
 
 // These mostly wait, so they run concurrently.
@@ -49,6 +50,25 @@ test.concurrent("a statement on a silent connection is rejected, and the next on
   await using client = await openLimited();
   client.silence();
   expect(await failure(client.run(sql`select`))).toMatchObject(closed);
+  await client.expectUsable();
+});
+
+test.concurrent("a silent connection is closed even if more statements are sent on it", async () => {
+  await using client = await openLimited();
+  client.silence();
+  const first = failure(client.run(sql`select`));
+  let isOver = false;
+  const others = (async () => {
+    const sent: Promise<unknown>[] = [];
+    while (!isOver) {
+      sent.push(failure(client.run(sql.raw("select"))));
+      await Bun.sleep(200);
+    }
+    await Promise.all(sent);
+  })();
+  expect(await within("the connection to be closed", first, 4 * limitSeconds)).toMatchObject(closed);
+  isOver = true;
+  await others;
   await client.expectUsable();
 });
 

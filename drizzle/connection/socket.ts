@@ -67,12 +67,43 @@ const { connect } = tls;
 tls.connect = ((...args: Parameters<typeof connect>) => {
   const socket = connect(...args);
   const { socket: below } = Object(args[0]) as tls.ConnectionOptions;
-  if (below instanceof DatabaseSocket) socket.emit = endTogether(socket, socket.emit.bind(socket));
+  if (below instanceof DatabaseSocket) {
+    socket.emit = endTogether(socket, socket.emit.bind(socket));
+    below.silence?.watch(socket);
+  }
   return socket;
 }) as typeof connect;
 
+/**
+ * Closes a connection that is idle for too long, or on which a message has waited too long for any answer. The timeout of
+ * a socket would also start again with each further message, and a busy server sends them more often than it ends.
+ */
+class SilenceLimit {
+  readonly #timer: Timer;
+  #isAsked = false;
+
+  constructor(seconds: number, close: () => void) {
+    this.#timer = setTimeout(close, seconds * 1000).unref();
+  }
+
+  /** Follows what is sent and received on the connection's socket, or on the one above it for TLS. */
+  watch(socket: Socket): void {
+    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+    socket.write = (...args: unknown[]) => {
+      if (!this.#isAsked) this.#timer.refresh();
+      this.#isAsked = true;
+      return write(...args);
+    };
+    socket.on("data", () => {
+      this.#isAsked = false;
+      this.#timer.refresh();
+    });
+    socket.on("close", () => clearTimeout(this.#timer));
+  }
+}
+
 interface SocketOptions {
-  /** Closes the connection when nothing was sent or received for this long. */
+  /** Closes the connection when it is idle, or gives no answer, for this long. */
   silenceSeconds?: number;
   onClose?: () => void;
 }
@@ -83,9 +114,13 @@ export class DatabaseSocket extends Socket {
   #early: (() => void)[] | undefined = [];
   readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args));
 
+  readonly silence: SilenceLimit | undefined;
+
   constructor(private readonly options: SocketOptions = {}) {
     super();
-    if (options.silenceSeconds) this.setTimeout(options.silenceSeconds * 1000);
+    const { silenceSeconds } = options;
+    this.silence = silenceSeconds ? new SilenceLimit(silenceSeconds, () => this.destroy()) : undefined;
+    this.silence?.watch(this);
     setImmediate(() =>
       setImmediate(() => {
         const early = this.#early ?? [];
@@ -97,7 +132,6 @@ export class DatabaseSocket extends Socket {
 
   /** Not by listeners, which postgres.js removes from the socket below TLS. */
   override emit(event: string | symbol, ...args: unknown[]): boolean {
-    if (event === "timeout") this.destroy();
     if (event === "close") this.options?.onClose?.();
     // postgres.js sends its first message in the next turn, connected or not. If the socket closed before that, the
     // message would stay queued, and the connection opened in its place would never send one.

@@ -10,7 +10,7 @@ import { DatabaseSocket } from "./socket.ts";
 export type Sql = postgres.Sql;
 
 export interface SqlOptions extends postgres.Options<Record<string, never>> {
-  /** Closes a connection on which nothing was sent or received for this long, whether it is idle or has not answered. */
+  /** Closes a connection that is idle, or gives no answer, for this long. */
   silenceSeconds?: number;
 }
 
