@@ -1,4 +1,5 @@
 import { usualHeaders } from "./security_headers.ts";
+import { tlsClientOf } from "./tls_client.ts";
 
 /** A refusal before routing, as an object that clients of the challenge protocol can read, too. */
 export const refusal = (
@@ -26,17 +27,23 @@ export const headTooLarge = refusal(
 /** The start of a valid URL that consists of plain characters only. */
 const origin = /^https?:\/\/[\w.:[\]-]+\//;
 
-/** Over TLS, Elysia would take the first path segment for part of a host this short: see `readHttpsUrls`. */
+/**
+ * Over TLS, Elysia would take the first path segment for part of a host this short: see `readHttpsUrls`. The URLs of
+ * the mTLS port begin with `http:`.
+ */
 const shortHost = /^https:\/\/[^/]{1,2}\//;
+const shortMtlsHost = /^http:\/\/[^/]{1,3}\//;
 
 /** Checks request URLs. Most requests have the same host: after one valid URL, every path on that host is valid. */
 export function addressCheck(): (request: Request) => boolean {
   let known: string | undefined;
-  return ({ url, headers }) => {
+  return (request) => {
+    const { url, headers } = request;
     if (known === undefined || !url.startsWith(known)) {
       // Without Host, in HTTP/1.0: the server completes the URL.
       if (url.startsWith("/") && !headers.get("host")) return true;
       if (!url.startsWith("http") || shortHost.test(url) || !URL.canParse(url)) return false;
+      if (tlsClientOf(request) && shortMtlsHost.test(url)) return false;
       known = origin.exec(url)?.[0];
     }
     return !headers.get("host")?.includes(",");

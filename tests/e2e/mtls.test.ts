@@ -201,6 +201,21 @@ test("limits and logs are those of the other port", async () => {
   expect(JSON.parse(line)).toMatchObject({ level: 30, method: "GET", status: 200, msg: "request" });
 });
 
+test("a host name that is too short for paths to be found is refused, on both ports", async () => {
+  const files = ["--ssl-keyfile", own.key, "--ssl-certfile", own.certificate];
+  await using started = await start(root.certificate, files);
+  for (const [port, host, status] of [
+    [started.port, "ab", 400],
+    [started.port, "abc", 404],
+    [started.mtls, "abc", 400],
+    [started.mtls, "abcd", 404],
+    [started.mtls, "a:8443", 404],
+  ] as const) {
+    const answer = await ask(port, undefined, "/x/healthcheck", { headers: { host } });
+    expect({ host, status: answer.status }).toEqual({ host, status });
+  }
+});
+
 test("a failed handshake is logged, and a connection without one is not", async () => {
   await using started = await start(root.certificate);
   const silent = connect({ host: "127.0.0.1", port: started.mtls });
