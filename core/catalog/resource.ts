@@ -14,28 +14,27 @@ import type { List } from "../list/page.ts";
 // a rotation). The operations of this folder are the same for each resource. Each resource has a file with its
 // specifics.
 
-/** A table whose rows a PUT replaces. */
-export type CatalogTable = PgTable & Record<"id" | "version" | "createdAt" | "updatedAt", PgColumn>;
-
-export type Columns = Record<"id" | "version" | "createdAt" | "updatedAt", PgColumn> &
-  Record<string, PgColumn | SQL>;
-
-/** A record as read. */
-export type Item<C extends Columns> = SelectResultFields<C> & {
+/** What every record has. */
+export interface CatalogRecord {
   id: number;
   version: number;
   createdAt: Date;
   updatedAt: Date;
-};
+}
+
+/** A table whose rows a PUT replaces. */
+export type CatalogTable = PgTable & Record<keyof CatalogRecord, PgColumn>;
+
+export type Columns = Record<keyof CatalogRecord, PgColumn> & Record<string, PgColumn | SQL>;
+
+/** A record as read. */
+export type Item<C extends Columns> = SelectResultFields<C> & CatalogRecord;
 
 /** The time, actor and address of a deletion by an admin. */
 export type Deletion = Pick<AuditEvent, "at" | "actor" | "address">;
 
 /** The columns that a caller writes. */
-export type Values<T extends CatalogTable> = Omit<
-  T["$inferInsert"],
-  "id" | "version" | "createdAt" | "updatedAt" | "search"
->;
+export type Values<T extends CatalogTable> = Omit<T["$inferInsert"], keyof CatalogRecord | "search">;
 
 export interface Resource<
   T extends CatalogTable = CatalogTable,

@@ -8,6 +8,7 @@ import { longestSeconds, longestSlug, mostGroups, type RoleFields } from "../../
 import { credentialKinds } from "../../core/plugin/methods.ts";
 import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
 import type { Deps } from "../deps.ts";
+import { fromApi, toApi } from "../http/names.ts";
 import {
   closed,
   id,
@@ -16,7 +17,6 @@ import {
   listQuery,
   nullable,
   oneOf,
-  pageOf,
   readOnly,
   version,
 } from "../http/schema.ts";
@@ -28,8 +28,6 @@ const incidentName = t.String({
   pattern: "^INC-[1-9][0-9]{0,18}$",
   description: "The incident's name, such as INC-7",
 });
-const { limit, cursor } = listQuery;
-
 const setting = t.Union([t.String({ maxLength: 20_000 }), t.Number(), t.Boolean()]);
 const settings = t.Record(t.String(), setting);
 
@@ -68,12 +66,8 @@ const roleView = {
   ),
 };
 export const accessRoleView = t.Object(roleView, closed);
-export const rolePage = pageOf(accessRoleView);
 export const roleParams = t.Object({ role: slug }, closed);
-export const roleQuery = t.Object(
-  { limit, cursor, sort: t.Optional(t.String({ description: "`slug`" })) },
-  closed,
-);
+export const roleQuery = listQuery("`slug`");
 
 const writtenRole = {
   ...roleFields,
@@ -88,37 +82,14 @@ export const changedRole = t.Object(
 );
 
 export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Static<typeof accessRoleView> {
-  const plugin = plugins.find("credential", role.pluginSlug);
-  return {
-    revocable: plugin?.revocable ?? null,
-    public_key: plugin?.publicKey ?? null,
-    id: role.id,
-    slug: role.slug,
-    description: role.description,
-    plugin: role.pluginSlug,
-    settings: role.settings,
-    groups: role.groups,
-    approval: role.approval,
-    default_duration: role.defaultDuration,
-    max_duration: role.maxDuration,
-    incident_required: role.incidentRequired,
-    break_glass: role.breakGlass,
-    disabled: role.disabledAt !== null,
-    version: role.version,
-    created_at: role.createdAt.toISOString(),
-    updated_at: role.updatedAt.toISOString(),
-  };
+  const { pluginSlug, disabledAt, settings, ...rest } = role;
+  const { revocable = null, publicKey = null } = plugins.find("credential", pluginSlug) ?? {};
+  const disabled = disabledAt !== null;
+  return { ...toApi({ ...rest, plugin: pluginSlug, disabled, revocable, publicKey }), settings };
 }
 
-export function roleFieldsOf(body: Static<typeof newRole>): RoleFields {
-  const {
-    default_duration: defaultDuration,
-    max_duration: maxDuration,
-    incident_required: incidentRequired,
-    break_glass: breakGlass,
-    ...rest
-  } = body;
-  return { ...rest, defaultDuration, maxDuration, incidentRequired, breakGlass };
+export function roleFieldsOf({ settings, ...body }: Static<typeof newRole>): RoleFields {
+  return { ...fromApi(body), settings };
 }
 
 export const checkView = t.Object(
@@ -161,21 +132,14 @@ export const requestView = t.Object(
   },
   closed,
 );
-export const requestPage = pageOf(requestView);
 export const requestParams = t.Object({ request_id: idText }, closed);
-const byCreation = t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" }));
-export const requestQuery = t.Object(
-  {
-    limit,
-    cursor,
-    sort: byCreation,
-    state: t.Optional(oneOf(accessRequestStates)),
-    unreviewed: t.Optional(
-      oneOf(["true", "false"], { description: "Only break-glass requests that nobody has reviewed" }),
-    ),
-  },
-  closed,
-);
+const byCreation = "`created_at` or `-created_at` (default)";
+export const requestQuery = listQuery(byCreation, {
+  state: t.Optional(oneOf(accessRequestStates)),
+  unreviewed: t.Optional(
+    oneOf(["true", "false"], { description: "Only break-glass requests that nobody has reviewed" }),
+  ),
+});
 export const newRequest = t.Object(
   {
     role: slug,
@@ -189,24 +153,8 @@ export const newRequest = t.Object(
 export const decision = t.Optional(t.Object({ note }, closed));
 
 export function requestViewOf(request: AccessRequest): Static<typeof requestView> {
-  const { decidedAt, reviewedAt } = request;
-  return {
-    id: request.id,
-    role: request.role,
-    user: request.userName,
-    incident: request.incidentName,
-    reason: request.reason,
-    duration: request.duration,
-    state: request.state,
-    break_glass: request.breakGlass,
-    created_at: request.createdAt.toISOString(),
-    expires_at: request.expiresAt.toISOString(),
-    decided_at: decidedAt?.toISOString() ?? null,
-    decided_by: request.decidedBy,
-    note: request.note,
-    reviewed_at: reviewedAt?.toISOString() ?? null,
-    reviewed_by: request.reviewedBy,
-  };
+  const { roleId, incidentId, asParticipant, userName: user, incidentName: incident, ...rest } = request;
+  return toApi({ ...rest, user, incident });
 }
 
 const leaseFields = {
@@ -226,17 +174,13 @@ const leaseFields = {
   error: nullable(t.String()),
 };
 export const leaseView = t.Object(leaseFields, closed);
-export const leasePage = pageOf(leaseView);
 export const leaseParams = t.Object({ lease_id: idText }, closed);
 const leaseFilters = {
   user: t.Optional(t.String({ maxLength: 300 })),
   role: t.Optional(slug),
   incident: t.Optional(incidentName),
 };
-export const leaseQuery = t.Object(
-  { limit, cursor, sort: byCreation, state: t.Optional(oneOf(leaseStates)), ...leaseFilters },
-  closed,
-);
+export const leaseQuery = listQuery(byCreation, { state: t.Optional(oneOf(leaseStates)), ...leaseFilters });
 export const revokedQuery = t.Object(leaseFilters, closed);
 export const revokedView = t.Object(
   {
@@ -273,23 +217,11 @@ export const issuedView = t.Object(
 );
 
 export function leaseViewOf(lease: Lease): Static<typeof leaseView> {
-  const isEnding = lease.state === "Revoking";
-  return {
-    id: lease.id,
-    role: lease.role,
-    user: lease.userName,
-    incident: lease.incidentName,
-    request_id: lease.requestId,
-    name: lease.name,
-    state: lease.state,
-    created_at: lease.createdAt.toISOString(),
-    expires_at: lease.expiresAt.toISOString(),
-    max_expires_at: lease.maxExpiresAt.toISOString(),
-    end_reason: lease.endReason,
-    attempts: lease.attempts,
-    next_attempt_at: (isEnding && lease.dueAt?.toISOString()) || null,
-    error: lease.error,
-  };
+  const { id, role, userName: user, incidentName: incident, requestId, name, state, attempts, error } = lease;
+  const { createdAt, expiresAt, maxExpiresAt, endReason } = lease;
+  const nextAttemptAt = state === "Revoking" ? lease.dueAt : null;
+  const times = { createdAt, expiresAt, maxExpiresAt, nextAttemptAt };
+  return toApi({ id, role, user, incident, requestId, name, state, endReason, attempts, error, ...times });
 }
 
 export function issuedViewOf(lease: Lease, credential: Credential): Static<typeof issuedView> {

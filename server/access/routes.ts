@@ -25,7 +25,7 @@ import {
 } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
   accessRoleView,
   changedRole,
@@ -35,7 +35,6 @@ import {
   differencesView,
   issuedView,
   issuedViewOf,
-  leasePage,
   leaseParams,
   leaseQuery,
   leaseView,
@@ -44,7 +43,6 @@ import {
   newRequest,
   newRole,
   renewal,
-  requestPage,
   requestParams,
   requestQuery,
   requestView,
@@ -53,7 +51,6 @@ import {
   revokedView,
   revokingView,
   roleFieldsOf,
-  rolePage,
   roleParams,
   roleQuery,
   roleViewOf,
@@ -69,7 +66,7 @@ const roleRoutes = (deps: Deps) =>
         const page = await listRoles(deps, actor, listQueryOf(query));
         return { ...page, items: page.items.map((role) => roleViewOf(role, deps)) };
       },
-      { actor: true, query: roleQuery, response: { 200: rolePage, ...refusals } },
+      { actor: true, query: roleQuery, response: { 200: pageOf(accessRoleView), ...refusals } },
     )
     .post(
       "/",
@@ -174,7 +171,7 @@ const requestRoutes = (deps: Deps) => {
         const page = await listRequests(deps, actor, wanted);
         return { ...page, items: page.items.map(requestViewOf) };
       },
-      { actor: true, query: requestQuery, response: { 200: requestPage, ...refusals } },
+      { actor: true, query: requestQuery, response: { 200: pageOf(requestView), ...refusals } },
     )
     .post(
       "/",
@@ -263,7 +260,7 @@ const leaseRoutes = (deps: Deps) =>
         const page = await listLeases(deps, actor, wanted);
         return { ...page, items: page.items.map(leaseViewOf) };
       },
-      { actor: true, query: leaseQuery, response: { 200: leasePage, ...refusals } },
+      { actor: true, query: leaseQuery, response: { 200: pageOf(leaseView), ...refusals } },
     )
     .post(
       "/",

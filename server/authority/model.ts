@@ -6,19 +6,15 @@ import {
   longestAuthorityName,
 } from "../../core/authority/authority.ts";
 import { authorityKinds } from "../../drizzle/schema/index.ts";
-import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { closed, id, idText, instant, listQuery, nullable, oneOf } from "../http/schema.ts";
 
 const name = t.String({ pattern: authorityNamePattern, maxLength: longestAuthorityName });
 const kind = oneOf(authorityKinds);
-const { limit, cursor } = listQuery;
-
 export const authorityParams = t.Object({ authority: name }, closed);
 export const authorityKeyParams = t.Object({ authority: name, authority_key_id: idText }, closed);
 export const keyParams = t.Object({ authority_key_id: idText }, closed);
-export const keyQuery = t.Object(
-  { limit, cursor, sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })) },
-  closed,
-);
+export const keyQuery = listQuery("`created_at` or `-created_at` (default)");
 export const newKey = t.Object(
   {
     kind,
@@ -45,18 +41,7 @@ export const keyView = t.Object(
   },
   closed,
 );
-export const keyPage = pageOf(keyView);
 
 export function keyViewOf(key: AuthorityKey): Static<typeof keyView> {
-  return {
-    id: key.id,
-    kind: key.kind,
-    name: key.name,
-    public: key.public,
-    fingerprint: fingerprintOf(key),
-    created_at: key.createdAt.toISOString(),
-    active_at: key.activeAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
-    revoked_at: key.revokedAt?.toISOString() ?? null,
-  };
+  return toApi({ ...key, fingerprint: fingerprintOf(key) });
 }

@@ -12,13 +12,12 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { shared } from "../http/shared.ts";
 import { isUnchanged } from "../static/caching.ts";
 import {
   authorityKeyParams,
   authorityParams,
-  keyPage,
   keyParams,
   keyQuery,
   keyView,
@@ -45,7 +44,7 @@ const keyRoutes = (deps: Deps) =>
         const page = await listAuthorityKeys(deps, actor, listQueryOf(query));
         return { ...page, items: page.items.map(keyViewOf) };
       },
-      { actor: true, query: keyQuery, response: { 200: keyPage, ...refusals } },
+      { actor: true, query: keyQuery, response: { 200: pageOf(keyView), ...refusals } },
     )
     .post(
       "/",

@@ -13,19 +13,9 @@ import { descriptionLength, urlLength } from "../../platform/text.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
+import { fromApi } from "../http/names.ts";
 import { closed, id, nullable, oneOf, pageOf } from "../http/schema.ts";
-import {
-  description,
-  email,
-  ids,
-  name,
-  noReasons,
-  reasons,
-  reasonsOf,
-  shownIds,
-  shownReasons,
-  viewOfReasons,
-} from "./fields.ts";
+import { description, email, ids, name, noReasons, reasons, shownIds, shownReasons } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 import { serviceRoutes } from "./services.ts";
 
@@ -37,8 +27,7 @@ const individualRoutes = (deps: Deps) =>
     written: { name, email, ...reasons },
     defaults: noReasons,
     shown: { name: t.String(), email: t.String(), ...shownReasons },
-    fieldsOf: ({ name, email, ...body }) => ({ name, email, ...reasonsOf(body) }),
-    viewOf: ({ name, email, ...item }) => ({ name, email, ...viewOfReasons(item) }),
+    fieldsOf: fromApi,
   });
 
 /** Groups of people who are contacted together. */
@@ -49,13 +38,7 @@ const teamRoutes = (deps: Deps) =>
     written: { name, description, email: nullable(email), ...reasons },
     defaults: { description: "", email: null, ...noReasons },
     shown: { name: t.String(), description: t.String(), email: nullable(t.String()), ...shownReasons },
-    fieldsOf: ({ name, description, email, ...body }) => ({ name, description, email, ...reasonsOf(body) }),
-    viewOf: ({ name, description, email, ...item }) => ({
-      name,
-      description,
-      email,
-      ...viewOfReasons(item),
-    }),
+    fieldsOf: fromApi,
   });
 
 const visibility = oneOf(visibilities, {
@@ -81,24 +64,7 @@ const incidentTypeRoutes = (deps: Deps) =>
       commander_service_id: commander,
       templates,
     },
-    fieldsOf: ({ commander_service_id: commanderServiceId, templates, ...body }) => ({
-      ...body,
-      commanderServiceId,
-      templates: templates.map((one) => ({
-        resourceType: one.resource_type,
-        documentId: one.document_id,
-      })),
-    }),
-    viewOf: ({ name, description, visibility, commanderServiceId, templates }) => ({
-      name,
-      description,
-      visibility,
-      commander_service_id: commanderServiceId,
-      templates: templates.map((one) => ({
-        resource_type: one.resourceType,
-        document_id: one.documentId,
-      })),
-    }),
+    fieldsOf: fromApi,
   });
 
 /** A PostgreSQL integer. */
@@ -134,18 +100,7 @@ const incidentPriorityRoutes = (deps: Deps) =>
       reminder_hours: Type.Integer(),
       reporter_commands: reporterCommands,
     },
-    fieldsOf: ({ reminder_hours: reminderHours, reporter_commands: reporterCommands, ...body }) => ({
-      ...body,
-      reminderHours,
-      reporterCommands,
-    }),
-    viewOf: ({ name, description, rank, reminderHours, reporterCommands }) => ({
-      name,
-      description,
-      rank,
-      reminder_hours: reminderHours,
-      reporter_commands: reporterCommands,
-    }),
+    fieldsOf: fromApi,
   });
 
 const discoverable = t.Boolean({ description: "Whether documents and descriptions are searched for it" });
@@ -165,14 +120,7 @@ const termRoutes = (deps: Deps) =>
       source: nullable(t.String()),
       external_id: nullable(t.String()),
     },
-    fieldsOf: (body) => body,
-    viewOf: ({ text, discoverable, definitionIds, source, externalId }) => ({
-      text,
-      discoverable,
-      definition_ids: definitionIds,
-      source,
-      external_id: externalId,
-    }),
+    fieldsOf: fromApi,
   });
 
 /** The meanings of terms. */
@@ -188,13 +136,7 @@ const definitionRoutes = (deps: Deps) =>
       source: nullable(t.String()),
       external_id: nullable(t.String()),
     },
-    fieldsOf: ({ text, term_ids: termIds }) => ({ text, termIds }),
-    viewOf: ({ text, termIds, source, externalId }) => ({
-      text,
-      term_ids: termIds,
-      source,
-      external_id: externalId,
-    }),
+    fieldsOf: fromApi,
   });
 
 /** Software that incidents affect. */
@@ -215,14 +157,7 @@ const applicationRoutes = (deps: Deps) =>
       source: nullable(t.String()),
       external_id: nullable(t.String()),
     },
-    fieldsOf: (body) => body,
-    viewOf: ({ name, description, uri, source, externalId }) => ({
-      name,
-      description,
-      uri,
-      source,
-      external_id: externalId,
-    }),
+    fieldsOf: fromApi,
   });
 
 const pluginView = t.Object(

@@ -1,5 +1,4 @@
-import { type Static, t } from "elysia";
-import type { Reasons } from "../../core/catalog/reason.ts";
+import { t } from "elysia";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
 import { id } from "../http/schema.ts";
 
@@ -25,25 +24,4 @@ export const shownReasons = {
   term_ids: shownIds,
 };
 
-type ReasonsBody = { [K in keyof typeof reasons]: Static<typeof ids> };
-
-export const noReasons: ReasonsBody = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
-
-/** Omitted fields stay undefined. */
-export function reasonsOf(body: ReasonsBody): Reasons;
-export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons>;
-export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons> {
-  return {
-    incidentTypeIds: body.incident_type_ids,
-    incidentPriorityIds: body.incident_priority_ids,
-    termIds: body.term_ids,
-  };
-}
-
-export function viewOfReasons(reasons: Reasons): ReasonsBody {
-  return {
-    incident_type_ids: reasons.incidentTypeIds,
-    incident_priority_ids: reasons.incidentPriorityIds,
-    term_ids: reasons.termIds,
-  };
-}
+export const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };

@@ -2,16 +2,10 @@ import type { TObject, TProperties } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
 import type { Resource } from "../../core/catalog/resource.ts";
 import { nameLength } from "../../platform/text.ts";
-import { closed, id, instant, listQuery, pageOf, readOnly, version } from "../http/schema.ts";
+import { closed, id, instant, listQuery, pageOf, q, readOnly, version } from "../http/schema.ts";
 
 /** How a resource appears in the API. */
-export interface Model<
-  Path extends string,
-  Item,
-  Fields extends object,
-  Written extends TProperties,
-  Shown extends TProperties,
-> {
+export interface Model<Path extends string, Fields extends object, Written extends TProperties> {
   /** `teams` */
   path: Path;
   /** `team_id` */
@@ -21,9 +15,8 @@ export interface Model<
   /** The fields that a POST may omit, and their defaults. */
   defaults: Partial<Static<TObject<Written>>>;
   /** The fields shown in addition to id, version and timestamps. */
-  shown: Shown;
+  shown: TProperties;
   fieldsOf(body: Static<TObject<Written>>): Fields;
-  viewOf(item: Item): Static<TObject<Shown>>;
 }
 
 /** The request and response schemas of a resource's routes. */
@@ -33,25 +26,18 @@ export function schemasOf(
 ) {
   const all = { id, ...shown, version, created_at: instant, updated_at: instant };
   const view = t.Object(all, closed);
-  const { q, ...paging } = listQuery;
   const sorts = Object.keys(list.sorts).flatMap((sort) => [`\`${sort}\``, `\`-${sort}\``]);
   return {
     view,
     page: pageOf(view),
-    query: t.Object(
+    query: listQuery(
+      `${sorts.join(", ")}; \`${list.defaultSort}\` unless given${list.search ? ", with `q` by rank" : ""}`,
       {
         ...(list.search ? { q } : {}),
-        ...paging,
-        sort: t.Optional(
-          t.String({
-            description: `${sorts.join(", ")}; \`${list.defaultSort}\` unless given${list.search ? ", with `q` by rank" : ""}`,
-          }),
-        ),
         ...Object.fromEntries(
           Object.keys(filters).map((name) => [name, t.Optional(t.String({ maxLength: nameLength }))]),
         ),
       },
-      closed,
     ),
     newRecord: t.Object(
       Object.fromEntries(

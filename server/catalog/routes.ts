@@ -4,40 +4,34 @@ import { createRecord } from "../../core/catalog/create.ts";
 import { getRecord } from "../../core/catalog/get.ts";
 import { listRecords } from "../../core/catalog/list.ts";
 import { removeRecord } from "../../core/catalog/remove.ts";
-import type { CatalogTable, Columns, Item, Resource } from "../../core/catalog/resource.ts";
+import type { CatalogRecord, CatalogTable, Columns, Resource } from "../../core/catalog/resource.ts";
 import { updateRecord } from "../../core/catalog/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
+import { toApi } from "../http/names.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 
 /**
- * The routes of a catalog resource. The compiler checks a model's `fieldsOf` and `viewOf` against its schemas, but not
- * the routes, whose schemas are assembled here.
+ * The routes of a catalog resource. The compiler checks a model's `fieldsOf` against its schemas, but not the routes,
+ * whose schemas are assembled here.
  */
 export function catalogRoutes<
   T extends CatalogTable,
   C extends Columns,
   Fields extends object,
   Written extends TProperties,
-  Shown extends TProperties,
   Path extends string,
->(deps: Deps, resource: Resource<T, C, Fields>, model: Model<Path, Item<C>, Fields, Written, Shown>) {
+>(deps: Deps, resource: Resource<T, C, Fields>, model: Model<Path, Fields, Written>) {
   const { path, parameter, fieldsOf } = model;
   const { view, page, query, newRecord, changedRecord } = schemasOf(resource, model);
   const params = t.Object({ [parameter]: idText }, closed);
   const one = `/:${parameter}` as const;
   const idOf = (of: Record<string, string>) => Number(of[parameter]);
-  const viewOf = (item: Item<C>) => ({
-    id: item.id,
-    ...model.viewOf(item),
-    version: item.version,
-    created_at: item.createdAt.toISOString(),
-    updated_at: item.updatedAt.toISOString(),
-  });
+  const viewOf = (item: CatalogRecord) => toApi(item);
   return new Elysia({ name: `catalog-${path}`, prefix: `/${path}` })
     .use(actorMacro(deps))
     .get(

@@ -8,6 +8,7 @@ import { parseInstant } from "../../platform/instant.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
+import { fromApi } from "../http/names.ts";
 import { closed, id, idText, instant, nullable } from "../http/schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
@@ -49,26 +50,11 @@ const recordRoutes = (deps: Deps) =>
       external_id: nullable(t.String()),
       rotation: nullable(shownRotation),
     },
-    fieldsOf: ({ name, description, plugin_slug: pluginSlug, external_id: externalId, rotation }) => ({
-      name,
-      description,
-      pluginSlug,
-      externalId,
+    fieldsOf: ({ rotation, ...body }) => ({
+      ...fromApi(body),
       rotation: rotation && {
+        ...fromApi(rotation),
         startsAt: parseInstant("rotation.starts_at", rotation.starts_at),
-        shiftHours: rotation.shift_hours,
-        members: rotation.members,
-      },
-    }),
-    viewOf: ({ name, description, pluginSlug, externalId, rotation }) => ({
-      name,
-      description,
-      plugin_slug: pluginSlug,
-      external_id: externalId,
-      rotation: rotation && {
-        starts_at: rotation.startsAt.toISOString(),
-        shift_hours: rotation.shiftHours,
-        members: rotation.members,
       },
     }),
   });

@@ -1,4 +1,4 @@
-import { Elysia, type Static, status, t } from "elysia";
+import { Elysia, status, t } from "elysia";
 import {
   type ClientCertificate,
   issueClientCertificate,
@@ -9,9 +9,9 @@ import { parseUserName } from "../../core/auth/user/field.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { toApi } from "../http/names.ts";
 import { closed, instant, listQuery, listQueryOf, nullable, oneOf, pageOf } from "../http/schema.ts";
 
-const { limit, cursor } = listQuery;
 const serial = t.String({ pattern: "^[0-9a-f]{1,40}$", description: "Hexadecimal" });
 const certificateFields = {
   serial,
@@ -44,28 +44,12 @@ const newCertificate = t.Object(
   },
   closed,
 );
-const certificateQuery = t.Object(
-  {
-    limit,
-    cursor,
-    sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })),
-    user: t.Optional(t.String({ minLength: 1, maxLength: 320 })),
-    valid: t.Optional(oneOf(["true", "false"], { description: "`true`: neither revoked nor expired" })),
-  },
-  closed,
-);
+const certificateQuery = listQuery("`created_at` or `-created_at` (default)", {
+  user: t.Optional(t.String({ minLength: 1, maxLength: 320 })),
+  valid: t.Optional(oneOf(["true", "false"], { description: "`true`: neither revoked nor expired" })),
+});
 
-function viewOf(of: ClientCertificate): Static<typeof certificateView> {
-  return {
-    serial: of.serial,
-    user: of.user,
-    sha256: of.sha256,
-    created_at: of.createdAt.toISOString(),
-    expires_at: of.expiresAt.toISOString(),
-    sign_in_expires_at: of.signInExpiresAt.toISOString(),
-    revoked_at: of.revokedAt?.toISOString() ?? null,
-  };
-}
+const viewOf = ({ id: _, ...of }: ClientCertificate) => toApi(of);
 
 /** Client certificates, with which users authenticate over mutual TLS. */
 export const certificateRoutes = (deps: Deps) =>

@@ -1,18 +1,9 @@
 import { type Static, t } from "elysia";
-import type { Document, DocumentFields } from "../../core/incident/document/document.ts";
+import type { DocumentFields } from "../../core/incident/document/document.ts";
 import { nameLength, urlLength } from "../../platform/text.ts";
-import { description, name, reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
-import {
-  closed,
-  id,
-  idText,
-  instant,
-  listQuery,
-  nullable,
-  pageOf,
-  readOnly,
-  version,
-} from "../http/schema.ts";
+import { description, name, reasons, shownReasons } from "../catalog/fields.ts";
+import { fromApi } from "../http/names.ts";
+import { closed, id, idText, instant, listQuery, nullable, q, readOnly, version } from "../http/schema.ts";
 
 const weblink = nullable(t.String({ maxLength: urlLength, description: "An http or https URL" }));
 const resourceType = t.String({
@@ -44,20 +35,14 @@ const view = {
 
 export const documentView = t.Object(view, closed);
 
-export const documentPage = pageOf(documentView);
-
 export const documentParams = t.Object({ document_id: idText }, closed);
 
-export const documentQuery = t.Object(
-  {
-    ...listQuery,
-    sort: t.Optional(t.String({ description: "`id`, `-id` (default), `name` or `-name`; with `q` by rank" })),
-    incident_id: t.Optional(idText),
-    resource_type: t.Optional(t.String({ maxLength: nameLength })),
-    name: t.Optional(t.String({ maxLength: nameLength })),
-  },
-  closed,
-);
+export const documentQuery = listQuery("`id`, `-id` (default), `name` or `-name`; with `q` by rank", {
+  q,
+  incident_id: t.Optional(idText),
+  resource_type: t.Optional(t.String({ maxLength: nameLength })),
+  name: t.Optional(t.String({ maxLength: nameLength })),
+});
 
 export const newDocument = t.Object(
   {
@@ -81,24 +66,8 @@ const written = { name, description, resource_type: resourceType, weblink, ...li
  */
 export const changedDocument = t.Object({ ...written, ...readOnly(view, written) }, closed);
 
-export function viewOf(document: Document): Static<typeof documentView> {
-  return {
-    id: document.id,
-    name: document.name,
-    description: document.description,
-    resource_type: document.resourceType,
-    plugin_slug: document.pluginSlug,
-    resource_id: document.resourceId,
-    weblink: document.weblink,
-    incident_id: document.incidentId,
-    ...viewOfReasons(document),
-    version: document.version,
-    created_at: document.createdAt.toISOString(),
-    updated_at: document.updatedAt.toISOString(),
-  };
-}
-
 export function fieldsOf(body: Static<typeof newDocument>): DocumentFields {
-  const { name, description = "", resource_type: resourceType, weblink = null } = body;
-  return { name, description, resourceType, weblink, ...reasonsOf(body) };
+  const { name, description = "", resourceType, weblink = null, ...of } = fromApi(body);
+  const { incidentTypeIds, incidentPriorityIds, termIds } = of;
+  return { name, description, resourceType, weblink, incidentTypeIds, incidentPriorityIds, termIds };
 }

@@ -10,16 +10,15 @@ import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
   changedDocument,
-  documentPage,
   documentParams,
   documentQuery,
   documentView,
   fieldsOf,
   newDocument,
-  viewOf,
 } from "./model.ts";
 
 /** Documents of incidents that the actor may read, and documents without an incident. */
@@ -35,9 +34,9 @@ export const documentRoutes = (deps: Deps) =>
           resourceType: query.resource_type,
           name: query.name,
         });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
-      { actor: true, query: documentQuery, response: { 200: documentPage, ...refusals } },
+      { actor: true, query: documentQuery, response: { 200: pageOf(documentView), ...refusals } },
     )
     .post(
       "/",
@@ -53,7 +52,7 @@ export const documentRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const document = viewOf(await createDocument(context, actor, wanted));
+            const document = toApi(await createDocument(context, actor, wanted));
             const headers = { location: `/documents/${document.id}`, etag: etagOf(document) };
             return { headers, body: document };
           },
@@ -72,7 +71,7 @@ export const documentRoutes = (deps: Deps) =>
       async ({ actor, params, set }) => {
         const document = await getDocument(deps, actor, Number(params.document_id));
         set.headers.etag = etagOf(document);
-        return viewOf(document);
+        return toApi(document);
       },
       { actor: true, params: documentParams, response: { 200: documentView, ...refusalsOfOne } },
     )
@@ -83,7 +82,7 @@ export const documentRoutes = (deps: Deps) =>
         const change = { ...fieldsOf(body), id: Number(params.document_id), version };
         const document = await updateDocument(deps, actor, change);
         set.headers.etag = etagOf(document);
-        return viewOf(document);
+        return toApi(document);
       },
       {
         actor: true,

@@ -2,7 +2,7 @@ import { type Static, t } from "elysia";
 import type { Event } from "../../core/incident/event/list.ts";
 import { earliestDays } from "../../core/incident/event/note.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { closed, id, idText, instant, listQuery, pageOf } from "../http/schema.ts";
+import { closed, id, idText, instant, listQuery } from "../http/schema.ts";
 
 export const eventView = t.Object(
   {
@@ -17,24 +17,12 @@ export const eventView = t.Object(
   closed,
 );
 
-export const eventPage = pageOf(eventView);
-
-const { limit, cursor } = listQuery;
-
-export const eventQuery = t.Object(
+export const eventQuery = listQuery(
+  "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
   {
-    limit,
-    cursor,
-    sort: t.Optional(
-      t.String({
-        description:
-          "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
-      }),
-    ),
     after: t.Optional({ ...idText, description: "The id of an event: only those added after it are listed" }),
     kind: t.Optional(t.String({ maxLength: nameLength })),
   },
-  closed,
 );
 
 export const newEvent = t.Object(

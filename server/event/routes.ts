@@ -7,9 +7,9 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
+import { eventQuery, eventView, newEvent, viewOf } from "./model.ts";
 
 /** The timeline of an incident that the actor may read: users can add notes, but nobody can remove anything. */
 export const eventRoutes = (deps: Deps) =>
@@ -28,7 +28,7 @@ export const eventRoutes = (deps: Deps) =>
         actor: true,
         params: incidentParams,
         query: eventQuery,
-        response: { 200: eventPage, ...refusalsWithin },
+        response: { 200: pageOf(eventView), ...refusalsWithin },
       },
     )
     .post(

@@ -7,7 +7,8 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
-import { detailOf, incidentParams } from "../incident/model.ts";
+import { toApi } from "../http/names.ts";
+import { incidentParams } from "../incident/model.ts";
 import { retried, stepsView } from "./model.ts";
 
 /** A user is waiting for the result: longer than after a report, but not too long. */
@@ -31,7 +32,7 @@ export const flowRoutes = (deps: Deps) =>
       );
       await runFlowWithin(deps, incidentId, flowMilliseconds);
       // The current state, even if the key is repeated.
-      return { steps: detailOf(await getIncident(deps, actor, incidentId)).steps };
+      return { steps: toApi((await getIncident(deps, actor, incidentId)).steps) };
     },
     {
       actor: true,

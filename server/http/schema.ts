@@ -1,4 +1,4 @@
-import { type SchemaOptions, Type } from "@sinclair/typebox";
+import { type SchemaOptions, type TProperties, Type } from "@sinclair/typebox";
 import { type TSchema, t } from "elysia";
 import { largestLimit, longestQuery, rankedMatches } from "../../core/list/page.ts";
 
@@ -45,17 +45,25 @@ export function readOnly(view: Record<string, TSchema>, written: Record<string, 
   return Object.fromEntries(names.map((name) => [name, t.Optional({ ...view[name]!, readOnly: true })]));
 }
 
-/** Parameters of every list, in addition to its filters and `sort`. */
-export const listQuery = {
-  q: t.Optional(
-    t.String({
-      maxLength: longestQuery,
-      description: `Words to find: \`disk "full up" -test\`. Listed are the newest ${rankedMatches} matches, the best first`,
-    }),
-  ),
-  limit: t.Optional(limitText),
-  cursor: t.Optional(t.String({ description: "`next_cursor` of the page before" })),
-};
+/** The parameter of a list that can be searched. */
+export const q = t.Optional(
+  t.String({
+    maxLength: longestQuery,
+    description: `Words to find: \`disk "full up" -test\`. Listed are the newest ${rankedMatches} matches, the best first`,
+  }),
+);
+
+/** The parameters of a list. `sort` describes what it can be sorted by. */
+export const listQuery = <Filters extends TProperties>(sort: string, filters = {} as Filters) =>
+  t.Object(
+    {
+      limit: t.Optional(limitText),
+      cursor: t.Optional(t.String({ description: "`next_cursor` of the page before" })),
+      sort: t.Optional(t.String({ description: sort })),
+      ...filters,
+    },
+    closed,
+  );
 
 /** Converts the parameters for core. */
 export function listQueryOf(query: { q?: string; sort?: string; limit?: string; cursor?: string }) {

@@ -1,12 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
-import type { IncidentDetail } from "../../core/incident/incident/get.ts";
-import type { Incident } from "../../core/incident/incident/incident.ts";
 import type { IncidentQuery } from "../../core/incident/incident/list.ts";
 import type { IncidentFields } from "../../core/incident/lifecycle/update.ts";
 import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
 import { parseInstant } from "../../platform/instant.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
+import { fromApi } from "../http/names.ts";
 import {
   closed,
   id,
@@ -17,7 +16,7 @@ import {
   listQueryOf,
   nullable,
   oneOf,
-  pageOf,
+  q,
   readOnly,
   version,
 } from "../http/schema.ts";
@@ -55,8 +54,6 @@ const view = {
 };
 
 export const incidentView = t.Object(view, closed);
-
-export const incidentPage = pageOf(incidentView);
 
 const proposed = {
   plugin_slug: t.String(),
@@ -114,14 +111,10 @@ export const incidentDetail = t.Object(detail, closed);
 
 export const incidentParams = t.Object({ incident_id: incidentText }, closed);
 
-export const incidentQuery = t.Object(
+export const incidentQuery = listQuery(
+  "`reported_at`, `-reported_at` (default), `id` or `-id`; with `q` by rank",
   {
-    ...listQuery,
-    sort: t.Optional(
-      t.String({
-        description: "`reported_at`, `-reported_at` (default), `id` or `-id`; with `q` by rank",
-      }),
-    ),
+    q,
     status: t.Optional(
       t.String({
         pattern: `^(${incidentStatuses.join("|")})(,(${incidentStatuses.join("|")})){0,2}$`,
@@ -136,7 +129,6 @@ export const incidentQuery = t.Object(
     reported_after: t.Optional(t.String({ description: "Reported at this instant or later" })),
     reported_before: t.Optional(t.String({ description: "Reported before this instant" })),
   },
-  closed,
 );
 
 export const newIncident = t.Object(
@@ -174,69 +166,6 @@ const written = {
 /** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
 export const changedIncident = t.Object({ ...written, ...readOnly(detail, written) }, closed);
 
-const textOf = (at: Date | null) => at?.toISOString() ?? null;
-
-export function viewOf(incident: Incident): Static<typeof incidentView> {
-  return {
-    id: incident.id,
-    name: incident.name,
-    title: incident.title,
-    description: incident.description,
-    status: incident.status,
-    visibility: incident.visibility,
-    incident_type_id: incident.incidentTypeId,
-    incident_type: { id: incident.incidentTypeId, name: incident.incidentTypeName },
-    incident_priority_id: incident.incidentPriorityId,
-    incident_priority: { id: incident.incidentPriorityId, name: incident.incidentPriorityName },
-    resolution: incident.resolution,
-    reported_at: incident.reportedAt.toISOString(),
-    stable_at: textOf(incident.stableAt),
-    closed_at: textOf(incident.closedAt),
-    commander: incident.commander,
-    cost: incident.cost,
-    version: incident.version,
-    created_at: incident.createdAt.toISOString(),
-    updated_at: incident.updatedAt.toISOString(),
-  };
-}
-
-export function detailOf(incident: IncidentDetail): Static<typeof incidentDetail> {
-  return {
-    ...viewOf(incident),
-    reporter: incident.reporter,
-    steps: incident.steps.map(({ dueAt, finishedAt, ...step }) => ({
-      ...step,
-      due_at: textOf(dueAt),
-      finished_at: textOf(finishedAt),
-    })),
-    conversations: incident.conversations.map(({ pluginSlug, externalId, weblink, archivedAt }) => ({
-      plugin_slug: pluginSlug,
-      external_id: externalId,
-      weblink,
-      archived_at: textOf(archivedAt),
-    })),
-    participant_groups: incident.participantGroups.map(({ pluginSlug, ...group }) => ({
-      plugin_slug: pluginSlug,
-      ...group,
-    })),
-    documents: incident.documents.map(({ documentId, pluginSlug, ...rest }) => ({
-      document_id: documentId,
-      plugin_slug: pluginSlug,
-      ...rest,
-    })),
-    individuals: incident.individuals.map(({ individualId, pluginSlug, ...rest }) => ({
-      individual_id: individualId,
-      plugin_slug: pluginSlug,
-      ...rest,
-    })),
-    teams: incident.teams.map(({ teamId, pluginSlug, ...rest }) => ({
-      team_id: teamId,
-      plugin_slug: pluginSlug,
-      ...rest,
-    })),
-  };
-}
-
 /** @throws InvalidInput for an invalid time */
 export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
   const { status, visibility, commander, participant, incident_type_id, incident_priority_id } = query;
@@ -259,7 +188,7 @@ const instantOf = (field: string, text: string | undefined) =>
   text === undefined ? undefined : parseInstant(field, text);
 
 export function fieldsOf(body: Static<typeof changedIncident>): IncidentFields {
-  const { title, description, status, visibility, resolution } = body;
-  const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
+  const { title, description, status, visibility, resolution, incidentTypeId, incidentPriorityId } =
+    fromApi(body);
   return { title, description, status, visibility, resolution, incidentTypeId, incidentPriorityId };
 }

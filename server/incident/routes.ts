@@ -11,18 +11,17 @@ import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
+import { fromApi, toApi } from "../http/names.ts";
+import { pageOf } from "../http/schema.ts";
 import {
   changedIncident,
-  detailOf,
   fieldsOf,
   incidentDetail,
-  incidentPage,
   incidentParams,
   incidentQuery,
   incidentView,
   newIncident,
   queryOf,
-  viewOf,
 } from "./model.ts";
 
 /** How long an answer waits for the follow-up steps; the rest continues without it. */
@@ -36,22 +35,19 @@ export const incidentRoutes = (deps: Deps) =>
       "/",
       async ({ actor, query }) => {
         const page = await listIncidents(deps, actor, queryOf(query));
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
-      { actor: true, query: incidentQuery, response: { 200: incidentPage, ...refusals } },
+      { actor: true, query: incidentQuery, response: { 200: pageOf(incidentView), ...refusals } },
     )
     .post(
       "/",
       async ({ actor, body, request, set }) => {
-        const { title, description = "", visibility, commander, participants } = body;
-        const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
-        const kind = { incidentTypeId, incidentPriorityId };
-        const wanted = { title, description, visibility, commander, participants, ...kind };
+        const wanted = { description: "", ...fromApi(body) };
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {
-            const incident = viewOf(await reportIncident(context, actor, wanted));
+            const incident = toApi(await reportIncident(context, actor, wanted));
             const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
             return { headers, body: incident };
           },
@@ -74,7 +70,7 @@ export const incidentRoutes = (deps: Deps) =>
         // For If-Match: the version of what a PUT replaces. It is not for caching, since steps, roles and costs change
         // without a new version.
         set.headers.etag = etagOf(incident);
-        return detailOf(incident);
+        return toApi(incident);
       },
       { actor: true, params: incidentParams, response: { 200: incidentDetail, ...refusalsOfOne } },
     )
@@ -85,7 +81,7 @@ export const incidentRoutes = (deps: Deps) =>
         const { incident, follows } = await updateIncident(deps, actor, change);
         if (follows) await runFlowWithin(deps, incident.id, flowMilliseconds);
         set.headers.etag = etagOf(incident);
-        return viewOf(incident);
+        return toApi(incident);
       },
       {
         actor: true,

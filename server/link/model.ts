@@ -1,7 +1,7 @@
-import { type Static, t } from "elysia";
-import { type Link, linkSides } from "../../core/incident/link/link.ts";
+import { t } from "elysia";
+import { linkSides } from "../../core/incident/link/link.ts";
 import { incidentLinkKinds, incidentStatuses } from "../../drizzle/schema/index.ts";
-import { closed, id, idText, incidentText, instant, listQuery, oneOf, pageOf } from "../http/schema.ts";
+import { closed, id, idText, incidentText, instant, listQuery, oneOf } from "../http/schema.ts";
 
 export const linkView = t.Object(
   {
@@ -16,16 +16,9 @@ export const linkView = t.Object(
   closed,
 );
 
-export const linkPage = pageOf(linkView);
-
 export const linkParams = t.Object({ incident_id: incidentText, link_id: idText }, closed);
 
-const { limit, cursor } = listQuery;
-
-export const linkQuery = t.Object(
-  { limit, cursor, sort: t.Optional(t.String({ description: "`id` (default) or `-id`" })) },
-  closed,
-);
+export const linkQuery = listQuery("`id` (default) or `-id`");
 
 export const newLink = t.Object(
   {
@@ -34,7 +27,3 @@ export const newLink = t.Object(
   },
   closed,
 );
-
-export function viewOf({ createdAt, ...link }: Link): Static<typeof linkView> {
-  return { ...link, created_at: createdAt.toISOString() };
-}

@@ -8,9 +8,10 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { linkPage, linkParams, linkQuery, linkView, newLink, viewOf } from "./model.ts";
+import { linkParams, linkQuery, linkView, newLink } from "./model.ts";
 
 /** Other incidents that an incident is related to, or that duplicate it. Only those that the actor may read. */
 export const linkRoutes = (deps: Deps) =>
@@ -21,13 +22,13 @@ export const linkRoutes = (deps: Deps) =>
       async ({ actor, params, query }) => {
         const incidentId = Number(params.incident_id);
         const page = await listLinks(deps, actor, { ...listQueryOf(query), incidentId });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
       {
         actor: true,
         params: incidentParams,
         query: linkQuery,
-        response: { 200: linkPage, ...refusalsOfOne },
+        response: { 200: pageOf(linkView), ...refusalsOfOne },
       },
     )
     .post(
@@ -41,7 +42,7 @@ export const linkRoutes = (deps: Deps) =>
           { actor, request, body },
           async (context) => {
             const link = await createLink(context, actor, { incidentId, linkedId, kind });
-            return { headers: {}, body: viewOf(link) };
+            return { headers: {}, body: toApi(link) };
           },
           async (link) => {
             await seeIncident(deps, actor, incidentId);

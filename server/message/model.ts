@@ -1,7 +1,6 @@
-import { type Static, t } from "elysia";
-import type { Message } from "../../core/incident/message/message.ts";
+import { t } from "elysia";
 import { descriptionLength } from "../../platform/text.ts";
-import { closed, id, instant, listQuery, nullable, pageOf } from "../http/schema.ts";
+import { closed, id, instant, listQuery, nullable } from "../http/schema.ts";
 import { personView } from "../participant/model.ts";
 
 export const messageView = t.Object(
@@ -15,14 +14,7 @@ export const messageView = t.Object(
   closed,
 );
 
-export const messagePage = pageOf(messageView);
-
-const { limit, cursor } = listQuery;
-
-export const messageQuery = t.Object(
-  { limit, cursor, sort: t.Optional(t.String({ description: "`at` or `-at` (default)" })) },
-  closed,
-);
+export const messageQuery = listQuery("`at` or `-at` (default)");
 
 export const newMessage = t.Object(
   {
@@ -33,7 +25,3 @@ export const newMessage = t.Object(
   },
   closed,
 );
-
-export function viewOf({ at, ...message }: Message): Static<typeof messageView> {
-  return { ...message, at: at.toISOString() };
-}

@@ -6,9 +6,10 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
+import { messageQuery, messageView, newMessage } from "./model.ts";
 
 /** Messages in the built-in channel of an incident that the actor may read. */
 export const messageRoutes = (deps: Deps) =>
@@ -19,13 +20,13 @@ export const messageRoutes = (deps: Deps) =>
       async ({ actor, params, query }) => {
         const incidentId = Number(params.incident_id);
         const page = await listMessages(deps, actor, { ...listQueryOf(query), incidentId });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
       {
         actor: true,
         params: incidentParams,
         query: messageQuery,
-        response: { 200: messagePage, ...refusalsWithin },
+        response: { 200: pageOf(messageView), ...refusalsWithin },
       },
     )
     .post(
@@ -37,7 +38,7 @@ export const messageRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => ({ headers: {}, body: viewOf(await say(context, actor, wanted)) }),
+          async (context) => ({ headers: {}, body: toApi(await say(context, actor, wanted)) }),
           () => seeIncident(deps, actor, incidentId),
         );
         return status(201, made.body);

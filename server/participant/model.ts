@@ -1,18 +1,8 @@
-import { type Static, t } from "elysia";
-import { type Participant, shownRoles } from "../../core/incident/participant/participant.ts";
+import { t } from "elysia";
+import { shownRoles } from "../../core/incident/participant/participant.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
 import { nameLength } from "../../platform/text.ts";
-import {
-  closed,
-  id,
-  idText,
-  incidentText,
-  instant,
-  listQuery,
-  nullable,
-  oneOf,
-  pageOf,
-} from "../http/schema.ts";
+import { closed, id, idText, incidentText, instant, listQuery, nullable, oneOf } from "../http/schema.ts";
 
 /** An individual, wherever they have a part in something. */
 export const personView = t.Object({ id, name: t.String(), email: t.String() }, closed);
@@ -33,23 +23,13 @@ export const participantView = t.Object(
   closed,
 );
 
-export const participantPage = pageOf(participantView);
-
 export const participantParams = t.Object({ incident_id: incidentText, participant_id: idText }, closed);
 
-const { limit, cursor } = listQuery;
-
-export const participantQuery = t.Object(
-  {
-    limit,
-    cursor,
-    sort: t.Optional(t.String({ description: "`id` (default) or `-id`" })),
-    active: t.Optional(
-      oneOf(["true", "false"] as const, { description: "Those who take part, or those who have left" }),
-    ),
-  },
-  closed,
-);
+export const participantQuery = listQuery("`id` (default) or `-id`", {
+  active: t.Optional(
+    oneOf(["true", "false"] as const, { description: "Those who take part, or those who have left" }),
+  ),
+});
 
 export const newParticipant = t.Object(
   {
@@ -79,24 +59,3 @@ export const newRole = t.Object(
 );
 
 export const endedRole = t.Object({ role }, closed);
-
-export function viewOf({
-  id,
-  individual,
-  joinedAt,
-  leftAt,
-  roles,
-}: Participant): Static<typeof participantView> {
-  return {
-    id,
-    individual,
-    joined_at: joinedAt.toISOString(),
-    left_at: leftAt?.toISOString() ?? null,
-    roles: roles.map(({ id, role, assumedAt, renouncedAt }) => ({
-      id,
-      role,
-      assumed_at: assumedAt.toISOString(),
-      renounced_at: renouncedAt?.toISOString() ?? null,
-    })),
-  };
-}

@@ -16,17 +16,16 @@ import { addressOf, type Deps } from "../deps.ts";
 import { nothing } from "../http/body.ts";
 import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import {
   endedRole,
   newParticipant,
   newRole,
-  participantPage,
   participantParams,
   participantQuery,
   participantView,
-  viewOf,
 } from "./model.ts";
 
 /** How long an answer waits for conversations and groups; the rest continues without it. */
@@ -49,7 +48,7 @@ export const participantRoutes = (deps: Deps) => {
       deps,
       { ...post, body: post.body ?? {} },
       async (context) => {
-        const participant = viewOf(await work(context));
+        const participant = toApi(await work(context));
         const location = `/incidents/${incidentId}/participants/${participant.id}`;
         return { headers: { location }, body: participant };
       },
@@ -66,13 +65,13 @@ export const participantRoutes = (deps: Deps) => {
           incidentId: Number(params.incident_id),
           active: query.active && query.active === "true",
         });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
       {
         actor: true,
         params: incidentParams,
         query: participantQuery,
-        response: { 200: participantPage, ...refusalsOfOne },
+        response: { 200: pageOf(participantView), ...refusalsOfOne },
       },
     )
     .post(
@@ -96,7 +95,7 @@ export const participantRoutes = (deps: Deps) => {
     )
     .get(
       "/:participant_id",
-      async ({ actor, params }) => viewOf(await getParticipant(deps, actor, idsOf(params))),
+      async ({ actor, params }) => toApi(await getParticipant(deps, actor, idsOf(params))),
       { actor: true, params: participantParams, response: { 200: participantView, ...refusalsOfOne } },
     )
     .delete(

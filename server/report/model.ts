@@ -1,7 +1,6 @@
-import { type Static, t } from "elysia";
-import type { Report } from "../../core/incident/report/report.ts";
+import { t } from "elysia";
 import { descriptionLength } from "../../platform/text.ts";
-import { closed, id, idText, incidentText, instant, listQuery, pageOf } from "../http/schema.ts";
+import { closed, id, idText, incidentText, instant, listQuery } from "../http/schema.ts";
 import { personView } from "../participant/model.ts";
 
 const text = (description: string, minLength = 0) =>
@@ -20,20 +19,9 @@ export const reportView = t.Object(
   closed,
 );
 
-export const reportPage = pageOf(reportView);
-
 export const reportParams = t.Object({ incident_id: incidentText, report_id: idText }, closed);
 
-const { limit, cursor } = listQuery;
-
-export const reportQuery = t.Object(
-  {
-    limit,
-    cursor,
-    sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })),
-  },
-  closed,
-);
+export const reportQuery = listQuery("`created_at` or `-created_at` (default)");
 
 export const newReport = t.Object(
   {
@@ -43,7 +31,3 @@ export const newReport = t.Object(
   },
   closed,
 );
-
-export function viewOf({ incidentId, createdAt, ...report }: Report): Static<typeof reportView> {
-  return { ...report, incident_id: incidentId, created_at: createdAt.toISOString() };
-}

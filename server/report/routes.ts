@@ -7,9 +7,10 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
+import { newReport, reportParams, reportQuery, reportView } from "./model.ts";
 
 /** Status reports of an incident that the actor may read. They are never changed. */
 export const reportRoutes = (deps: Deps) =>
@@ -20,13 +21,13 @@ export const reportRoutes = (deps: Deps) =>
       async ({ actor, params, query }) => {
         const incidentId = Number(params.incident_id);
         const page = await listReports(deps, actor, { ...listQueryOf(query), incidentId });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
       {
         actor: true,
         params: incidentParams,
         query: reportQuery,
-        response: { 200: reportPage, ...refusalsWithin },
+        response: { 200: pageOf(reportView), ...refusalsWithin },
       },
     )
     .post(
@@ -37,7 +38,7 @@ export const reportRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const report = viewOf(await writeReport(context, actor, { incidentId, ...body }));
+            const report = toApi(await writeReport(context, actor, { incidentId, ...body }));
             return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
           },
           () => seeIncident(deps, actor, incidentId),
@@ -55,7 +56,7 @@ export const reportRoutes = (deps: Deps) =>
       "/:report_id",
       async ({ actor, params }) => {
         const ids = { incidentId: Number(params.incident_id), reportId: Number(params.report_id) };
-        return viewOf(await getReport(deps, actor, ids));
+        return toApi(await getReport(deps, actor, ids));
       },
       { actor: true, params: reportParams, response: { 200: reportView, ...refusalsWithin } },
     );

@@ -1,5 +1,5 @@
 import { type Static, t } from "elysia";
-import { mostAssignees, type Task, type TaskFields } from "../../core/incident/task/task.ts";
+import { mostAssignees, type TaskFields } from "../../core/incident/task/task.ts";
 import { taskStatuses } from "../../drizzle/schema/index.ts";
 import { descriptionLength } from "../../platform/text.ts";
 import {
@@ -10,7 +10,7 @@ import {
   listQuery,
   nullable,
   oneOf,
-  pageOf,
+  q,
   readOnly,
   version,
 } from "../http/schema.ts";
@@ -46,24 +46,16 @@ const view = {
 
 export const taskView = t.Object(view, closed);
 
-export const taskPage = pageOf(taskView);
-
 export const taskParams = t.Object({ task_id: idText }, closed);
 
-export const taskQuery = t.Object(
-  {
-    ...listQuery,
-    sort: t.Optional(
-      t.String({ description: "`resolve_by` (default), `-resolve_by`, `id` or `-id`; with `q` by rank" }),
-    ),
-    incident_id: t.Optional(idText),
-    status: t.Optional(status),
-    owner: t.Optional(email),
-    assignee: t.Optional(email),
-    overdue: t.Optional(t.Literal("true")),
-  },
-  closed,
-);
+export const taskQuery = listQuery("`resolve_by` (default), `-resolve_by`, `id` or `-id`; with `q` by rank", {
+  q,
+  incident_id: t.Optional(idText),
+  status: t.Optional(status),
+  owner: t.Optional(email),
+  assignee: t.Optional(email),
+  overdue: t.Optional(t.Literal("true")),
+});
 
 export const newTask = t.Object(
   {
@@ -92,26 +84,6 @@ const written = {
 
 /** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
 export const changedTask = t.Object({ ...written, ...readOnly(view, written) }, closed);
-
-export function viewOf(task: Task): Static<typeof taskView> {
-  return {
-    id: task.id,
-    incident_id: task.incidentId,
-    description: task.description,
-    status: task.status,
-    creator: task.creator,
-    owner: task.owner,
-    assignees: task.assignees,
-    resolve_by: task.resolveBy.toISOString(),
-    resolved_at: task.resolvedAt?.toISOString() ?? null,
-    document_id: task.documentId,
-    external_id: task.externalId,
-    reminders: task.reminders,
-    version: task.version,
-    created_at: task.createdAt.toISOString(),
-    updated_at: task.updatedAt.toISOString(),
-  };
-}
 
 export function fieldsOf(body: Static<typeof newTask> | Static<typeof changedTask>): TaskFields {
   const { description, owner = null, assignees = [], reminders = true } = body;

@@ -11,17 +11,9 @@ import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { listQueryOf } from "../http/schema.ts";
-import {
-  changedTask,
-  fieldsOf,
-  newTask,
-  taskPage,
-  taskParams,
-  taskQuery,
-  taskView,
-  viewOf,
-} from "./model.ts";
+import { toApi } from "../http/names.ts";
+import { listQueryOf, pageOf } from "../http/schema.ts";
+import { changedTask, fieldsOf, newTask, taskParams, taskQuery, taskView } from "./model.ts";
 
 /** Tasks of incidents that the actor may read. */
 export const taskRoutes = (deps: Deps) =>
@@ -39,12 +31,12 @@ export const taskRoutes = (deps: Deps) =>
           assignee,
           overdue: overdue === "true",
         });
-        return { ...page, items: page.items.map(viewOf) };
+        return { ...page, items: page.items.map(toApi) };
       },
       {
         actor: true,
         query: taskQuery,
-        response: { 200: taskPage, ...refusals },
+        response: { 200: pageOf(taskView), ...refusals },
         detail: { summary: "List tasks" },
       },
     )
@@ -62,7 +54,7 @@ export const taskRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const task = viewOf(await createTask(context, actor, wanted));
+            const task = toApi(await createTask(context, actor, wanted));
             return { headers: { location: `/tasks/${task.id}`, etag: etagOf(task) }, body: task };
           },
           ({ incident_id }) => seeIncident(deps, actor, incident_id),
@@ -81,7 +73,7 @@ export const taskRoutes = (deps: Deps) =>
       async ({ actor, params, set }) => {
         const task = await getTask(deps, actor, Number(params.task_id));
         set.headers.etag = etagOf(task);
-        return viewOf(task);
+        return toApi(task);
       },
       {
         actor: true,
@@ -98,7 +90,7 @@ export const taskRoutes = (deps: Deps) =>
         const change = { ...fieldsOf(body), id: Number(params.task_id), version, status, resolveBy };
         const task = await updateTask(deps, actor, change);
         set.headers.etag = etagOf(task);
-        return viewOf(task);
+        return toApi(task);
       },
       {
         actor: true,

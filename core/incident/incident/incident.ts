@@ -1,4 +1,5 @@
-import { and, eq, getTableColumns } from "drizzle-orm";
+import { and, eq, getTableColumns, type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import {
   incident,
@@ -15,6 +16,15 @@ import { commanderNow } from "./holder.ts";
 const { id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution } =
   getTableColumns(incident);
 const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = getTableColumns(incident);
+
+interface Named {
+  id: number;
+  name: string;
+}
+
+function named({ id, name }: Record<keyof Named, PgColumn>): SQL<Named> {
+  return sql`json_build_object('id', ${id}, 'name', ${name})`;
+}
 
 /** The columns of an incident in a list, joined with its type and priority. */
 export const incidentColumns = {
@@ -35,19 +45,19 @@ export const incidentColumns = {
   createdAt,
   updatedAt,
   commander: commanderNow,
-  incidentTypeName: incidentType.name,
-  incidentPriorityName: incidentPriority.name,
+  incidentType: named(incidentType),
+  incidentPriority: named(incidentPriority),
 };
 
 export type Visibility = (typeof visibilities)[number];
 export type Incident = Pick<
   typeof incident.$inferSelect,
-  Exclude<keyof typeof incidentColumns, "commander" | "incidentTypeName" | "incidentPriorityName">
+  Exclude<keyof typeof incidentColumns, "commander" | "incidentType" | "incidentPriority">
 > & {
   /** The current one. */
   commander: Person | null;
-  incidentTypeName: string;
-  incidentPriorityName: string;
+  incidentType: Named;
+  incidentPriority: Named;
 };
 
 /** What the reporter writes, and anyone may edit later. */

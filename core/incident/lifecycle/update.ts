@@ -98,8 +98,8 @@ type Field = keyof typeof names;
 /** For these fields, the timeline names both values. For free text, it only says that it changed. */
 const fieldsWithValues: Partial<Record<Field, { name: string; valueOf: (incident: Incident) => string }>> = {
   visibility: { name: "visibility", valueOf: (one) => one.visibility },
-  incidentTypeId: { name: "type", valueOf: (one) => one.incidentTypeName },
-  incidentPriorityId: { name: "priority", valueOf: (one) => one.incidentPriorityName },
+  incidentTypeId: { name: "type", valueOf: (one) => one.incidentType.name },
+  incidentPriorityId: { name: "priority", valueOf: (one) => one.incidentPriority.name },
 };
 
 async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {

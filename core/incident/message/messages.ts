@@ -38,7 +38,7 @@ export function noteMessage(about: About, { author, text }: { author: string; te
   return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
 }
 
-type Changed = Pick<Incident, "status" | "visibility" | "incidentPriorityName" | "resolution">;
+type Changed = Pick<Incident, "status" | "visibility" | "incidentPriority" | "resolution">;
 
 /** Announces a change of at least one of status, priority and visibility. */
 export function changeMessage(
@@ -54,8 +54,8 @@ export function changeMessage(
     if (after.status === "Closed" && after.resolution?.trim())
       lines.push(`**Resolution:** ${literally(after.resolution)}`);
   }
-  if (before.incidentPriorityName !== after.incidentPriorityName) {
-    const [from, to] = [before.incidentPriorityName, after.incidentPriorityName];
+  if (before.incidentPriority.name !== after.incidentPriority.name) {
+    const [from, to] = [before.incidentPriority.name, after.incidentPriority.name];
     shorts.push(`priority ${to}`);
     lines.push(`${by} changed the priority from ${literally(from)} to ${literally(to)}.`);
   }
