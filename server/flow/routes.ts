@@ -1,15 +1,32 @@
-import { Elysia } from "elysia";
+import { Elysia, t } from "elysia";
 import { retryFlow } from "../../core/incident/flow/retry.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { nameLength } from "../../platform/text.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { toApi } from "../http/names.ts";
-import { incidentParams } from "../incident/model.ts";
-import { retried, stepsView } from "./model.ts";
+import { closed } from "../http/schema.ts";
+import { incidentDetail, incidentParams } from "../incident/model.ts";
+
+const retried = t.Optional(
+  t.Object(
+    {
+      step: t.Optional(
+        t.String({
+          maxLength: nameLength,
+          description: "May be a finished step. Default: all failed steps",
+        }),
+      ),
+    },
+    closed,
+  ),
+);
+
+const stepsView = t.Object({ steps: incidentDetail.properties.steps }, closed);
 
 /** A user is waiting for the result: longer than after a report, but not too long. */
 const flowMilliseconds = 2000;

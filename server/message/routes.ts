@@ -1,15 +1,39 @@
-import { Elysia, status } from "elysia";
+import { Elysia, status, t } from "elysia";
 import { listMessages } from "../../core/incident/message/list.ts";
 import { say } from "../../core/incident/message/say.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { toApi } from "../http/names.ts";
-import { listQueryOf, pageOf } from "../http/schema.ts";
+import { closed, id, instant, listQuery, listQueryOf, nullable, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { messageQuery, messageView, newMessage } from "./model.ts";
+import { personView } from "../participant/model.ts";
+
+const messageView = t.Object(
+  {
+    id,
+    at: instant,
+    author: t.Union([personView, t.Null()], { description: "Null: the service itself" }),
+    recipient: t.Union([personView, t.Null()], { description: "Null: everyone" }),
+    text: t.String(),
+  },
+  closed,
+);
+
+const messageQuery = listQuery("`at` or `-at` (default)");
+
+const newMessage = t.Object(
+  {
+    text: t.String({ minLength: 1, maxLength: descriptionLength }),
+    recipient_id: t.Optional(
+      nullable({ ...id, description: "The individual who alone gets the message; must be a participant" }),
+    ),
+  },
+  closed,
+);
 
 /** Messages in the built-in channel of an incident that the actor may read. */
 export const messageRoutes = (deps: Deps) =>
