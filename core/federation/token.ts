@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { SignJWT } from "jose";
 import { after } from "../../platform/clock.ts";
 import { Refused } from "../../platform/errors.ts";
@@ -13,14 +14,16 @@ export const longestFederationSeconds = 300;
 /** OpenID Connect Core 1.0, section 2. */
 const longestSubject = 255;
 
-/**
- * The role comes first: a slug has no colon, so a pattern such as `role:deploy:user:*` matches only one role, whatever the
- * user name is.
- */
-export const defaultSubject = "role:{role}:user:{user}";
-export const subjectPattern = "^([!-z|~]|\\{(user|role|incident)\\})+$";
-export const subjectAbout =
-  "the subject (`sub`); {user}, {role} and {incident} are replaced with the e-mail address, this role and the incident's name";
+/** The setting `subject` of access roles. */
+export const subjectSetting = Type.String({
+  // The role comes first: a slug has no colon, so a pattern such as `role:deploy:user:*` matches only one role, whatever
+  // the user name is.
+  default: "role:{role}:user:{user}",
+  maxLength: 500,
+  pattern: "^([!-z|~]|\\{(user|role|incident)\\})+$",
+  description:
+    "the subject (`sub`); {user}, {role} and {incident} are replaced with the e-mail address, this role and the incident's name",
+});
 /** Any audience except that of our access tokens. */
 export const audiencePattern = `^(?!${tokenAudience}$)[!-~]+$`;
 

@@ -3,12 +3,10 @@ import { databaseNow } from "../../core/database_clock.ts";
 import { federationIssuer } from "../../core/federation/issuer.ts";
 import {
   audiencePattern,
-  defaultSubject,
   federationKeys,
   longestFederationSeconds,
   signFederationToken,
-  subjectAbout,
-  subjectPattern,
+  subjectSetting,
 } from "../../core/federation/token.ts";
 import { type BuiltinDeps, type CredentialProblem, defineBuiltin } from "../../core/plugin.ts";
 import { type Asked, awsCredentials } from "./credential.ts";
@@ -29,12 +27,7 @@ const roleSchema = Type.Object({
     pattern: audiencePattern,
     description: "an audience of the OpenID provider in AWS",
   }),
-  subject: Type.String({
-    default: defaultSubject,
-    maxLength: 500,
-    pattern: subjectPattern,
-    description: subjectAbout,
-  }),
+  subject: subjectSetting,
   ...optional,
 });
 

@@ -1,12 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import {
   audiencePattern,
-  defaultSubject,
   federationKeys,
   longestFederationSeconds,
   signFederationToken,
-  subjectAbout,
-  subjectPattern,
+  subjectSetting,
 } from "../../core/federation/token.ts";
 import { defineBuiltin } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
@@ -17,12 +15,7 @@ const roleSchema = Type.Object({
     pattern: audiencePattern,
     description: "the audience of the token (`aud`), as the service requires it; not svc",
   }),
-  subject: Type.String({
-    default: defaultSubject,
-    maxLength: 500,
-    pattern: subjectPattern,
-    description: subjectAbout,
-  }),
+  subject: subjectSetting,
   lifetime: Type.Integer({
     default: longestFederationSeconds,
     minimum: 60,
