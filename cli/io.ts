@@ -1,4 +1,5 @@
 import { userInfo } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { Environment } from "../platform/variable.ts";
 import { Interrupted } from "./errors.ts";
@@ -134,17 +135,7 @@ export function systemIo(): Io {
 }
 
 async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
-  const abort = () => reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    await promise;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
-  }
+  await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {

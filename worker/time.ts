@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../platform/clock.ts";
 
 /** The longest single timer. A runtime timer may fire late, so a long wait is split and the time checked in between. */
@@ -67,17 +68,7 @@ export class DatabaseTime implements Clock {
 
 /** Resolves after the given time, or when `signal` aborts. */
 export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
-  const abort = () => resolve();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    await promise;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
-  }
+  await delay(milliseconds, undefined, { signal }).catch(() => {});
 }
 
 /** The answer did not arrive in time. */
