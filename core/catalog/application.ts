@@ -6,11 +6,7 @@ import { comesFromSource } from "./source.ts";
 
 const { search, deletedAt, ...columns } = getTableColumns(application);
 
-export interface ApplicationFields {
-  name: string;
-  description: string;
-  uri: string | null;
-}
+export type ApplicationFields = Pick<typeof application.$inferSelect, "name" | "description" | "uri">;
 
 export const applications: Resource<typeof application, typeof columns, ApplicationFields> = {
   one: "application",

@@ -5,15 +5,10 @@ import { byText, type Resource } from "./resource.ts";
 
 const columns = getTableColumns(incidentPriority);
 
-export interface IncidentPriorityFields {
-  name: string;
-  description: string;
-  /** Higher is more urgent. */
-  rank: number;
-  /** Between two reminders to write a status report. */
-  reminderHours: number;
-  reporterCommands: boolean;
-}
+export type IncidentPriorityFields = Pick<
+  typeof incidentPriority.$inferSelect,
+  "name" | "description" | "rank" | "reminderHours" | "reporterCommands"
+>;
 
 /** Only admins may write priorities: they decide who is called, and how often people are reminded. */
 export const incidentPriorities: Resource<typeof incidentPriority, typeof columns, IncidentPriorityFields> = {

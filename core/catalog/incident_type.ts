@@ -1,22 +1,12 @@
 import { eq, getTableColumns, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import {
-  document,
-  incidentType,
-  incidentTypeTemplate,
-  service,
-  type visibilities,
-} from "../../drizzle/schema/index.ts";
+import { document, incidentType, incidentTypeTemplate, service } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { keepTargets } from "./link.ts";
 import { byText, type Resource } from "./resource.ts";
 
-/** An incident of the type gets a document of this resource type, created from this document's text. */
-export interface Template {
-  resourceType: string;
-  documentId: number;
-}
+type Template = Pick<typeof incidentTypeTemplate.$inferSelect, "resourceType" | "documentId">;
 
 const { search, ...row } = getTableColumns(incidentType);
 const found = sql`select json_agg(json_build_object(
@@ -29,13 +19,10 @@ const columns = {
   templates: sql<Template[]>`${sql`coalesce((${found}), '[]')`}`,
 };
 
-export interface IncidentTypeFields {
-  name: string;
-  description: string;
-  visibility: (typeof visibilities)[number];
-  commanderServiceId: number | null;
-  templates: Template[];
-}
+export type IncidentTypeFields = Pick<
+  typeof incidentType.$inferSelect,
+  "name" | "description" | "visibility" | "commanderServiceId"
+> & { templates: Template[] };
 
 /** Only admins may write types: they decide who may read an incident, and who is called. */
 export const incidentTypes: Resource<typeof incidentType, typeof columns, IncidentTypeFields> = {

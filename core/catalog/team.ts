@@ -5,7 +5,7 @@ import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists } from "./release.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
   incidentTypeIds: { owner: teamIncidentType.teamId, to: teamIncidentType.incidentTypeId },
@@ -15,8 +15,6 @@ const links: ReasonLinks = {
 
 const { search, ...row } = getTableColumns(team);
 const columns = { ...row, ...reasonColumns(links, team.id) };
-
-export type Team = Item<typeof columns>;
 
 export interface TeamFields extends Reasons {
   name: string;

@@ -4,7 +4,7 @@ import { Forbidden } from "../../platform/errors.ts";
 import { parseName } from "../../platform/text.ts";
 import { linkedIds, toDefinition } from "./link.ts";
 import { releaseFromDefinitions } from "./release.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 import { comesFromSource, lockSource } from "./source.ts";
 
 const { search, deletedAt, ...row } = getTableColumns(term);
@@ -15,13 +15,8 @@ const columns = { ...row, definitionIds: linkedIds(definitions, term.id) };
 const callsNobody = sql`not exists (select from ${individualTerm} where ${individualTerm.termId} = ${term.id})
   and not exists (select from ${teamTerm} where ${teamTerm.termId} = ${term.id})`;
 
-export type Term = Item<typeof columns>;
-
 /** The meaning of a term is in its definitions, which name their terms. */
-export interface TermFields {
-  text: string;
-  discoverable: boolean;
-}
+export type TermFields = Pick<typeof term.$inferSelect, "text" | "discoverable">;
 
 export const terms: Resource<typeof term, typeof columns, TermFields> = {
   one: "term",

@@ -1,39 +1,19 @@
-import { asc, count, desc, inArray, sql } from "drizzle-orm";
+import { asc, count, desc, getTableColumns, inArray, sql } from "drizzle-orm";
+import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import { delivery, type deliveryStates, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
 /** The states that operators see. Of a Split delivery they see the parts. */
 export type DeliveryState = Exclude<(typeof deliveryStates)[number], "Split">;
 
-/** A delivery for operators, without its text, which is only for readers of the incident. */
-export interface DeliveryView {
-  key: string;
-  state: (typeof deliveryStates)[number];
-  incidentId: number;
-  pluginSlug: string;
-  /** One member of the conversation by the plugin's id, which is not an address. */
-  recipient: string | null;
-  attempts: number;
-  queuedAt: Date;
-  dueAt: Date | null;
-  finishedAt: Date | null;
-  error: string | null;
-}
+const { key, state, queuedAt } = delivery;
+const { task, about, individualId, subject, text, leaseUntil, ...columns } = getTableColumns(delivery);
 
-const { key, state, incidentId, pluginSlug, recipient, attempts } = delivery;
-const { queuedAt, dueAt, finishedAt, error } = delivery;
-const columns = {
-  key,
-  state,
-  incidentId,
-  pluginSlug,
-  recipient,
-  attempts,
-  queuedAt,
-  dueAt,
-  finishedAt,
-  error,
-};
+/**
+ * A delivery for operators, without its text, which is only for readers of the incident. The recipient is the plugin's id
+ * of a member of the conversation, not an address.
+ */
+export type DeliveryView = SelectResultFields<typeof columns>;
 
 /** Returns the newest in these states. */
 export async function listDeliveries(

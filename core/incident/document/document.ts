@@ -10,7 +10,7 @@ import { NotFound } from "../../../platform/errors.ts";
 import { descriptionLength, parseName, parseText, parseUrl } from "../../../platform/text.ts";
 import { type ReasonLinks, type Reasons, reasonColumns } from "../../catalog/reason.ts";
 
-const { id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId } =
+const { taskCursor, taskSyncedAt, contentHash, termContentHash, termVocabulary, search, ...columns } =
   getTableColumns(document);
 
 /** The incidents for which a document is proposed. These terms were given by a person, not found in its text. */
@@ -25,17 +25,7 @@ export const documentLinks: ReasonLinks = {
 
 /** The visible columns of a document: neither its search vector nor the worker's notes. */
 export const documentColumns = {
-  id,
-  name,
-  description,
-  resourceType,
-  pluginSlug,
-  resourceId,
-  weblink,
-  incidentId,
-  version: document.version,
-  createdAt: document.createdAt,
-  updatedAt: document.updatedAt,
+  ...columns,
   ...reasonColumns(documentLinks, document.id),
 };
 

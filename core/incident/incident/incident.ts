@@ -1,5 +1,6 @@
-import { and, eq, getTableColumns, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import {
   incident,
@@ -9,56 +10,24 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../../platform/text.ts";
-import type { Person } from "../../catalog/person/person.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 import { commanderNow } from "./holder.ts";
 
-const { id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution } =
-  getTableColumns(incident);
-const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = getTableColumns(incident);
+const { search, costBasis, costedBasis, ...columns } = getTableColumns(incident);
 
-interface Named {
-  id: number;
-  name: string;
-}
-
-function named({ id, name }: Record<keyof Named, PgColumn>): SQL<Named> {
-  return sql`json_build_object('id', ${id}, 'name', ${name})`;
-}
+const named = ({ id, name }: Record<"id" | "name", PgColumn>) =>
+  sql<{ id: number; name: string }>`json_build_object('id', ${id}, 'name', ${name})`;
 
 /** The columns of an incident in a list, joined with its type and priority. */
 export const incidentColumns = {
-  id,
-  name,
-  title,
-  description,
-  status,
-  visibility,
-  incidentTypeId,
-  incidentPriorityId,
-  resolution,
-  reportedAt,
-  stableAt,
-  closedAt,
-  cost,
-  version,
-  createdAt,
-  updatedAt,
+  ...columns,
   commander: commanderNow,
   incidentType: named(incidentType),
   incidentPriority: named(incidentPriority),
 };
 
 export type Visibility = (typeof visibilities)[number];
-export type Incident = Pick<
-  typeof incident.$inferSelect,
-  Exclude<keyof typeof incidentColumns, "commander" | "incidentType" | "incidentPriority">
-> & {
-  /** The current one. */
-  commander: Person | null;
-  incidentType: Named;
-  incidentPriority: Named;
-};
+export type Incident = SelectResultFields<typeof incidentColumns>;
 
 /** What the reporter writes, and anyone may edit later. */
 export interface IncidentText {

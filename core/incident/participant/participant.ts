@@ -1,4 +1,5 @@
 import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { readInstant } from "../../../drizzle/endless.ts";
 import {
@@ -25,21 +26,7 @@ export interface Change {
   announce?(command: { roleId: number; name: string; from: string | undefined }): Promise<void>;
 }
 
-export interface HeldRole {
-  id: number;
-  role: ParticipantRole;
-  assumedAt: Date;
-  renouncedAt: Date | null;
-}
-
-export interface Participant {
-  id: number;
-  individual: Person;
-  joinedAt: Date;
-  leftAt: Date | null;
-  /** At most `shownRoles`: the current ones, then the latest former ones, in the order in which they were assumed. */
-  roles: HeldRole[];
-}
+type HeldRole = Pick<typeof participantRole.$inferSelect, "id" | "role" | "assumedAt" | "renouncedAt">;
 
 /**
  * More than the roles that one person can have at once. A role may be assumed and renounced all day: the timeline has
@@ -69,8 +56,11 @@ export const participantColumns = {
   individual: personColumns,
   joinedAt: participant.joinedAt,
   leftAt: participant.leftAt,
+  /** At most `shownRoles`: the current ones, then the latest former ones, in the order in which they were assumed. */
   roles,
 };
+
+export type Participant = SelectResultFields<typeof participantColumns>;
 
 /** A role in a sentence about somebody who has it. */
 export const roleWords: Readonly<Record<ParticipantRole, string>> = {

@@ -85,8 +85,8 @@ function selectBest(db: Context["db"], search: Search) {
 }
 
 function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search): SQL {
-  const { id, search, title, text, only, incidentId = sql`null::bigint` } = of;
-  const { table } = id;
+  const { table, title, text, only, incidentId = sql`null::bigint` } = of;
+  const { id, search } = table;
   const words = wordsOf(q);
   const window = newestMatches(id, and(sql`${search} @@ ${words}`, only)!, of.found(reader), {
     ranked: rankedOfType,

@@ -1,5 +1,5 @@
 import { and, isNull, type SQL, sql } from "drizzle-orm";
-import type { PgColumn } from "drizzle-orm/pg-core";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import {
   application,
   conversation,
@@ -28,8 +28,7 @@ import {
 
 /** The records of one table in a search over everything. drizzle/triggers defines which words they match. */
 export interface Searched {
-  id: PgColumn;
-  search: PgColumn;
+  table: PgTable & Record<"id" | "search", PgColumn>;
   title: SQL;
   /** The source of the excerpt. */
   text: SQL;
@@ -71,8 +70,7 @@ function mayReadMessage(by: Reader | AnyReader): SQL {
 
 export const searched = {
   incident: {
-    id: incident.id,
-    search: incident.search,
+    table: incident,
     large: true,
     incidentId: incident.id,
     title: sql`${incident.name} || ': ' || ${incident.title}`,
@@ -80,8 +78,7 @@ export const searched = {
     found: (by) => mayReadIncident(by),
   },
   document: {
-    id: document.id,
-    search: document.search,
+    table: document,
     large: true,
     incidentId: document.incidentId,
     title: sql`${document.name}`,
@@ -89,8 +86,7 @@ export const searched = {
     found: (by) => mayReadOf(by, document.incidentId),
   },
   task: {
-    id: task.id,
-    search: task.search,
+    table: task,
     large: true,
     incidentId: task.incidentId,
     title: sql`${task.description}`,
@@ -98,8 +94,7 @@ export const searched = {
     found: (by) => and(isNull(task.deletedAt), mayReadOf(by, task.incidentId)),
   },
   note: {
-    id: event.id,
-    search: event.search,
+    table: event,
     large: true,
     incidentId: event.incidentId,
     title: sql`${nameOf(sql`${event.incidentId}`)} || ': note by ' || ${event.actor}`,
@@ -108,8 +103,7 @@ export const searched = {
     found: (by) => mayReadOf(by, event.incidentId),
   },
   report: {
-    id: statusReport.id,
-    search: statusReport.search,
+    table: statusReport,
     large: true,
     incidentId: statusReport.incidentId,
     title: sql`${nameOf(sql`${statusReport.incidentId}`)} || ': status report'`,
@@ -117,8 +111,7 @@ export const searched = {
     found: (by) => mayReadOf(by, statusReport.incidentId),
   },
   message: {
-    id: conversationMessage.id,
-    search: conversationMessage.search,
+    table: conversationMessage,
     large: true,
     incidentId: incidentOfMessage,
     title: sql`${nameOf(incidentOfMessage)} || ': message'`,
@@ -126,50 +119,43 @@ export const searched = {
     found: mayReadMessage,
   },
   term: {
-    id: term.id,
-    search: term.search,
+    table: term,
     title: sql`${term.text}`,
     text: sql`${term.text}`,
     found: () => isNull(term.deletedAt),
   },
   definition: {
-    id: definition.id,
-    search: definition.search,
+    table: definition,
     title: sql`${definition.text}`,
     text: sql`${definition.text}`,
     found: everyone,
   },
   individual: {
-    id: individual.id,
-    search: individual.search,
+    table: individual,
     title: sql`${individual.name}`,
     text: sql`${individual.email}`,
     found: (by) => mayKnow(by),
   },
   team: {
-    id: team.id,
-    search: team.search,
+    table: team,
     title: sql`${team.name}`,
     text: sql`${team.description}`,
     found: everyone,
   },
   service: {
-    id: service.id,
-    search: service.search,
+    table: service,
     title: sql`${service.name}`,
     text: sql`${service.description}`,
     found: everyone,
   },
   application: {
-    id: application.id,
-    search: application.search,
+    table: application,
     title: sql`${application.name}`,
     text: sql`${application.description}`,
     found: () => isNull(application.deletedAt),
   },
   incident_type: {
-    id: incidentType.id,
-    search: incidentType.search,
+    table: incidentType,
     title: sql`${incidentType.name}`,
     text: sql`${incidentType.description}`,
     found: everyone,

@@ -1,37 +1,23 @@
 import { getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { InvalidInput, NotFound } from "../../../platform/errors.ts";
 import { parseProse } from "../../../platform/text.ts";
 import { parseUserName } from "../../auth/user/field.ts";
 import { type Person, personJson } from "../../catalog/person/person.ts";
 
-const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders } =
-  getTableColumns(task);
+const { creatorId, ownerId, deletedAt, lastReminderAt, search, ...columns } = getTableColumns(task);
 
 /** The visible columns of a task. The people are subqueries, so that a page of tasks is one query. */
 export const taskColumns = {
-  id,
-  incidentId,
-  description,
-  status,
-  resolveBy,
-  resolvedAt,
-  documentId,
-  externalId,
-  reminders,
-  creator: personOf(task.creatorId),
-  owner: personOf(task.ownerId),
+  ...columns,
+  creator: personOf(creatorId),
+  owner: personOf(ownerId),
   assignees: assignees(),
-  version: task.version,
-  createdAt: task.createdAt,
-  updatedAt: task.updatedAt,
 };
 
-export type Task = Pick<
-  typeof task.$inferSelect,
-  Exclude<keyof typeof taskColumns, "creator" | "owner" | "assignees">
-> & { creator: Person | null; owner: Person | null; assignees: Person[] };
+export type Task = SelectResultFields<typeof taskColumns>;
 
 /** What a PUT replaces, with people by their e-mail addresses. */
 export interface TaskFields {
