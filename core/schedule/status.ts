@@ -1,6 +1,7 @@
 import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
-import { type RunResult, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
+import { toApi } from "../../platform/names.ts";
 import { databaseNow } from "../database_clock.ts";
 import type { ScheduleContext } from "./claims.ts";
 import { goneSeconds } from "./heartbeat.ts";
@@ -21,17 +22,7 @@ const streakRuns = 2880;
 /** How many faults are read, since the same item may occur in many runs. */
 const readFaults = 10_000;
 
-export interface RunView {
-  slot: Date;
-  state: (typeof run.$inferSelect)["state"];
-  trigger: (typeof run.$inferSelect)["trigger"];
-  attempt: number;
-  startedAt: Date | null;
-  finishedAt: Date | null;
-  leaseUntil: Date | null;
-  error: string | null;
-  result: RunResult;
-}
+export type RunView = Omit<typeof run.$inferSelect, "task" | "owner">;
 
 export interface TaskStatus {
   name: TaskName;
@@ -235,39 +226,7 @@ function view(row: typeof run.$inferSelect): RunView {
   return shown;
 }
 
-/** The status for programs: names in snake_case, instants as ISO strings. */
-export function asJson({ now, tasks, workers }: ScheduleStatus) {
-  return {
-    now: now.toISOString(),
-    tasks: tasks.map(({ name, state, since, pausedAt, last, due, next, lagSeconds, failures, failing }) => ({
-      name,
-      state,
-      since,
-      paused_at: pausedAt,
-      due,
-      next,
-      lag_seconds: lagSeconds,
-      failures,
-      failing: failing && { since: failing.since, runs: failing.runs },
-      last: last && {
-        slot: last.slot,
-        state: last.state,
-        trigger: last.trigger,
-        attempt: last.attempt,
-        started_at: last.startedAt,
-        finished_at: last.finishedAt,
-        lease_until: last.leaseUntil,
-        error: last.error,
-        result: last.result,
-      },
-    })),
-    workers: workers.map(({ id, host, pid, startedAt, seenAt, alive }) => ({
-      id,
-      host,
-      pid,
-      started_at: startedAt,
-      seen_at: seenAt,
-      alive,
-    })),
-  };
+/** The status for programs. */
+export function asJson({ tasks, ...status }: ScheduleStatus) {
+  return toApi({ ...status, tasks: tasks.map(({ lastEnded: _, ...task }) => task) });
 }

@@ -1,14 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
-import type { Credential } from "../../core/access/issue.ts";
 import type { Lease } from "../../core/access/lease.ts";
 import { type AccessRequest, longestReason } from "../../core/access/request.ts";
 import type { Role } from "../../core/access/role.ts";
 import { longestSeconds, longestSlug, mostGroups, type RoleFields } from "../../core/access/role_fields.ts";
 import { credentialKinds } from "../../core/plugin/methods.ts";
 import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
+import { fromApi, toApi } from "../../platform/names.ts";
 import type { Deps } from "../deps.ts";
-import { fromApi, toApi } from "../http/names.ts";
 import {
   closed,
   id,
@@ -222,8 +221,4 @@ export function leaseViewOf(lease: Lease): Static<typeof leaseView> {
   const nextAttemptAt = state === "Revoking" ? lease.dueAt : null;
   const times = { createdAt, expiresAt, maxExpiresAt, nextAttemptAt };
   return toApi({ id, role, user, incident, requestId, name, state, endReason, attempts, error, ...times });
-}
-
-export function issuedViewOf(lease: Lease, credential: Credential): Static<typeof issuedView> {
-  return { ...leaseViewOf(lease), credential };
 }

@@ -34,7 +34,6 @@ import {
   decision,
   differencesView,
   issuedView,
-  issuedViewOf,
   leaseParams,
   leaseQuery,
   leaseView,
@@ -276,7 +275,7 @@ const leaseRoutes = (deps: Deps) =>
           signal: request.signal,
         });
         set.headers.location = `/access/leases/${lease.id}`;
-        return status(201, issuedViewOf(lease, credential));
+        return status(201, { ...leaseViewOf(lease), credential });
       },
       {
         actor: true,

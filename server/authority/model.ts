@@ -6,7 +6,7 @@ import {
   longestAuthorityName,
 } from "../../core/authority/authority.ts";
 import { authorityKinds } from "../../drizzle/schema/index.ts";
-import { toApi } from "../http/names.ts";
+import { toApi } from "../../platform/names.ts";
 import { closed, id, idText, instant, listQuery, nullable, oneOf } from "../http/schema.ts";
 
 const name = t.String({ pattern: authorityNamePattern, maxLength: longestAuthorityName });

@@ -6,12 +6,12 @@ import { listRecords } from "../../core/catalog/list.ts";
 import { removeRecord } from "../../core/catalog/remove.ts";
 import type { CatalogRecord, CatalogTable, Columns, Resource } from "../../core/catalog/resource.ts";
 import { updateRecord } from "../../core/catalog/update.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { toApi } from "../http/names.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 

@@ -6,10 +6,10 @@ import {
   revokeClientCertificate,
 } from "../../core/auth/certificate/certificate.ts";
 import { parseUserName } from "../../core/auth/user/field.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
-import { toApi } from "../http/names.ts";
 import { closed, instant, listQuery, listQueryOf, nullable, oneOf, pageOf } from "../http/schema.ts";
 
 const serial = t.String({ pattern: "^[0-9a-f]{1,40}$", description: "Hexadecimal" });

@@ -1,8 +1,8 @@
 import { type Static, t } from "elysia";
 import type { DocumentFields } from "../../core/incident/document/document.ts";
+import { fromApi } from "../../platform/names.ts";
 import { nameLength, urlLength } from "../../platform/text.ts";
 import { description, name, reasons, shownReasons } from "../catalog/fields.ts";
-import { fromApi } from "../http/names.ts";
 import { closed, id, idText, instant, listQuery, nullable, q, readOnly, version } from "../http/schema.ts";
 
 const weblink = nullable(t.String({ maxLength: urlLength, description: "An http or https URL" }));

@@ -5,12 +5,12 @@ import { listDocuments } from "../../core/incident/document/list.ts";
 import { removeDocument } from "../../core/incident/document/remove.ts";
 import { updateDocument } from "../../core/incident/document/update.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { toApi } from "../http/names.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
   changedDocument,

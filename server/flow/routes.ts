@@ -3,12 +3,12 @@ import { retryFlow } from "../../core/incident/flow/retry.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { toApi } from "../../platform/names.ts";
 import { nameLength } from "../../platform/text.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { refusalsOfPostWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
-import { toApi } from "../http/names.ts";
 import { closed } from "../http/schema.ts";
 import { incidentDetail, incidentParams } from "../incident/model.ts";
 

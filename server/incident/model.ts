@@ -4,8 +4,8 @@ import type { IncidentQuery } from "../../core/incident/incident/list.ts";
 import type { IncidentFields } from "../../core/incident/lifecycle/update.ts";
 import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
 import { parseInstant } from "../../platform/instant.ts";
+import { fromApi } from "../../platform/names.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { fromApi } from "../http/names.ts";
 import {
   closed,
   id,

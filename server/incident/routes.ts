@@ -6,12 +6,12 @@ import { reportIncident } from "../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../core/incident/lifecycle/update.ts";
 import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { fromApi, toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { fromApi, toApi } from "../http/names.ts";
 import { pageOf } from "../http/schema.ts";
 import {
   changedIncident,

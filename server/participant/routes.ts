@@ -11,12 +11,12 @@ import { renounceRole } from "../../core/incident/participant/renounce.ts";
 import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import type { PluginContext } from "../../core/plugin/context.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { nothing } from "../http/body.ts";
 import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin } from "../http/error.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { toApi } from "../http/names.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import {

@@ -6,12 +6,12 @@ import { removeTask } from "../../core/incident/task/remove.ts";
 import { updateTask } from "../../core/incident/task/update.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
-import { toApi } from "../http/names.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import { changedTask, fieldsOf, newTask, taskParams, taskQuery, taskView } from "./model.ts";
 
