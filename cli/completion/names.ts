@@ -8,7 +8,7 @@ import type { Asked } from "./complete.ts";
 import type { Candidate } from "./values.ts";
 
 /** Less than 300 ms with the start of svc. After that, the user has continued to type. */
-const patienceMilliseconds = 200;
+export const patienceMilliseconds = 200;
 /** People are read page by page, as far as the time allows. */
 const peopleAtOnce = 200;
 const mostPeople = 2000;
@@ -29,17 +29,13 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
     interruptible: (run) => run(controller.signal),
   };
   const found: Found[] = [];
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(() => {
-    controller.abort();
-    late.resolve();
-  }, patienceMilliseconds);
   const work = IncidentClient.within(quiet, async (client) => {
     const add = (more: Found[]) => found.push(...more);
     await Promise.all(kinds.map((kind) => lookUps[kind](client, asked, add).catch(() => {})));
-  }).catch(() => {});
-  await Promise.race([work, late.promise]);
-  clearTimeout(timer);
+  });
+  const late = io.sleep(patienceMilliseconds, controller.signal);
+  await Promise.race([work, late]).catch(() => {});
+  controller.abort();
   return spelled(found, asked.last);
 }
 
