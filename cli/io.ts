@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { userInfo } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, systemClock } from "../platform/clock.ts";
@@ -81,6 +82,11 @@ export interface Io {
    * function is called.
    */
   onSuspend(before: () => void, after: () => void): () => void;
+  /**
+   * From now on, ends the process as soon as nobody can read its output any more. Without this, only the next write does,
+   * and a command that waits may not write for hours.
+   */
+  endWithReader(): void;
   /** The name of the user in the operating system. */
   osUser(): string;
   /** Resolves after the time; rejects at once when the signal aborts. */
@@ -119,6 +125,7 @@ export function systemIo(): Io {
     onKey,
     onExit,
     onSuspend,
+    endWithReader,
     osUser: () => {
       try {
         const { username } = userInfo();
@@ -235,6 +242,14 @@ function onSuspend(before: () => void, after: () => void): () => void {
     process.off("SIGTSTP", onStop);
     process.off("SIGCONT", onResume);
   };
+}
+
+function endWithReader(): void {
+  // Linux reports an error of a watched pipe when its last reader is gone, and Bun then closes the "connection". This was
+  // not tried on other systems.
+  if (process.platform !== "linux" || !fstatSync(1).isFIFO()) return;
+  const close = () => process.exit(0);
+  Bun.connect({ fd: 1, socket: { close, data: () => {} } }).catch(() => {});
 }
 
 /**

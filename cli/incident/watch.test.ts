@@ -219,11 +219,8 @@ describe("through a pipe", () => {
       ["bash", "-c", '"$@" | head -1', "sh", ...testProgram, "incident", "watch", ...words],
       { env: { PATH: process.env.PATH, ...env }, stdout: "pipe", stderr: "pipe" },
     );
-    await server.requested(1);
-    // The pipe holds the first line, and breaks at one of the next.
-    const timer = setInterval(() => server.happens(7, "Note"), 20);
+    // Without another event: the next one may be hours away.
     await shell.exited;
-    clearInterval(timer);
     expect(await new Response(shell.stdout).text()).toContain("Checkout is down");
     expect(await new Response(shell.stderr).text()).toBe("");
   });

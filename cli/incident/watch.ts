@@ -62,7 +62,10 @@ export abstract class Watch {
   /** Opens the display, unless lines of text are wanted. */
   protected draw(open: () => Display): void {
     const { io, client, options } = this;
-    if (options.json || !canDraw(io.stdout, io.env)) return;
+    if (options.json || !canDraw(io.stdout, io.env)) {
+      io.endWithReader();
+      return;
+    }
     client.isDrawing = true;
     this.display = open();
     this.#ticker = setInterval(() => this.display?.refresh(), 1000);

@@ -70,6 +70,7 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
     onKey: () => () => {},
     onExit: () => () => {},
     onSuspend: () => () => {},
+    endWithReader: () => {},
     osUser: () => "ada",
     sleep: async (milliseconds, signal) => {
       signal.throwIfAborted();
