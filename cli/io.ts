@@ -248,8 +248,10 @@ function endWithReader(): void {
   // Linux reports an error of a watched pipe when its last reader is gone, and Bun then closes the "connection". This was
   // not tried on other systems.
   if (process.platform !== "linux" || !fstatSync(1).isFIFO()) return;
-  const close = () => process.exit(0);
-  Bun.connect({ fd: 1, socket: { close, data: () => {} } }).catch(() => {});
+  const socket = { close: () => process.exit(0), data: () => {} };
+  // Bun's types have these options, but no `connect` that takes them.
+  const options: Bun.FdSocketOptions = { fd: 1, socket };
+  Bun.connect(options as never).catch(() => {});
 }
 
 /**
