@@ -10,6 +10,13 @@ export class UsageError extends Error {
   }
 }
 
+/** The command line names only a group; its help lists the commands. */
+export class MissingCommand extends UsageError {
+  constructor(path: readonly string[]) {
+    super("missing command", path);
+  }
+}
+
 /** The user pressed Ctrl-C. Nothing is printed. */
 export class Interrupted extends Error {
   override name = "Interrupted";

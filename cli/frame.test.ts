@@ -45,6 +45,11 @@ Run \`svc idp COMMAND --help\` for the help of a command.
     });
   });
 
+  test("of a group names a command once, with its other names", async () => {
+    const { stdout } = await svc(["incident", "--help"]);
+    expect(stdout).toContain("Commands:\n  report, declare   Report an incident\n  list  ");
+  });
+
   test("of a command, without its argument", async () => {
     const { code, stdout, stderr } = await svc(["server", "start", "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -94,7 +99,10 @@ describe("an invalid command line exits with 2, and prints the error and the usa
     ));
   test("unknown command with --help", () =>
     wrong("frobnicate --help", "unknown command: frobnicate", "svc COMMAND", "svc"));
-  test("missing command", () => wrong("idp", "missing command: start", "svc idp COMMAND", "svc idp"));
+  test("missing command, with those of the group", async () => {
+    const { stdout: help } = await svc(["idp", "--help"]);
+    expect(await svc(["idp"])).toEqual({ code: 2, stdout: "", stderr: `svc: missing command\n\n${help}` });
+  });
   test("unknown option", () =>
     wrong(
       "login --forse",

@@ -3,7 +3,7 @@ import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
 import { nearest } from "../platform/nearest.ts";
 import { asTyped } from "./command_line.ts";
-import { UsageError } from "./errors.ts";
+import { MissingCommand, UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, optionNamed, positionalsOf, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
 import { find, type Group, isGroup, type Leaf } from "./tree.ts";
@@ -28,7 +28,7 @@ function groupCommand(io: Io, group: Group, path: readonly string[]): Command {
     name: path.at(-1),
     subCommands: subCommands(io, group, path),
     run: () => {
-      throw new UsageError(`missing command: ${Object.keys(group.commands).join(", ")}`, path);
+      throw new MissingCommand(path);
     },
   };
 }

@@ -69,7 +69,10 @@ export async function groupHelp(path: readonly string[], group: Group): Promise<
   return sections(
     group.summary,
     `Usage: ${usageLine(path)}`,
-    table("Commands", await summaries(group)),
+    table(
+      "Commands",
+      (await summaries(group)).map(([names, summary]) => [names.join(", "), summary]),
+    ),
     table("Options", options),
     `Run \`${["svc", ...path].join(" ")} COMMAND --help\` for the help of a command.`,
   );

@@ -1,7 +1,7 @@
 import { version } from "../package.json" with { type: "json" };
 import type { CommandDefinition } from "./command.ts";
 import { argumentRows, usageLine } from "./help.ts";
-import { type Group, isGroup, type Leaf } from "./tree.ts";
+import { commandsOf, type Group, isGroup, type Leaf } from "./tree.ts";
 
 const exitStatus: readonly [string, string][] = [
   ["0", "Success."],
@@ -66,22 +66,18 @@ export async function manualPage(tree: Group): Promise<string> {
 
 /** Every command with its path. A group with two names is shown under the first. */
 function leaves(group: Group, path: readonly string[] = []): [string[], Leaf][] {
-  const children = Object.entries(group.commands);
-  const once = children.filter(([, child], at) => children.findIndex(([, other]) => other === child) === at);
-  return once.flatMap(([name, child]): [string[], Leaf][] =>
-    isGroup(child) ? leaves(child, [...path, name]) : [[[...path, name], child]],
+  return commandsOf(group).flatMap(({ names: [name = ""], node }): [string[], Leaf][] =>
+    isGroup(node) ? leaves(node, [...path, name]) : [[[...path, name], node]],
   );
 }
 
 /** The further names of commands and groups, each with its first name. */
 function aliases(group: Group, path: readonly string[] = []): [string, string][] {
-  const children = Object.entries(group.commands);
-  return children.flatMap(([name, child], at): [string, string][] => {
-    const first = children.findIndex(([, other]) => other === child);
-    const words = (last: string) => ["svc", ...path, last].join(" ");
-    if (first !== at) return [[words(name), words(children[first]![0])]];
-    return isGroup(child) ? aliases(child, [...path, name]) : [];
-  });
+  const words = (last: string) => ["svc", ...path, last].join(" ");
+  return commandsOf(group).flatMap(({ names: [name = "", ...more], node }): [string, string][] => [
+    ...(isGroup(node) ? aliases(node, [...path, name]) : []),
+    ...more.map((alias): [string, string] => [words(alias), words(name)]),
+  ]);
 }
 
 function section(path: readonly string[], command: CommandDefinition): string[] {

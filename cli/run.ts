@@ -2,8 +2,8 @@ import { cli } from "gunshi/bone";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { forParser } from "./command_line.ts";
 import { askingWord } from "./completion/scripts.ts";
-import { ExitCode, Interrupted, UsageError } from "./errors.ts";
-import { entry, frame, subCommands, usageOf } from "./frame.ts";
+import { ExitCode, Interrupted, MissingCommand, UsageError } from "./errors.ts";
+import { entry, frame, helpOf, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./text.ts";
 import { type Group, root } from "./tree.ts";
@@ -82,7 +82,8 @@ async function report(error: unknown, io: Io, tree: Group, asJson: boolean): Pro
     io.stderr.write(`${JSON.stringify({ error: { code, message: lines.join("\n"), exit_code } })}\n`);
   } else if (!(error instanceof Interrupted)) {
     for (const line of lines) io.stderr.write(`svc: ${line}\n`);
-    if (error instanceof UsageError) io.stderr.write(await usageOf(error.path ?? [], tree));
+    if (error instanceof MissingCommand) io.stderr.write(`\n${await helpOf(error.path ?? [], tree)}`);
+    else if (error instanceof UsageError) io.stderr.write(await usageOf(error.path ?? [], tree));
   }
   return exit_code;
 }

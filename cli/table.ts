@@ -1,14 +1,32 @@
+import type { Output } from "./io.ts";
+
 /** A column of a table for people. */
 export interface Column {
   header: string;
-  /** May be cut, with an ellipsis, down to 10 columns, and further when no column is left to leave out. */
+  /** May be cut, with an ellipsis, down to `least`, and further when no column is left to leave out. */
   flexible?: boolean;
+  /** In columns of a terminal; 10 by default. */
+  least?: number;
   /** Left out of a terminal that is too narrow; 1 first. */
   leaveOut?: number;
 }
 
 const gap = 2;
 const narrowest = 10;
+
+/** The columns of a terminal; undefined for a pipe or a file, whose lines have any length. */
+export function widthOf({ isTTY, columns }: Output): number | undefined {
+  return isTTY && columns ? columns : undefined;
+}
+
+/** Prints a table, at most as wide as the terminal. */
+export function printTable(
+  { stdout }: { stdout: Output },
+  header: readonly (string | Column)[],
+  rows: readonly (readonly string[])[],
+): void {
+  stdout.write(table(header, rows, widthOf(stdout)));
+}
 
 /**
  * Rows under a header, in columns as wide as they need to be; the last one is not padded. With `width`, the
@@ -44,14 +62,12 @@ function fit(given: readonly Placed[], natural: readonly number[], width: number
     const [next] = columns
       .filter((column) => column.leaveOut !== undefined)
       .sort((a, b) => a.leaveOut! - b.leaveOut!);
-    const least = next === undefined ? 1 : narrowest;
+    const leastOf = ({ least = narrowest }: Placed) => (next === undefined ? 1 : least);
     while (total() > width) {
+      const wide = flexible.filter((column) => widths[column.at]! > leastOf(column));
+      if (wide.length === 0) break;
       // The widest first, so that the others keep what they have.
-      const { at } = flexible.reduce(
-        (widest, column) => (widths[column.at]! > widths[widest.at]! ? column : widest),
-        flexible[0] ?? { header: "", at: -1 },
-      );
-      if (at < 0 || widths[at]! <= least) break;
+      const { at } = wide.reduce((widest, one) => (widths[one.at]! > widths[widest.at]! ? one : widest));
       widths[at]! -= 1;
     }
     if (total() <= width || next === undefined) return { columns, widths };

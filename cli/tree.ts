@@ -220,12 +220,17 @@ export function isGroup(node: Leaf | Group): node is Group {
   return typeof node !== "function";
 }
 
-/** The commands of a group with their summaries. */
-export async function summaries({ commands }: Group): Promise<[string, string][]> {
-  const nodes = Object.entries(commands);
+/** The commands of a group, each with all its names; the first is the usual one. */
+export function commandsOf({ commands }: Group): { names: string[]; node: Leaf | Group }[] {
+  const byNode = Map.groupBy(Object.keys(commands), (name) => commands[name]!);
+  return [...byNode].map(([node, names]) => ({ names, node }));
+}
+
+/** The names of each command of a group, and its summary. */
+export async function summaries(group: Group): Promise<[string[], string][]> {
   return await Promise.all(
-    nodes.map(async ([name, node]): Promise<[string, string]> => [
-      name,
+    commandsOf(group).map(async ({ names, node }): Promise<[string[], string]> => [
+      names,
       isGroup(node) ? node.summary : (await node()).default.summary,
     ]),
   );

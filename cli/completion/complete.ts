@@ -1,7 +1,7 @@
 import type { ArgSchema, Args } from "gunshi/bone";
 import { kebab, metavar, optionNamed, positionalsOf } from "../help.ts";
-import { find, type Group, isGroup, summaries } from "../tree.ts";
-import { type Candidate, type Places, valuesOf } from "./values.ts";
+import { find, type Group, isGroup } from "../tree.ts";
+import { type Candidate, commandsIn, type Places, valuesOf } from "./values.ts";
 
 /** What may replace the last word. */
 export interface Completion {
@@ -69,7 +69,7 @@ async function allFor(
     node = child;
   }
   if (last.startsWith("-")) return { candidates: node === tree ? rootOptions : helpOptions };
-  return { candidates: (await summaries(node)).map(([word, about]) => ({ word, about })) };
+  return { candidates: await commandsIn(node) };
 }
 
 /** The words after a command. */

@@ -1,6 +1,6 @@
 import type { ArgSchema } from "gunshi/bone";
 import { metavar } from "../help.ts";
-import { root, summaries } from "../tree.ts";
+import { type Group, root, summaries } from "../tree.ts";
 
 export interface Candidate {
   word: string;
@@ -21,12 +21,17 @@ const known: Readonly<Record<string, () => Promise<Candidate[]>>> = {
     return revisions.map(({ id, manifest }) => ({ word: id, about: manifest.message })).reverse();
   },
   SHELL: async () => (await import("./scripts.ts")).shells.map((word) => ({ word })),
-  COMMAND: async () => (await summaries(root)).map(([word, about]) => ({ word, about })),
+  COMMAND: () => commandsIn(root),
 };
 
 const places: Readonly<Record<string, Places>> = { FILE: "files", DIRECTORY: "folders" };
 /** By name, where the reference has the placeholder TEXT. */
 const placesByName: Readonly<Record<string, Places>> = { uds: "files", reloadDir: "folders" };
+
+/** The commands of a group, by all their names. */
+export async function commandsIn(group: Group): Promise<Candidate[]> {
+  return (await summaries(group)).flatMap(([names, about]) => names.map((word) => ({ word, about })));
+}
 
 /** The values of an argument that are known without a server or a database. */
 export async function valuesOf(

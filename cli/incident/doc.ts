@@ -3,14 +3,14 @@ import { Conflict, NotFound } from "../../platform/errors.ts";
 import type { documentView } from "../../server/document/model.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { type Column, table } from "../table.ts";
+import { type Column, printTable } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
 import { keyOfSeen, removeDraft, wasSeen } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
-import { linkText, widthOf } from "./text.ts";
+import { linkText } from "./text.ts";
 import {
   againLine,
   checked,
@@ -62,7 +62,7 @@ export async function docListCommand({ id, json }: { id?: string } & Common, io:
     printable(one.name),
     printable(one.weblink ?? ""),
   ]);
-  io.stdout.write(table(columns, rows, widthOf(io.stdout)));
+  printTable(io, columns, rows);
 }
 
 interface DocNewOptions extends WordOptions {

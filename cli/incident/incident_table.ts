@@ -1,9 +1,9 @@
 import type { Io } from "../io.ts";
-import { type Column, table } from "../table.ts";
+import { type Column, table, widthOf } from "../table.ts";
 import { printable } from "../text.ts";
 import type { Incident } from "./incident.ts";
 import { nameOf } from "./people.ts";
-import { ageColumn, stylesOf, widthOf } from "./text.ts";
+import { ageColumn, stylesOf } from "./text.ts";
 
 const columns: Column[] = [
   { header: "NAME" },

@@ -1,14 +1,14 @@
 import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { type Column, table } from "../table.ts";
+import { type Column, table, widthOf } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
 import { parseDue } from "../when.ts";
 import { announce, IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
 import { emailOf, peopleOf } from "./people.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
-import { ageText, inText, widthOf } from "./text.ts";
+import { ageText, inText } from "./text.ts";
 import { done, splitWords, type WordOptions } from "./write.ts";
 
 type Common = Pick<WordOptions, "json">;

@@ -1,5 +1,5 @@
 import type { Environment } from "../../platform/variable.ts";
-import type { Io, Output } from "../io.ts";
+import type { Io } from "../io.ts";
 import { hasColours } from "../screen.ts";
 import { units } from "../when.ts";
 
@@ -28,11 +28,6 @@ export function inText(at: Date, now: Date): string {
 /** An age for a column: relative on a terminal, RFC 3339 for other programs. */
 export function ageColumn(instant: string, io: Pick<Io, "stdout" | "clock">): string {
   return io.stdout.isTTY ? ageText(new Date(instant), io.clock.now()) : instant;
-}
-
-/** The columns of a terminal; undefined for a pipe or a file, whose lines have any length. */
-export function widthOf({ isTTY, columns }: Output): number | undefined {
-  return isTTY && columns ? columns : undefined;
 }
 
 export type Style = "bold" | "dim" | "red" | "yellow" | "green";

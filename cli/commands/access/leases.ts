@@ -1,7 +1,7 @@
 import { AccessClient, type Lease } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
@@ -46,17 +46,17 @@ export default defineCommand({
         ...(one.error === null ? ["", ""] : [`${one.attempts}, next ${next}`, printable(one.error)]),
       ];
     });
-    const header = [
+    const columns = [
       "Id",
       "Role",
-      "User",
-      "Incident",
+      { header: "User", flexible: true, leaveOut: 4 },
+      { header: "Incident", leaveOut: 3 },
       "State",
-      "Expires",
-      "Ends Because",
-      "Attempts",
-      "Last Error",
+      { header: "Expires", leaveOut: 5 },
+      { header: "Ends Because", leaveOut: 1 },
+      { header: "Attempts", leaveOut: 2 },
+      { header: "Last Error", flexible: true, least: 30 },
     ];
-    io.stdout.write(table(header, rows));
+    printTable(io, columns, rows);
   },
 });

@@ -2,7 +2,7 @@ import { AccessClient, durationText, type Role } from "../../access/access.ts";
 import type { Whoami } from "../../client/api.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -26,7 +26,15 @@ export default defineCommand({
       role.incident_required ? "required" : "",
       printable(role.description),
     ]);
-    io.stdout.write(table(["Role", "Approval", "Default", "Longest", "Incident", "Description"], rows));
+    const columns = [
+      "Role",
+      { header: "Approval", flexible: true, leaveOut: 4 },
+      { header: "Default", leaveOut: 2 },
+      { header: "Longest", leaveOut: 1 },
+      { header: "Incident", leaveOut: 3 },
+      { header: "Description", flexible: true },
+    ];
+    printTable(io, columns, rows);
   },
 });
 

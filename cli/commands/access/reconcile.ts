@@ -2,7 +2,7 @@ import { AccessClient, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -38,7 +38,7 @@ export default defineCommand({
         ...orphans.map((name) => ["Orphan", printable(name)]),
         ...missing.map((name) => ["Missing", printable(name)]),
       ];
-      io.stdout.write(table(["Difference", "Name"], rows));
+      printTable(io, ["Difference", "Name"], rows);
       if (revoke) io.stdout.write(`Revoking ${revoking.length}: svc access leases --role ${role}\n`);
       else io.stdout.write(`To revoke them: svc access reconcile ${role} --revoke\n`);
     }

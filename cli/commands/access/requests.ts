@@ -1,7 +1,7 @@
 import { AccessClient, type AccessRequest, durationText } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -40,6 +40,15 @@ export default defineCommand({
       one.break_glass ? `${one.state} (break-glass)` : one.state,
       printable(one.reason, 80),
     ]);
-    io.stdout.write(table(["Id", "Role", "User", "Incident", "For", "State", "Reason"], rows));
+    const columns = [
+      "Id",
+      "Role",
+      { header: "User", flexible: true, leaveOut: 4 },
+      { header: "Incident", leaveOut: 2 },
+      { header: "For", leaveOut: 1 },
+      { header: "State", leaveOut: 3 },
+      { header: "Reason", flexible: true },
+    ];
+    printTable(io, columns, rows);
   },
 });

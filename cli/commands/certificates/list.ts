@@ -1,8 +1,7 @@
 import { clientArgs } from "../../client/args.ts";
 import type { Certificate } from "../../client/certificates.ts";
 import { defineCommand } from "../../command.ts";
-import { widthOf } from "../../incident/text.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
@@ -44,6 +43,6 @@ export default defineCommand({
       { header: "Expires", leaveOut: 3 },
       { header: "Renewable Until", leaveOut: 2 },
     ];
-    io.stdout.write(table(columns, rows, widthOf(io.stdout)));
+    printTable(io, columns, rows);
   },
 });

@@ -29,7 +29,7 @@ export default defineCommand({
     "With SVC_DATABASE_URL, it also shows when each revision was applied, and the revisions that only the database has.",
   ],
   async run({ range, verbose, indicateCurrent, json }, io) {
-    const [{ currentOf, entriesIn, history }, { table }, { appliedText, describeRevision }] =
+    const [{ currentOf, entriesIn, history }, { printTable }, { appliedText, describeRevision }] =
       await Promise.all([
         import("../../../drizzle/revision/inspect.ts"),
         import("../../table.ts"),
@@ -48,13 +48,18 @@ export default defineCommand({
       return;
     }
     const asked = entries.some(({ appliedAt }) => appliedAt !== undefined);
-    const header = ["Revision", "Parents", ...(asked ? ["Applied"] : []), "Message"];
+    const columns = [
+      "Revision",
+      { header: "Parents", leaveOut: 2 },
+      ...(asked ? [{ header: "Applied", leaveOut: 1 }] : []),
+      { header: "Message", flexible: true },
+    ];
     const rows = shown.map((entry) => [
       entry.id,
       entry.parents.join(", ") || "-",
       ...(asked ? [appliedText(entry)] : []),
       entry.message,
     ]);
-    io.stdout.write(table(header, rows));
+    printTable(io, columns, rows);
   },
 });

@@ -9,9 +9,9 @@ import {
   type Task,
 } from "../../incident/incident.ts";
 import { taskTable } from "../../incident/task.ts";
-import { ageText, stylesOf, whenText, widthOf } from "../../incident/text.ts";
+import { ageText, stylesOf, whenText } from "../../incident/text.ts";
 import type { Io } from "../../io.ts";
-import { table } from "../../table.ts";
+import { table, widthOf } from "../../table.ts";
 import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({

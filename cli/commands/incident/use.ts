@@ -4,7 +4,7 @@ import { clientArgs } from "../../incident/args.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
-  summary: "Choose the incident of the other commands",
+  summary: "Choose the default incident of the other commands",
   args: {
     id: {
       type: "positional",

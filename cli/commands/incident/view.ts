@@ -12,9 +12,9 @@ import {
 } from "../../incident/incident.ts";
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
 import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
-import { linkText, statusStyle, stylesOf, whenText, widthOf } from "../../incident/text.ts";
+import { linkText, statusStyle, stylesOf, whenText } from "../../incident/text.ts";
 import type { Io } from "../../io.ts";
-import { wrapped } from "../../table.ts";
+import { widthOf, wrapped } from "../../table.ts";
 import { jsonText, printable, printableLines } from "../../text.ts";
 
 export default defineCommand({

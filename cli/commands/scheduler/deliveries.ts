@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import type { Io } from "../../io.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 /** Rows shown, newest first. */
@@ -70,7 +70,15 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     instantText(dueAt),
     printable(error ?? ""),
   ]);
-  io.stdout.write(table(["Key", "State", "Attempts", "Queued", "Next Try", "Last Error"], rows));
+  const columns = [
+    "Key",
+    { header: "State", leaveOut: 4 },
+    { header: "Attempts", leaveOut: 2 },
+    { header: "Queued", leaveOut: 1 },
+    { header: "Next Try", leaveOut: 3 },
+    { header: "Last Error", flexible: true, least: 30 },
+  ];
+  printTable(io, columns, rows);
   io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done\n`);
 }
 

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -16,6 +16,7 @@ export default defineCommand({
     }));
     if (json) return printJson(io, list);
     const rows = list.map(({ name, period, at_time }) => [name, period, at_time ?? ""]);
-    io.stdout.write(table(["Task Name", "Period", "At Time"], rows));
+    const columns = ["Task Name", { header: "Period", leaveOut: 2 }, { header: "At Time", leaveOut: 1 }];
+    printTable(io, columns, rows);
   },
 });

@@ -1,7 +1,7 @@
 import { Unavailable } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -16,6 +16,7 @@ export default defineCommand({
   examples: ["svc scheduler status", "svc scheduler status --check"],
   notes: [
     "Lag is how long a due slot has been waiting for a worker. Failures counts failed and missed runs in the last 24 h. Failing Since is the first failure after the last run that was Done.",
+    "On a narrow terminal, columns are left out; --json has everything.",
     "--check covers the whole schedule. To check one worker, use svc scheduler start --health-port.",
   ],
   async run({ json, check }, io) {
@@ -34,17 +35,17 @@ export default defineCommand({
         String(failures),
         instantText(failing?.since ?? null),
       ]);
-      const header = [
+      const columns = [
         "Task Name",
-        "State",
-        "Last Slot",
-        "Last Run",
-        "Next Slot",
-        "Lag",
-        "Failures",
-        "Failing Since",
+        { header: "State", leaveOut: 7 },
+        { header: "Last Slot", leaveOut: 2 },
+        { header: "Last Run", leaveOut: 6 },
+        { header: "Next Slot", leaveOut: 3 },
+        { header: "Lag", leaveOut: 5 },
+        { header: "Failures", leaveOut: 4 },
+        { header: "Failing Since", leaveOut: 1 },
       ];
-      io.stdout.write(table(header, rows));
+      printTable(io, columns, rows);
       const alive = status.workers.filter((worker) => worker.alive);
       for (const { host, pid, startedAt } of alive)
         io.stderr.write(`Worker on ${printable(host)}, pid ${pid}, since ${instantText(startedAt)}\n`);

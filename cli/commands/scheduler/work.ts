@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
 /** Rows shown, dead ones first. */
@@ -53,7 +53,15 @@ export default defineCommand({
       instantText(one.dueAt),
       printable(one.error ?? ""),
     ]);
-    io.stdout.write(table(["Kind", "Key", "State", "Attempts", "Next Try", "Last Error"], rows));
+    const columns = [
+      { header: "Kind", leaveOut: 3 },
+      "Key",
+      { header: "State", leaveOut: 4 },
+      { header: "Attempts", leaveOut: 2 },
+      { header: "Next Try", leaveOut: 1 },
+      { header: "Last Error", flexible: true, least: 30 },
+    ];
+    printTable(io, columns, rows);
     const count = work.filter((one) => one.dead).length;
     io.stderr.write(`${work.length - count} pending, ${count} dead\n`);
   },

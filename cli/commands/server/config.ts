@@ -42,6 +42,7 @@ export default defineCommand({
         printable(value),
         ...(verbose ? [source] : []),
       ]);
+      // Not cut to the terminal: a value is only useful as a whole.
       io.stdout.write(table(header, cells));
     }
     if (faults.length > 0) throw new ConfigurationError(faults);

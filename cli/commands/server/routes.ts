@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { table } from "../../table.ts";
+import { printTable } from "../../table.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -23,6 +23,11 @@ export default defineCommand({
       authenticated ? "True" : "False",
       method,
     ]);
-    io.stdout.write(table(["Path", "Authenticated", "Methods"], cells));
+    const columns = [
+      { header: "Path", flexible: true, least: 30 },
+      { header: "Authenticated", leaveOut: 1 },
+      "Methods",
+    ];
+    printTable(io, columns, cells);
   },
 });

@@ -3,7 +3,7 @@ import type { keyView } from "../../../../server/authority/model.ts";
 import { AccessClient } from "../../../access/access.ts";
 import { clientArgs } from "../../../client/args.ts";
 import { defineCommand } from "../../../command.ts";
-import { table } from "../../../table.ts";
+import { printTable } from "../../../table.ts";
 import { printJson } from "../../../text.ts";
 import { localTime } from "../../../when.ts";
 
@@ -25,6 +25,14 @@ export default defineCommand({
       key.expires_at === null ? "" : localTime(key.expires_at),
       key.revoked_at === null ? "" : "revoked",
     ]);
-    io.stdout.write(table(["Kind", "Name", "Fingerprint", "Signs From", "Trusted Until", "State"], rows));
+    const columns = [
+      { header: "Kind", leaveOut: 3 },
+      { header: "Name", leaveOut: 5 },
+      "Fingerprint",
+      { header: "Signs From", leaveOut: 2 },
+      { header: "Trusted Until", leaveOut: 1 },
+      { header: "State", leaveOut: 4 },
+    ];
+    printTable(io, columns, rows);
   },
 });
