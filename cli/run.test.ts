@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { version } from "../package.json";
 import {
   ConfigurationError,
   Forbidden,
@@ -112,6 +113,25 @@ async function withJson(group: Group, at: string[]): Promise<string[][]> {
   });
   return (await Promise.all(found)).flat();
 }
+
+test("an unexpected error after a request names the server, which may run another release", async () => {
+  const command = defineCommand({
+    summary: "Do it",
+    args: {},
+    run: async (_options, io) => {
+      const { commander } = (await (await io.fetch("https://svc.example/incidents/7", {})).json()) as {
+        commander: { name: string };
+      };
+      io.stdout.write(commander.name);
+    },
+  });
+  const tree = { summary: "", commands: { do: async () => ({ default: command }) } };
+  const io = testIo({ fetch: async () => Response.json({}) });
+  expect(await run(["do"], io, tree)).toBe(1);
+  expect(io.out.stderr).toBe(
+    `svc: unexpected error (TypeError); perhaps https://svc.example runs another release than this svc (${version}); run it again with SVC_DEBUG=1 to see where\n`,
+  );
+});
 
 describe("every value reaches its command as it was typed", () => {
   const command = defineCommand({

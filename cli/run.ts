@@ -1,4 +1,5 @@
 import { cli } from "gunshi/bone";
+import { release } from "../platform/build.ts";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { forParser } from "./command_line.ts";
 import { askingWord } from "./completion/scripts.ts";
@@ -19,8 +20,16 @@ const INTERRUPTED = 130;
  * Runs one command line and returns the exit code; nothing else in `cli/` knows exit codes. An error is one line on stderr
  * (one for each fault of a configuration), without a stack unless `SVC_DEBUG=1`. With `--json` it is JSON.
  */
-export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
-  if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
+export async function run(argv: readonly string[], given: Io, tree: Group = root): Promise<number> {
+  if (argv[0] === askingWord) return await answerShell(argv.slice(1), given, tree);
+  let asked: string | undefined;
+  const io: Io = {
+    ...given,
+    fetch: (url, init) => {
+      asked = new URL(url).origin;
+      return given.fetch(url, init);
+    },
+  };
   try {
     // What follows `--` may be the command line of another program.
     const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
@@ -37,7 +46,7 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
     return OK;
   } catch (error) {
     if (error instanceof ExitCode) return error.code;
-    return await report(error, io, tree, asksForJson(argv));
+    return await report(error, io, tree, asksForJson(argv), asked);
   }
 }
 
@@ -73,8 +82,14 @@ function inspect(error: unknown): string {
  * As JSON, an error is one line such as `{"error":{"code":"unauthenticated","message":"...","exit_code":4}}`. The code is
  * one of the server's, or `usage` or `interrupted`.
  */
-async function report(error: unknown, io: Io, tree: Group, asJson: boolean): Promise<number> {
-  const { code, message, exit_code } = describe(error);
+async function report(
+  error: unknown,
+  io: Io,
+  tree: Group,
+  asJson: boolean,
+  asked: string | undefined,
+): Promise<number> {
+  const { code, message, exit_code } = describe(error, asked);
   const isOfUser = error instanceof Interrupted || error instanceof UsageError;
   if (io.env.SVC_DEBUG === "1" && !isOfUser) io.stderr.write(`${inspect(error)}\n`);
   const lines = message.split("\n").map((line) => printable(line));
@@ -88,20 +103,29 @@ async function report(error: unknown, io: Io, tree: Group, asJson: boolean): Pro
   return exit_code;
 }
 
-function describe(error: unknown): { code: string; message: string; exit_code: number } {
+function describe(
+  error: unknown,
+  asked: string | undefined,
+): { code: string; message: string; exit_code: number } {
   if (error instanceof Interrupted)
     return { code: "interrupted", message: "interrupted", exit_code: INTERRUPTED };
   if (error instanceof UsageError) return { code: "usage", message: error.message, exit_code: USAGE };
   if (!(error instanceof SvcError))
-    return { code: "internal", message: unexpected(error), exit_code: FAILURE };
+    return { code: "internal", message: unexpected(error, asked), exit_code: FAILURE };
   const { code, detail: message } = error;
   return { code, message, exit_code: code === "unauthenticated" ? NOT_SIGNED_IN : FAILURE };
 }
 
-/** Names the kind of an unknown error but not its message, which may contain a secret (SQL parameters, a URL). */
-function unexpected(error: unknown): string {
+/**
+ * Names the kind of an unknown error but not its message, which may contain a secret (SQL parameters, a URL).
+ *
+ * @param asked the server of the last request, whose answer may be the cause
+ */
+function unexpected(error: unknown, asked: string | undefined): string {
   const { name, code } =
     error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
   const kind = typeof code === "string" ? `${name}, ${code}` : name;
-  return `unexpected error (${kind}); run it again with SVC_DEBUG=1 to see where`;
+  const hint =
+    asked === undefined ? "" : `; perhaps ${asked} runs another release than this svc (${release})`;
+  return `unexpected error (${kind})${hint}; run it again with SVC_DEBUG=1 to see where`;
 }

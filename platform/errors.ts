@@ -55,6 +55,9 @@ export class Forbidden extends SvcError {
   }
 }
 
+/** The detail of an answer about a route that does not exist. Clients of other releases recognise it. */
+export const noRoute = "There is nothing at this address";
+
 export class NotFound extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {
     super("not_found", detail, options);

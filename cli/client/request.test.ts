@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { version } from "../../package.json";
+import { NotFound, TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { createInspectionApp } from "../../server/inspection.ts";
 import { script, testIo } from "../../tests/support/cli/io.ts";
 import { Interrupted } from "../errors.ts";
 import { NetworkFault, openStream, problem, request, retryAfter } from "./request.ts";
@@ -167,6 +169,11 @@ describe("transient failures", () => {
       new Response("<html>", { status: 502 }),
       "https://svc.example is not available (HTTP 502)",
     ],
+    [
+      "a gateway's page that says when to try again",
+      new Response("<html>", { status: 503, headers: { "retry-after": "120" } }),
+      "https://svc.example is not available (HTTP 503); try again in 120 s",
+    ],
   ])("%s", async (_name, answer, message) => {
     const error = await ask(answer).then(
       () => undefined,
@@ -196,6 +203,22 @@ describe("a problem", () => {
     const { message } = answer(400, { code: "invalid_input", detail: "No \x1b[1mname", request_id: "r\n1" });
     expect(message).toBe("No \uFFFD[1mname (request r\uFFFD1)");
   });
+  test("a route that the server does not have, as the server itself says it", async () => {
+    const app = await createInspectionApp({});
+    const response = await app.handle(new Request("https://svc.example/teleporters/"));
+    const { status, headers } = response;
+    const body = (await response.json()) as Record<string, unknown>;
+    const error = problem({ status, headers, body: { ...body, request_id: "r1" } }, server);
+    expect(error).toBeInstanceOf(NotFound);
+    expect(error.message).toBe(
+      `https://svc.example does not have what this command needs: it may run another release than this svc (${version}) (request r1)`,
+    );
+  });
+  test("a 404 of a gateway says nothing about our records", () => {
+    const error = problem({ status: 404, headers: new Headers(), body: { error: "no route" } }, server);
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error.message).toBe("https://svc.example answered HTTP 404; is it an svc server?");
+  });
   test("without a detail", () => expect(answer(500).message).toBe("https://svc.example answered HTTP 500"));
   test("401", () => expect(answer(401)).toBeInstanceOf(Unauthenticated));
   test.each([
@@ -210,7 +233,9 @@ describe("a problem", () => {
     [425, "unavailable"],
     [500, "unavailable"],
     [503, "unavailable"],
-  ] as const)("with status %i has the code %s", (status, code) => expect(answer(status).code).toBe(code));
+  ] as const)("with status %i has the code %s", (status, code) =>
+    expect(answer(status, { detail: "No" }).code).toBe(code),
+  );
   test("409 with a time to retry at is a failure that may pass", () =>
     expect(answer(409, {}, { "retry-after": "5" })).toBeInstanceOf(Unavailable));
   test("names the field that is invalid", () =>

@@ -5,6 +5,7 @@ import {
   Forbidden,
   InvalidInput,
   NotFound,
+  noRoute,
   Refused,
   SvcError,
   TooManyRequests,
@@ -78,11 +79,8 @@ export async function request(io: Io, server: Server, url: string, options: Requ
     if (response.status >= 300 && response.status < 400)
       throw redirected(server, response.headers.get("location"));
     const text = await readText(response, server, largest);
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: readObject(text, response.status, server),
-    };
+    const { status, headers: received } = response;
+    return { status, headers: received, body: readObject(text, response, server) };
   } catch (error) {
     if (signal?.aborted) throw new Interrupted();
     if (error instanceof Unavailable) throw error;
@@ -122,7 +120,7 @@ export async function openStream(
     if (status >= 300 && status < 400) throw redirected(server, response.headers.get("location"));
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     if (status === 200 && isStream) return response;
-    const body = readObject(await readText(response, server, largestBody), status, server);
+    const body = readObject(await readText(response, server, largestBody), response, server);
     if (status === 200) throw new Unavailable(`${server.base} answered with something that is not a stream`);
     const refusal = problem({ status, headers: response.headers, body }, server);
     throw refusal instanceof Unavailable ? new NetworkFault(refusal.detail) : refusal;
@@ -151,7 +149,7 @@ function saysAllByStatus(status: number): boolean {
   return status === 401 || status === 429;
 }
 
-function readObject(text: string, status: number, server: Server): Record<string, unknown> {
+function readObject(text: string, { status, headers }: Response, server: Server): Record<string, unknown> {
   if (text.trim() === "" && (status === 204 || status >= 500)) return {};
   try {
     const value: unknown = JSON.parse(text);
@@ -159,8 +157,11 @@ function readObject(text: string, status: number, server: Server): Record<string
   } catch {}
   if (saysAllByStatus(status)) return {};
   // A gateway in front of a restarting server answers with its own page.
-  if (status >= 502 && status <= 504)
-    throw new NetworkFault(`${server.base} is not available (HTTP ${status})`);
+  if (status >= 502 && status <= 504) {
+    const seconds = retryAfter(headers);
+    const hint = seconds === undefined ? "" : `; try again in ${seconds} s`;
+    throw new NetworkFault(`${server.base} is not available (HTTP ${status})${hint}`);
+  }
   const what = /^\s*</.test(text) ? "an HTML page" : "something that is not JSON";
   throw new Unavailable(`${server.base} answered with ${what} (HTTP ${status}); is it an svc server?`);
 }
@@ -225,7 +226,15 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
   const isTransient = status === 408 || status === 425 || retryAfter(headers) !== undefined;
   if (status < 400 || status >= 500 || isTransient) return new Unavailable(message);
   if (status === 403) return new Forbidden(message);
-  if (status === 404) return new NotFound(message);
+  if (status === 404) {
+    // A gateway knows nothing about our records: this does not mean that one of them is gone.
+    if (typeof body.detail !== "string" && typeof body.code !== "string")
+      return new Unavailable(`${message}; is it an svc server?`);
+    if (body.detail !== noRoute) return new NotFound(message);
+    return new NotFound(
+      `${server.base} does not have what this command needs: it may run another release than this svc (${version})${id}`,
+    );
+  }
   if (status === 409 || status === 412) return new Conflict(message);
   return new InvalidInput(typeof body.field === "string" ? printable(body.field, 80) : "request", message);
 }

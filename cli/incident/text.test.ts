@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { testIo } from "../../tests/support/cli/io.ts";
-import { inText, linkText, whenText } from "./text.ts";
+import { inText, linkText, statusStyle, stylesOf, whenText } from "./text.ts";
 
 const url = "https://chat.example/c/1";
 const on = (env: Record<string, string | undefined>, isTTY = true) =>
@@ -47,4 +47,10 @@ test("a time is relative on a terminal, and not rounded below what was typed", (
   expect(inText(after(90 * 60), io.clock.now())).toBe("in 1h");
   expect(whenText(after(-90).toISOString(), io)).toBe("1m ago");
   expect(whenText(after(-90).toISOString(), testIo())).toBe(after(-90).toISOString());
+});
+
+test("a status that only a newer server knows has no style", () => {
+  const styled = stylesOf({ stdout: { isTTY: true, write: () => {} }, env: {} });
+  expect(styled("Stable", statusStyle.Stable)).toBe("\x1b[33mStable\x1b[0m");
+  expect(styled("Paused", statusStyle.Paused)).toBe("Paused");
 });

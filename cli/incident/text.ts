@@ -36,7 +36,8 @@ const codes: Record<Style, string> = { bold: "1", dim: "2", red: "31", yellow: "
 /** Emphasis that carries no meaning of its own: nothing without a terminal, with NO_COLOR or on a dumb terminal. */
 export function stylesOf({ stdout, env }: Pick<Io, "stdout" | "env">) {
   const isColourful = hasColours(stdout, env);
-  return (text: string, style: Style) => (isColourful ? `\x1b[${codes[style]}m${text}\x1b[0m` : text);
+  return (text: string, style: Style | undefined) =>
+    isColourful && style !== undefined ? `\x1b[${codes[style]}m${text}\x1b[0m` : text;
 }
 
 /**
@@ -59,4 +60,9 @@ function opensLinks(env: Environment): boolean {
   return Number(VTE_VERSION) >= 5000 || Boolean(WT_SESSION) || Number(KONSOLE_VERSION) >= 201_200;
 }
 
-export const statusStyle = { Active: "red", Stable: "yellow", Closed: "green" } as const;
+/** A server of a newer release may know more. */
+export const statusStyle: Readonly<Record<string, Style | undefined>> = {
+  Active: "red",
+  Stable: "yellow",
+  Closed: "green",
+};

@@ -6,6 +6,7 @@ import {
   InProgress,
   InvalidInput,
   InvalidToken,
+  noRoute,
   SvcError,
   TooManyRequests,
   Unavailable,
@@ -248,7 +249,7 @@ function violation(broken: Broken): string {
 
 function fromElysia(error: unknown): SvcError | undefined {
   const { code, all } = (error ?? {}) as { code?: unknown; all?: Broken[] };
-  if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
+  if (code === "NOT_FOUND") return new SvcError("not_found", noRoute);
   // An answer that violates its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };
   if (code === "VALIDATION" && type !== "response") {
