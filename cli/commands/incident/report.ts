@@ -17,7 +17,7 @@ export default defineCommand({
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Priority" },
     restricted: { type: "boolean", description: "Make it visible only to its participants" },
     commander: { type: "string", metavar: "USER", description: "Commander of the incident" },
-    use: { type: "boolean", description: "Make it the incident of the other commands" },
+    use: { type: "boolean", description: "Make it the default incident of the other commands" },
     quiet: { type: "boolean", short: "q", description: "Print only its name" },
     recover: { type: "string", metavar: "FILE", description: "Send the report of a failed attempt again" },
     ...clientArgs,
