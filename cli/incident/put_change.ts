@@ -48,7 +48,7 @@ export async function putChange<T extends Versioned, F extends object>(
     );
     if (clashing.length > 0) throw bothVersions(record, theirs, change, clashing);
     try {
-      return await record.put({ ...theirs, ...change, version: now.version });
+      return await record.put({ ...plainFields(now), ...theirs, ...change, version: now.version });
     } catch (error) {
       if (!(error instanceof Conflict) || attempt === attempts) throw error;
       const { version } = now;
@@ -57,6 +57,15 @@ export async function putChange<T extends Versioned, F extends object>(
       if (now.version === version) throw error;
     }
   }
+}
+
+/**
+ * A PUT replaces the whole record, and a server of a newer release may have fields that this one does not know. Those that
+ * are read-only are ignored. Lists and records are left out: an incident has long ones, which no PUT takes.
+ */
+function plainFields(record: object): object {
+  const isPlain = (value: unknown) => value === null || typeof value !== "object";
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => isPlain(value)));
 }
 
 function isSame(a: unknown, b: unknown): boolean {

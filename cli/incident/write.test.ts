@@ -259,6 +259,33 @@ test("a resolution comes from one place", async () => {
   });
 });
 
+test("a change keeps the fields that only a newer server knows", async () => {
+  const { id, name } = await reported();
+  const { body: task } = await member.call("POST", "/tasks/", { incident_id: id, description: "Restart" });
+  const written: Record<string, unknown>[] = [];
+  const newer: Partial<Io> = {
+    fetch: async (url, init) => {
+      if (init.method === "PUT") {
+        const { severity, ...known } = JSON.parse(String(init.body));
+        written.push({ severity, version: known.version });
+        return fetch(url, { ...init, body: JSON.stringify(known) });
+      }
+      const response = await fetch(url, init);
+      if (!/\/(incidents|tasks)\/[^/]+$/.test(url)) return response;
+      return Response.json({ ...(await response.json()), severity: 3 }, response);
+    },
+  };
+  for (const words of [
+    ["stable", name],
+    ["task", "done", String(task.id)],
+  ])
+    expect(await carol.with(newer).svc("inc", ...words)).toMatchObject({ code: 0 });
+  expect(written).toEqual([
+    { severity: 3, version: expect.any(Number) },
+    { severity: 3, version: 1 },
+  ]);
+});
+
 describe("a change that meets another one", () => {
   /** Runs `other` between what the command reads and what it writes. */
   const meeting = (other: () => Promise<unknown>): Partial<Io> => {
