@@ -45,6 +45,7 @@ test("clears all rows after the terminal became narrower", async () => {
 });
 
 test("formats the remaining time", () => {
+  expect([14_400_000, 3_599_001, 3_909_000].map(timeLeft)).toEqual(["4:00:00", "1:00:00", "1:05:09"]);
   expect([120_000, 119_001, 61_000, 9500, 1, 0, -5000].map(timeLeft)).toEqual([
     "2:00",
     "2:00",

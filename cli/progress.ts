@@ -62,8 +62,11 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
   };
 }
 
-/** `1:05`, and never less than `0:00`. */
+/** `1:05`, `4:00:00`, and never less than `0:00`. */
 export function timeLeft(milliseconds: number): string {
   const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  const minutes = Math.floor(seconds / 60);
+  const two = (number: number) => String(number).padStart(2, "0");
+  const whole = minutes < 60 ? minutes : `${Math.floor(minutes / 60)}:${two(minutes % 60)}`;
+  return `${whole}:${two(seconds % 60)}`;
 }

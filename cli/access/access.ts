@@ -35,7 +35,7 @@ export class AccessClient extends ApiClient {
     let now = asked;
     let pause = pollMilliseconds;
     if (now.state === "Pending") {
-      const text = `Waiting for approval: svc access approve ${asked.id}`;
+      const text = `Waiting for approval (svc access approve ${asked.id})`;
       const progress = await startProgress(io, text, new Date(asked.expires_at));
       try {
         while (now.state === "Pending") {
