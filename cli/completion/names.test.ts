@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { individual } from "../../drizzle/schema/index.ts";
 import { fakeToken } from "../../tests/support/cli/fake_server.ts";
-import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
+import { type CliUser, cliUser, patient } from "../../tests/support/cli/incident_cli.ts";
 import { svc } from "../../tests/support/cli/process.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { patienceMilliseconds } from "./names.ts";
@@ -13,9 +13,7 @@ useIncidentServer((given) => {
 
 let carol: CliUser;
 beforeAll(async () => {
-  // On a busy machine, every look-up may take longer than the time that a user waits.
-  const sleep = () => new Promise<never>(() => {});
-  carol = (await cliUser(server, "carol@example.com")).with({ sleep });
+  carol = patient(await cliUser(server, "carol@example.com"));
   const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
   const report = (title: string, more: object = {}) =>
     member.call("POST", "/incidents/", { title, ...kind, commander: "carol@example.com", ...more });
@@ -136,9 +134,9 @@ describe("there is no candidate, and no message,", () => {
       waited.push(milliseconds);
       await asked.promise;
     };
-    const patient = carol.elsewhere().with({ sleep });
-    patient.env.SVC_SERVER = slow.url.origin;
-    expect(await patient.svc(...completion)).toEqual(nothing);
+    const waiting = carol.elsewhere().with({ sleep });
+    waiting.env.SVC_SERVER = slow.url.origin;
+    expect(await waiting.svc(...completion)).toEqual(nothing);
     expect(waited).toEqual([patienceMilliseconds]);
     expect(patienceMilliseconds).toBeLessThan(300);
     late.resolve(new Response());

@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { type CliUser, cliUser, fetchAt, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
+import {
+  type CliUser,
+  cliUser,
+  fetchAt,
+  patient,
+  wideTerminal,
+} from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 
 let { server, member, reported } = {} as IncidentServer;
@@ -343,8 +349,8 @@ test("a hidden incident is one that does not exist, however it is named, searche
   );
   expect(JSON.stringify(everything)).not.toContain("Zebrafish tank");
   for (const word of ["", "INC-", name, "z"])
-    expect((await erin.svc("__complete", "incident", "view", word)).stdout).not.toMatch(
+    expect((await patient(erin).svc("__complete", "incident", "view", word)).stdout).not.toMatch(
       new RegExp(`Zebrafish|^${name}\\b`, "m"),
     );
-  expect((await carol.svc("__complete", "incident", "view", "INC-")).stdout).toContain("Zebrafish");
+  expect((await patient(carol).svc("__complete", "incident", "view", "INC-")).stdout).toContain("Zebrafish");
 });

@@ -56,6 +56,9 @@ function atHome(server: TestServer, token: string): CliUser {
   return of({});
 }
 
+/** The same user, who waits for candidates as long as it takes: on a busy machine, longer than a real user would. */
+export const patient = (user: CliUser): CliUser => user.with({ sleep: () => new Promise<never>(() => {}) });
+
 /** The answer has the time of the test's clock, as everything else. */
 export async function fetchAt(
   { clock }: TestServer,
