@@ -32,6 +32,14 @@ test("a column is cut down to its least width before others are left out", () =>
   expect(at(8)).toEqual(["Key  Er…", "a    no…"]);
 });
 
+test("columns without a value are left out before any other is cut", () => {
+  const columns = ["Key", { header: "Role", flexible: true }, "Tries", "Error"];
+  const at = (width: number) => table(columns, [["a", "orders-db-admin", "", ""]], width).split("\n")[0];
+  expect(at(34)).toBe("Key  Role             Tries  Error");
+  expect(at(33)).toBe("Key  Role");
+  expect(table(columns, [], 12)).toBe("Key  …  Tri…\n");
+});
+
 describe("tables fit the terminal", () => {
   test.each([
     ["scheduler list", ["Task Name", "Period", "At Time"]],

@@ -30,14 +30,19 @@ export function printTable(
 
 /**
  * Rows under a header, in columns as wide as they need to be; the last one is not padded. With `width`, the
- * columns of a terminal, no line is longer: flexible columns are cut, then columns are left out.
+ * columns of a terminal, no line is longer: columns without a value are left out, flexible ones are cut, then others are
+ * left out.
  */
 export function table(
   header: readonly (string | Column)[],
   rows: readonly (readonly string[])[],
   width?: number,
 ): string {
-  let columns = header.map((one, at) => ({ ...(typeof one === "string" ? { header: one } : one), at }));
+  let columns = header.map((one, at) => ({
+    ...(typeof one === "string" ? { header: one } : one),
+    at,
+    isEmpty: rows.length > 0 && rows.every((row) => !row[at]),
+  }));
   const all = [columns.map((column) => column.header), ...rows];
   let widths = all[0]!.map((_, at) => Math.max(...all.map((row) => Bun.stringWidth(row[at] ?? ""))));
   if (width !== undefined) ({ columns, widths } = fit(columns, widths, width));
@@ -51,13 +56,15 @@ export function table(
   return `${all.map(line).join("\n")}\n`;
 }
 
-type Placed = Column & { at: number };
+type Placed = Column & { at: number; isEmpty: boolean };
 
 function fit(given: readonly Placed[], natural: readonly number[], width: number) {
+  let widths = [...natural];
   let columns = [...given];
+  const total = () => columns.reduce((sum, { at }) => sum + widths[at]! + gap, -gap);
+  if (total() > width) columns = given.filter((column) => !column.isEmpty);
   for (;;) {
-    const widths = [...natural];
-    const total = () => columns.reduce((sum, { at }) => sum + widths[at]! + gap, -gap);
+    widths = [...natural];
     const flexible = columns.filter((column) => column.flexible);
     const [next] = columns
       .filter((column) => column.leaveOut !== undefined)
