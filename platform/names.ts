@@ -29,18 +29,35 @@ export type FromApi<T> = T extends readonly (infer Item)[]
  * names others choose, such as the settings of a plugin.
  */
 export function toApi<T>(value: T): ApiView<T> {
-  return convert(value, (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+  return convert(value, snakeCase);
 }
 
 /** Converts a body from the API. Times stay texts. */
 export function fromApi<T>(value: T): FromApi<T> {
-  return convert(value, (name) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()));
+  return convert(value, camelCase);
+}
+
+const snakeCase = remembering((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+const camelCase = remembering((name) =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+);
+
+/** The schemas have few names, and a page of a list has each of them fifty times: renaming took longer than the query. */
+function remembering(rename: (name: string) => string): (name: string) => string {
+  const known = new Map<string, string>();
+  return (name) => {
+    const renamed = known.get(name) ?? rename(name);
+    known.set(name, renamed);
+    return renamed;
+  };
 }
 
 function convert<T>(value: unknown, rename: (name: string) => string): T {
+  if (typeof value !== "object" || value === null) return value as T;
   if (value instanceof Date) return value.toISOString() as T;
   if (Array.isArray(value)) return value.map((one) => convert(one, rename)) as T;
-  if (typeof value !== "object" || value === null) return value as T;
-  const fields = Object.entries(value).map(([name, one]) => [rename(name), convert(one, rename)]);
-  return Object.fromEntries(fields) as T;
+  const converted: Record<string, unknown> = {};
+  for (const name in value)
+    converted[rename(name)] = convert((value as Record<string, unknown>)[name], rename);
+  return converted as T;
 }
