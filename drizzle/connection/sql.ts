@@ -104,15 +104,15 @@ function reuseNewest(client: Sql): void {
       start();
     };
   };
-  const seeing: Ask = (text, values, options) =>
-    ask(text, values, {
-      ...options,
-      onexecute: (one) => {
-        if (!isSeen) see(one);
-        isSeen = true;
-        return options?.onexecute ? options.onexecute(one) : true;
-      },
-    });
+  const seeing: Ask = (text, values, options) => {
+    if (isSeen) return ask(text, values, options);
+    const onexecute = (one: Connection) => {
+      if (!isSeen) see(one);
+      isSeen = true;
+      return options?.onexecute ? options.onexecute(one) : true;
+    };
+    return ask(text, values, { ...options, onexecute });
+  };
   client.unsafe = seeing as Sql["unsafe"];
 }
 
