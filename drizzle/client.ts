@@ -25,6 +25,8 @@ interface OwnOptions {
    * silent for half as long again is closed.
    */
   limitSeconds?: number;
+  /** Called for each statement that succeeds, with `limitSeconds`. */
+  answered?: () => void;
   /** Behind a pooler, which refuses settings of PostgreSQL from its clients. */
   pooled?: boolean;
 }
@@ -50,14 +52,14 @@ export function openDatabase(
   url: string,
   poolSize: number,
   watch?: PoolWatch,
-  { prepare = true, pooled = false, limitSeconds }: OwnOptions = {},
+  { prepare = true, pooled = false, limitSeconds, answered }: OwnOptions = {},
 ): DatabaseClient {
   // An idle connection is closed before it is silent for too long, so that no statement is sent on it at that moment.
   const limits = limitSeconds ? { idle_timeout: limitSeconds, silenceSeconds: 1.5 * limitSeconds } : {};
   const connection = pooled ? {} : sessionSettings;
   const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, connection, ...limits });
   if (prepare) prepareInTransactions(client);
-  if (limitSeconds) limitStatements(client, limitSeconds);
+  if (limitSeconds) limitStatements(client, limitSeconds, answered);
   if (watch) watchSql(client, watch);
   const db = drizzle(client, { schema });
   const announcer = new Announcer(client);

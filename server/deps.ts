@@ -13,6 +13,8 @@ export interface Deps extends PluginContext {
   /** All installed plugins, configured or not. */
   registry: PluginRegistry;
   watch: ChallengeWatch;
+  /** When a statement last succeeded, by performance.now(). */
+  databaseAnswer: { at: number };
   keys: Keys;
   sso: SingleSignOn;
   proxies: ProxyTrust;

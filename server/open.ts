@@ -53,6 +53,10 @@ export async function openServerParts(
 ): Promise<ServerParts> {
   const { clock = systemClock } = options;
   const counts = new EventCounts();
+  const databaseAnswer = { at: Number.NEGATIVE_INFINITY };
+  const answered = () => {
+    databaseAnswer.at = performance.now();
+  };
   const parts = await openParts(
     {
       ...options,
@@ -60,7 +64,12 @@ export async function openServerParts(
       counts,
       builtin: builtinPlugins,
       connect: ({ url, poolSize, prepare, pooled, watch }) =>
-        openDatabase(url, poolSize, watch?.("server", poolSize), { prepare, pooled, ...shortStatements }),
+        openDatabase(url, poolSize, watch?.("server", poolSize), {
+          prepare,
+          pooled,
+          answered,
+          ...shortStatements,
+        }),
     },
     async (context, faults) => {
       const { config } = context;
@@ -77,7 +86,8 @@ export async function openServerParts(
   const { context, registry, plugins, more, close } = parts;
   const { config, log } = context;
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl!, log);
-  return { ...context, ...more, counts, registry, plugins, watch, background: new Background(), close };
+  const background = new Background();
+  return { ...context, ...more, counts, registry, plugins, watch, databaseAnswer, background, close };
 }
 
 /** @throws ConfigurationError */

@@ -18,11 +18,12 @@ interface Statement extends PromiseLike<unknown> {
 
 /**
  * Cancels statements that take longer than this, counting the time for which they wait for a connection. PostgreSQL would
- * go on with a statement whose connection was closed, and hold its place among the connections.
+ * go on with a statement whose connection was closed, and hold its place among the connections. `answered` is called for
+ * each one that succeeds.
  */
-export function limitStatements(client: Sql, seconds: number): void {
-  limit(client, seconds, false);
-  changeTransactions(client, (scope) => limit(scope, seconds, true));
+export function limitStatements(client: Sql, seconds: number, answered: () => void = () => {}): void {
+  limit(client, seconds, false, answered);
+  changeTransactions(client, (scope) => limit(scope, seconds, true, answered));
 }
 
 /**
@@ -31,7 +32,7 @@ export function limitStatements(client: Sql, seconds: number): void {
  */
 const isRead = (text: string) => /^\s*select\b/i.test(text);
 
-function limit(scope: Scope, seconds: number, isTransaction: boolean): void {
+function limit(scope: Scope, seconds: number, isTransaction: boolean, answered: () => void): void {
   const ask = scope.unsafe as unknown as (text: string, ...rest: unknown[]) => Statement;
   const limited: typeof ask = (text, ...rest) => {
     const statement = ask(text, ...rest);
@@ -46,7 +47,10 @@ function limit(scope: Scope, seconds: number, isTransaction: boolean): void {
     };
     let timer = setTimeout(cancel, seconds * 1000);
     const end = () => clearTimeout(timer);
-    statement.then(end, end);
+    statement.then(() => {
+      end();
+      answered();
+    }, end);
     return statement;
   };
   scope.unsafe = limited as unknown as Sql["unsafe"];

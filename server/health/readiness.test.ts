@@ -12,7 +12,9 @@ test("each reason why the database does not answer is logged: a closed connectio
   let code = "57P01";
   const refuse = () => Promise.reject(Object.assign(new Error("no"), { code }));
   const db = new Proxy({}, { get: () => refuse }) as Deps["db"];
-  const check = new ReadinessCheck({ db, keys: {} as Deps["keys"], log: createLog("info", { write }) });
+  const log = createLog("info", { write });
+  const databaseAnswer = { at: Number.NEGATIVE_INFINITY };
+  const check = new ReadinessCheck({ db, keys: {} as Deps["keys"], log, databaseAnswer });
   for (code of ["57P01", "28P01", "57P01", "28P01"])
     expect(await check.now()).toMatchObject({ ready: false, database: "unreachable" });
   expect(told).toEqual([

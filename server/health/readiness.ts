@@ -21,6 +21,8 @@ export const watchDisk = (check: ReadinessCheck) =>
   });
 
 const patienceMilliseconds = 3000;
+/** How long the check waits for a connection that requests use, if these are answered: some probes wait only a second. */
+const turnMilliseconds = 500;
 /** The check needs no sign-in, so it must not keep the database busy. */
 const goodMilliseconds = 100;
 /** The check writes a megabyte, and PostgreSQL logs each such file with `log_temp_files = 0`. */
@@ -37,12 +39,18 @@ export class ReadinessCheck {
   /** The answer, shared by concurrent callers. Never rejects. */
   readonly now: () => Promise<Readiness>;
   readonly #diskFull: ReturnType<typeof shared<boolean>>;
+  /** The pending question to the database, which outlasts a check that did not wait for it. */
+  #asked: Promise<Readiness> | undefined;
+  /** The answer to the latest question that has one. */
+  #latest: Readiness | undefined;
+  /** Why the database could not be asked. */
+  #reason: unknown;
   /** The last logged state. */
   #logged = "ready";
   /** The reasons logged since it was last ready. */
   readonly #reasons = new Set<string | undefined>();
 
-  constructor(private readonly deps: Pick<Deps, "db" | "keys" | "log">) {
+  constructor(private readonly deps: Pick<Deps, "db" | "keys" | "log" | "databaseAnswer">) {
     this.#diskFull = shared(() => isDiskFull(deps.db), {
       goodFor: diskGoodMilliseconds,
       isGood: (full) => !full,
@@ -61,16 +69,40 @@ export class ReadinessCheck {
   }
 
   async #check(): Promise<Readiness> {
-    let reason: unknown;
-    const asked = this.#ask((error) => {
-      reason = error;
-    });
-    const answer = (await withTimeLimit(patienceMilliseconds, asked)) ?? unreachable;
-    this.#log(answer, reason);
-    return answer;
+    this.#reason = undefined;
+    this.#asked ??= this.#ask();
+    const asked = this.#asked;
+    const answer =
+      (await withTimeLimit(turnMilliseconds, asked)) ??
+      this.#whileBusy() ??
+      (await withTimeLimit(patienceMilliseconds - turnMilliseconds, asked)) ??
+      this.#whileBusy();
+    // The next question may get another connection.
+    if (!answer) this.#asked = undefined;
+    this.#log(answer ?? unreachable, this.#reason);
+    return answer ?? unreachable;
   }
 
-  async #ask(failed: (error: unknown) => void): Promise<Readiness> {
+  /**
+   * The latest answer, if PostgreSQL answers requests, so that the check only waits for its turn. A busy server must not
+   * count as broken: the others would get its requests, too.
+   */
+  #whileBusy(): Readiness | undefined {
+    return performance.now() - this.deps.databaseAnswer.at < patienceMilliseconds ? this.#latest : undefined;
+  }
+
+  #ask(): Promise<Readiness> {
+    const asked = this.#askDatabase().then((answer) => {
+      if (this.#asked === asked) {
+        this.#asked = undefined;
+        this.#latest = answer;
+      }
+      return answer;
+    });
+    return asked;
+  }
+
+  async #askDatabase(): Promise<Readiness> {
     const { db, keys } = this.deps;
     try {
       const [schema, readOnly, full] = await Promise.all([
@@ -82,10 +114,10 @@ export class ReadinessCheck {
       // Without our tables there are no keys to look for.
       const usable = schema.state === "ok" || schema.state === "ahead";
       const { state, error } = usable ? await keyState(keys) : { state: "unknown" as const };
-      if (error !== undefined) failed(error);
+      if (error !== undefined) this.#reason = error;
       return { ready: usable && database === "ok" && state === "ok", database, keys: state, schema };
     } catch (error) {
-      failed(error);
+      this.#reason = error;
       return unreachable;
     }
   }
