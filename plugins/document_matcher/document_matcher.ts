@@ -31,8 +31,10 @@ export default defineBuiltin({
       const matches = await matchIncident(context, incident, links, {
         limit: most,
         // Another incident's document is never proposed: that incident may be Restricted, now or later.
-        where: (owner) => sql`exists (
-          select from ${document} where ${document.id} = ${owner} and ${document.incidentId} is null)`,
+        // Sorted like the index.
+        nextOf: (id) => sql`
+          select ${document.id} as id from ${document} where ${document.incidentId} is null and ${document.id} >= ${id}
+          order by ${document.incidentId}, ${document.id} limit 1`,
       });
       return matches.map(({ id, reasons }) => ({ document: { id }, reasons }));
     },

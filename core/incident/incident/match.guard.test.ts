@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
+import { isNull, sql } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import {
   document,
   documentIncidentPriority,
   documentIncidentType,
   documentTerm,
+  incidentPriority,
   term,
 } from "../../../drizzle/schema/index.ts";
 import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
@@ -57,6 +58,27 @@ const crowd = (count: number, link: PgTable, to: number, incidentId: number | nu
       select 'Notes', 'reference', ${incidentId}::bigint, now(), now() from generate_series(1, ${count}::int)
       returning id)
     insert into ${link} select id, ${to}::bigint from made`);
+
+test("statistics from when all documents had an incident do not make it compare each with each link", async () => {
+  const { db } = its.context;
+  const { incidentPriorityId, incidentId } = ids;
+  const other = await insertRow(db, incidentPriority, { name: "Other", reminderHours: 2 });
+  await db.delete(documentTerm);
+  await db.delete(document).where(isNull(document.incidentId));
+  await crowd(1, documentIncidentPriority, other, incidentId);
+  await db.execute(sql`analyze`);
+  await crowd(1500, documentIncidentPriority, incidentPriorityId, incidentId);
+  await crowd(4500, documentIncidentPriority, other, incidentId);
+  await crowd(1500, documentIncidentPriority, other);
+  await crowd(10, documentIncidentPriority, incidentPriorityId);
+  const incident = await its.factsOf(incidentId);
+  const asked = noteAsked(db);
+  const matched = await callPlugin(its.plugins.ofType("document-resolver")[0]!, "resolve", { incident });
+  expect(matched).toMatchObject({ ok: true, value: { length: 10 } });
+  expect(await rowsRead(db, asked[0]!)).toBeLessThan(50_000);
+  await db.delete(documentIncidentPriority);
+  await db.delete(document).where(isNull(document.incidentId));
+});
 
 test("documents that cannot be proposed are not read, however many share a link", async () => {
   const { db } = its.context;

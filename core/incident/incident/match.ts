@@ -32,15 +32,15 @@ const mostLinks = 20_000;
 
 /**
  * Returns the records that are linked to the incident's type, priority or terms, those with the most reasons first,
- * then the oldest. Returns at most `limit` records that match `where`, a condition on `owner`. The oldest records of
- * each link are compared: a record is skipped if each of its links has thousands of older ones. Records that do not
- * match `where` do not count, since there may be more of them, and all of them older.
+ * then the oldest. Returns at most `limit` records, of those that `nextOf` finds: a query of the first id from this one
+ * on. The oldest records of each link are compared: a record is skipped if each of its links has thousands of older
+ * ones. Records that `nextOf` does not find do not count, since there may be more of them, and all of them older.
  */
 export async function matchIncident(
   { db }: Context,
   { type, priority, terms }: IncidentFacts,
   links: Links,
-  { limit, where = () => sql`true` }: { limit: number; where?: (owner: SQL) => SQL },
+  { limit, nextOf }: { limit: number; nextOf?: (id: SQL) => SQL },
 ): Promise<Match[]> {
   const kinds = [
     ["incident_type", links.type, [type.id]],
@@ -48,23 +48,36 @@ export async function matchIncident(
     ["term", links.term, terms.map(({ id }) => id)],
   ] as const;
   const ofEach = Math.max(1, Math.floor(mostLinks / (2 + terms.length)));
-  const oldest = kinds.map(
-    ([, { owner, to }, ids]) => sql`
-      select link.owner from unnest(${sql.param(ids)}::bigint[]) as wanted (id) cross join lateral (
-        select ${owner} as owner from ${owner.table} where ${to} = wanted.id and ${where(sql`${owner}`)}
-        order by ${owner} limit ${ofEach}) as link`,
-  );
+  const oldest = kinds.map(([, { owner, to }, ids]) => {
+    const linked = (from: SQL, count: number) => sql`
+      select ${owner} as owner from ${owner.table} where ${to} = wanted.id and ${owner} >= ${from}
+      order by ${owner} limit ${count}`;
+    // The records of `nextOf` may be a few of many linked ones or the reverse, so this leaps through the indexes of both.
+    // A join would compare each with each if PostgreSQL expects few.
+    const found = nextOf
+      ? sql`with recursive leap (owner, next) as (
+          select 0::bigint, 1::bigint
+          union all
+          select linked.owner, allowed.id from leap
+          cross join lateral (${linked(sql`greatest(leap.owner + 1, leap.next)`, 1)}) as linked
+          cross join lateral (${nextOf(sql`linked.owner`)}) as allowed)
+        select owner from leap where owner = next limit ${ofEach}`
+      : linked(sql`1`, ofEach);
+    return sql`
+      select link.owner from unnest(${sql.param(ids)}::bigint[]) as wanted (id) cross join lateral (${found}) as link`;
+  });
+  // `offset 0`: otherwise, if PostgreSQL expects few links, it goes through all those of the incident for each record.
   const linkedTo = (record: SQL) =>
     sql.join(
       kinds.map(
         ([kind, { owner, to }, ids]) => sql`
-          select ${owner} as owner, ${kind}::text as kind, ${to} as id from ${owner.table}
-          where ${to} = any(${sql.param(ids)}::bigint[]) and ${owner} = ${record}`,
+          select * from (select ${owner} as owner, ${kind}::text as kind, ${to} as id from ${owner.table}
+            where ${owner} = ${record} offset 0) as link
+          where id = any(${sql.param(ids)}::bigint[])`,
       ),
       sql` union all `,
     );
-  // The records that match `where` may be a few of many linked ones or the reverse: with the condition on each link,
-  // PostgreSQL starts with the smaller set. The reasons are read only for the best.
+  // The reasons are read only for the best.
   const rows = await db.execute<{
     owner: string;
     kind: "incident_type" | "incident_priority" | "term";
