@@ -4,6 +4,7 @@ import { document, documentContent, documentTerm, term } from "../../drizzle/sch
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { refuseRows } from "../../tests/support/database/refused_rows.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { documentTermSync } from "./document-term-sync.ts";
 
@@ -253,6 +254,26 @@ test("10,000 terms and 1,000 documents need one vocabulary and a few statements"
   expect((await sync(own())).result).toEqual({ done: 1000, skipped: 0, failed: 0 });
   expect(its.sent.statements - before).toBe(1 + 3 + 20);
   expect(await its.db.$count(documentTerm)).toBe(5 * 1000 + 999);
+});
+
+test("documents that are newer than the statistics are not read again for each page", async () => {
+  const insert = (count: number) =>
+    its.db.execute(sql`
+      with made as (
+        insert into document (name, resource_type, plugin_slug, resource_id, created_at, updated_at)
+        select 'Notes', 'reference', 'markdown', gen_random_uuid(), now(), now()
+        from generate_series(1, ${count}::int) returning id)
+      insert into document_content (document_id, content, hash, updated_at)
+      select id, 'Text ' || id, sha256(id::text::bytea), now() from made`);
+  await insert(1000);
+  await its.db.execute(sql`analyze document, document_content`);
+  await insert(7000);
+  const asked = noteAsked(its.db);
+  expect((await sync(own())).result.done).toBe(8000);
+  const pages = asked.filter(({ text }) => /^select .*"term_vocabulary" from "document"/.test(text));
+  expect(pages.length).toBeGreaterThan(10);
+  await its.db.update(document).set({ termVocabulary: null });
+  for (const page of pages) expect(await rowsRead(its.db, page)).toBeLessThan(5000);
 });
 
 test("a document that cannot be written does not affect the others", async () => {

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
+import { and, asc, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { document, documentContent } from "../../../drizzle/schema/index.ts";
 
@@ -25,10 +25,12 @@ export async function pageOfTexts(
 ): Promise<TextPlace[]> {
   const { id, name, resourceType, resourceId, weblink, pluginSlug, termContentHash, termVocabulary } =
     document;
+  // Not a join: if PostgreSQL expects few documents after `afterId`, it would read all of them for each page.
+  const ownHash = sql`(
+    select ${documentContent.hash} from ${documentContent} where ${documentContent.documentId} = ${document.id})`;
   const rows = await db
     .select({ id, name, resourceType, resourceId, weblink, pluginSlug, termContentHash, termVocabulary })
     .from(document)
-    .leftJoin(documentContent, eq(documentContent.documentId, document.id))
     .where(
       and(
         gt(id, afterId),
@@ -37,7 +39,7 @@ export async function pageOfTexts(
         or(
           ne(pluginSlug, ownTextSlug),
           sql`${termVocabulary} is distinct from ${vocabulary}`,
-          sql`${termContentHash} is distinct from ${documentContent.hash}`,
+          sql`${termContentHash} is distinct from ${ownHash}`,
         ),
       ),
     )
