@@ -127,6 +127,32 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     await sql()`reset timezone`;
   });
 
+  test.each([true, false])(
+    "a timestamp loses digits when its time zone changes (from one: %p)",
+    async (zoned) => {
+      const at = (withTimezone: boolean, precision: 3 | 6) => t(pg.timestamp({ precision, withTimezone }));
+      const seed = "insert into t values (1, '2026-01-01 12:00:00.123456')";
+      const { up } = await trip([at(zoned, 6)], [at(!zoned, 3)], seed);
+      const type = zoned ? "timestamptz" : "timestamp";
+      expect(up).toContain(
+        `data-loss column t.c where "c"::${type}(3) <> "c" -- fractions of a second, by rounding\n`,
+      );
+    },
+  );
+
+  test("an array of an enum becomes the enum, and the reverse, also if its values change", async () => {
+    const [some, more] = [pg.pgEnum("kind", ["a", "b"]), pg.pgEnum("kind", ["b", "new", "a"])];
+    const [list, one] = [
+      [some, t(some().array())],
+      [more, t(more())],
+    ];
+    const there = await trip(list, one, "insert into t values (1, '{b}'), (2, null)");
+    expect(there.rows.down).toEqual(there.rows.before);
+    await trip(one, list, "insert into t values (1, 'b'), (2, null)");
+    const { up } = await between(one, list);
+    expect(up).toContain("-- Look here: t.c fails on 'new'\n");
+  });
+
   test("generated columns are added, changed, made plain, and follow a type change of their source", async () => {
     const made = (as: string, c: pg.PgColumnBuilderBase = pg.integer()) =>
       pg.pgTable("t", { id: id(), c, g: pg.integer().generatedAlwaysAs(raw.raw(as)) }, (self) => [

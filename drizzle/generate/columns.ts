@@ -58,7 +58,7 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
   if (!conversion) {
     throw impossible(
       plan,
-      `PostgreSQL cannot convert ${place} from ${typeName(old)} to ${typeName(now)}`,
+      `No conversion of ${place} from ${typeName(old)} to ${typeName(now)} is known`,
       "drop the column in one revision and add it in a second one, or add a column under another name",
     );
   }
@@ -87,6 +87,7 @@ function ofEnum(
   const removed = removedValues(had, has);
   if (!had || !has || removed.length === 0) return rest;
   const values = removed.map(literal).join(", ");
+  if (isArray(old) !== isArray(now)) return { ...conversion, look: `fails on ${values}` };
   const text = `${quote(now.name)}::text`;
   const loss = `${removed.length === 1 ? "value" : "values"} ${values}`;
   if (isArray(now)) {

@@ -59,12 +59,15 @@ function intoArray(column: string, from: Type, to: Type, target: string, way: Wa
   if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
   const element = target.replace(/(\[\d*\])+$/, "");
   return {
-    using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}]::${target} END`,
+    using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}${ofOldEnum(from)}]::${target} END`,
     ...(isNarrower(from, to)
       ? { loss: "values that do not fit", lost: `${column}::${element} IS DISTINCT FROM ${column}` }
       : {}),
   };
 }
+
+/** The enum may be another one of that name by then, see enums.ts. */
+const ofOldEnum = ({ isEnum }: Type) => (isEnum ? "::text" : "");
 
 /** Whether values would also be truncated or rounded when they are put into an array, or taken out of one. */
 function isNarrower(from: Type, to: Type): boolean {
@@ -86,7 +89,7 @@ function outOfArray(column: string, from: Type, to: Type, target: string, way: W
   }
   if (from.base !== to.base) return undefined;
   return {
-    using: `${column}[1]`,
+    using: from.isEnum ? `${column}[1]${ofOldEnum(from)}::${target}` : `${column}[1]`,
     loss: "all elements of an array except the first",
     lost: `cardinality(${column}) > 1${isNarrower(from, to) ? ` OR ${column}[1]::${target} IS DISTINCT FROM ${column}[1]` : ""}`,
   };
@@ -120,11 +123,22 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
         lost: `${column}::text <> ${column}::${target}::text`,
       };
     // Explicit, so that the result does not depend on the session's time zone.
-    case "timestamp timestamptz":
     case "date timestamptz":
       return { using: `${column}::timestamp AT TIME ZONE 'UTC'`, look: "assumes that the time is UTC" };
+    case "timestamp timestamptz":
+      return {
+        using: `${column} AT TIME ZONE 'UTC'`,
+        look: "assumes that the time is UTC",
+        ...rounded(from, to),
+        lost: `${column}::timestamp(${to.args[0]}) <> ${column}`,
+      };
     case "timestamptz timestamp":
-      return { using: `${column} AT TIME ZONE 'UTC'`, look: "writes the time as UTC" };
+      return {
+        using: `${column} AT TIME ZONE 'UTC'`,
+        look: "writes the time as UTC",
+        ...rounded(from, to),
+        lost: `${column}::timestamptz(${to.args[0]}) <> ${column}`,
+      };
     case "timestamptz date":
       return {
         using: `(${column} AT TIME ZONE 'UTC')::date`,
@@ -205,11 +219,13 @@ function betweenNumbers(from: Type, to: Type): Conversion {
   return { ...rounded, ...(floats.includes(to.base) && from.base !== "numeric" ? {} : outOfRange) };
 }
 
+/** What a time loses that gets fewer digits. */
+function rounded(from: Type, to: Type): Conversion {
+  return (to.args[0] ?? 6) < (from.args[0] ?? 6) ? { loss: "fractions of a second, by rounding" } : {};
+}
+
 function sameBase(from: Type, to: Type): Conversion {
-  const isTime = /^(timestamp|time|interval)/.test(to.base);
-  if (isTime) {
-    return (to.args[0] ?? 6) < (from.args[0] ?? 6) ? { loss: "fractions of a second, by rounding" } : {};
-  }
+  if (/^(timestamp|time|interval)/.test(to.base)) return rounded(from, to);
   if (to.base !== "numeric") return { look: "fails on a value that does not fit" };
   if (to.args.length === 0) return {};
   const [precision = 0, scale = 0] = to.args;
