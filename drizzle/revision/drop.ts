@@ -81,7 +81,8 @@ const objectsIn = (schemas: readonly string[]) => `
 /**
  * Drops object by object, since the schema itself may belong to another user, and never with CASCADE: if an object in
  * another schema depends on one of ours, the error names it and nothing is dropped. Tables are dropped together, as
- * they may reference one another; the rest in as many rounds as necessary.
+ * they may reference one another, or else one by one, as a function between them may; the rest in as many rounds as
+ * necessary.
  *
  * @throws Conflict naming the dependent object
  */
@@ -91,10 +92,8 @@ export async function dropEverything(
 ): Promise<number> {
   const rows = await sql.unsafe(objectsIn(schemas));
   const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => name);
-  const others = rows
-    .filter(({ kind }) => kind !== "table")
-    .map(({ kind, name }) => `${kind} if exists ${name}`);
-  const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...others];
+  const each = rows.map(({ kind, name }) => `${kind} if exists ${name}`);
+  const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...each];
   if (all.length === 0) return 0;
   const descriptions = rows.map(({ description }) => description);
   try {

@@ -45,6 +45,15 @@ describe("drop", () => {
     await sql.end();
   });
 
+  test("drops a table whose default uses a function of another table's rows", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    await sql.unsafe(`create table a (id int); create function f(a) returns int language sql as 'select 1';
+      create table b (id int default f(null)); create table c (id int)`);
+    expect((await on(database.url)("drop", "--yes")).stdout).toMatch(/^Dropped 3 tables of svc_test_\w+\n$/);
+    await sql.end();
+  });
+
   test.each([
     ["directly", "create view report.v as select id, name from public.team", "table team"],
     [
