@@ -205,10 +205,7 @@ export async function docEditCommand(
 
 async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
   const key = keyOfSeen([before]);
-  if (file !== undefined) {
-    const written = await fromFile(io, file, "document");
-    return written.path === undefined ? { ...written, key } : written;
-  }
+  if (file !== undefined) return fromFile(io, file, "document", key);
   const { text, draft } = await editDraft(io, "document", before, key);
   if (text !== before) return { ...draft, text };
   removeDraft(io.env, draft.path);

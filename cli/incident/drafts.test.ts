@@ -248,8 +248,23 @@ describe("stdin", () => {
   });
 });
 
+const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
+
+test("a resolution that is sent again after somebody else has closed the incident shows both versions", async () => {
+  const { id, name } = await reported();
+  const person = await somebody();
+  const lost = await person.with(gone).svc("inc", "close", name, "-r", "Mine");
+  await carol.svc("inc", "close", name, "-r", "Theirs");
+  const refused = await person.svc(...againOf(lost.stderr));
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("Theirs: Theirs\n") });
+  expect((await stateOf(id)).resolution).toBe("Theirs");
+  // Now that they have seen it.
+  expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
+  expect((await stateOf(id)).resolution).toBe("Mine");
+  expect(drafts(person.home)).toEqual([]);
+});
+
 test("an edit that is sent again keeps what others have changed since, and shows both versions of the same field", async () => {
-  const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
   const { id, name } = await reported("Old");
   const person = await somebody();
   await carol.svc("inc", "edit", name, "-d", "First");

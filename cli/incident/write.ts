@@ -71,6 +71,7 @@ export function sourceOf(
  * Reads the text that a command sends. On a terminal, without any source, the editor opens.
  *
  * @param what the kind of text, for errors and for the name of a draft: `note`
+ * @param key the key of a new text
  * @throws UsageError without a source
  * @throws InvalidInput for an empty one, one that is too long, and binary data
  */
@@ -79,25 +80,31 @@ export async function writtenText(
   what: string,
   source: TextSource,
   incident: Pick<Incident, "name" | "title">,
+  key: string = crypto.randomUUID(),
 ): Promise<Written> {
   if (source.file !== undefined) {
-    const written = await fromFile(io, source.file, what);
+    const written = await fromFile(io, source.file, what, key);
     return { ...written, text: checkText(withoutComment(written.text), what) };
   }
-  if (source.text !== undefined) return { text: checkText(source.text, what), key: crypto.randomUUID() };
+  if (source.text !== undefined) return { text: checkText(source.text, what), key };
   if (!source.editor && !io.canAsk())
     throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
   const { name, title } = incident;
   const template = commentText([`Your ${what} on ${name}: ${title}`, "This comment is not sent."]);
-  const { text, draft } = await editDraft(io, what, `${template}\n`);
+  const { text, draft } = await editDraft(io, what, `${template}\n`, key);
   return checked(io, withoutComment(text), what, draft);
 }
 
 /** Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
-export async function fromFile(io: Io, file: string, what: string): Promise<Written> {
+export async function fromFile(
+  io: Io,
+  file: string,
+  what: string,
+  key: string = crypto.randomUUID(),
+): Promise<Written> {
   const text = await readText(io, file, what);
-  const key = file === "-" ? undefined : draftKey(io.env, file);
-  return { text, key: key ?? crypto.randomUUID(), path: key && file, isPiped: file === "-" };
+  const known = file === "-" ? undefined : draftKey(io.env, file);
+  return { text, key: known ?? key, path: known && file, isPiped: file === "-" };
 }
 
 /** Checks the text of the editor. The draft of an empty text is removed; with any other fault, it stays. */

@@ -1,9 +1,18 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
-import { changeIncident } from "../../incident/change.ts";
+import { changeIncident, type IncidentFields } from "../../incident/change.ts";
+import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { IncidentClient } from "../../incident/incident.ts";
 import { finish } from "../../incident/state.ts";
-import { againLine, incidentOf, sending, sourceOf, withStdin, writtenText } from "../../incident/write.ts";
+import {
+  againLine,
+  followTheirs,
+  incidentOf,
+  sending,
+  sourceOf,
+  withStdin,
+  writtenText,
+} from "../../incident/write.ts";
 
 export default defineCommand({
   summary: "Close an incident",
@@ -26,13 +35,21 @@ export default defineCommand({
         if (seen.status === "Closed") return seen;
         return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }
-      const written = await writtenText(io, "resolution", source, seen);
+      const now = textsOf(seen);
+      const written = await writtenText(io, "resolution", source, seen, keyOfSeen(now));
+      const before = wasSeen(written.key, now[0]!) === false ? { status: seen.status } : undefined;
+      const change = { status: "Closed", resolution: written.text } as const;
       return sending(io, "resolution", written, again(seen.name), () =>
-        IncidentClient.within(io, (client) =>
-          changeIncident(client, seen, { status: "Closed", resolution: written.text }),
+        IncidentClient.within(io, (client) => changeIncident(client, seen, change, {}, before)).catch(
+          followTheirs<IncidentFields>(written, textsOf),
         ),
       );
     });
     finish(io, incident, json);
   },
 });
+
+/** What a resolution is compared with to find out who has changed it. */
+function textsOf({ resolution }: Partial<IncidentFields>) {
+  return [resolution === null ? "" : resolution];
+}

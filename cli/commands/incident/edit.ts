@@ -152,8 +152,7 @@ async function writtenIncident(
     ]);
   const key = keyOfSeen(textsOf(seen));
   if (file !== undefined) {
-    const read = await fromFile(io, file, "description");
-    const written = read.path === undefined ? { ...read, key } : read;
+    const written = await fromFile(io, file, "description", key);
     // A draft that was kept before the incident could be read has no headings.
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
     return isTemplate ? written : { ...written, text: asTemplate(written.text) };
