@@ -1,19 +1,12 @@
 import { X509Certificate } from "node:crypto";
+import type { Static } from "elysia";
 import { NotFound } from "../../platform/errors.ts";
+import type { certificateView } from "../../server/certificate/routes.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { ApiClient } from "./api_client.ts";
 
-/** In the API's names (server/certificate/routes.ts). */
-export interface Certificate {
-  serial: string;
-  user: string;
-  sha256: string;
-  created_at: string;
-  expires_at: string;
-  sign_in_expires_at: string;
-  revoked_at: string | null;
-}
+export type Certificate = Static<typeof certificateView>;
 
 /**
  * Revokes certificates, those of this session last.

@@ -22,7 +22,7 @@ const certificateFields = {
   sign_in_expires_at: t.String({ format: "date-time", description: "Until when it can be renewed" }),
   revoked_at: nullable(instant),
 };
-const certificateView = t.Object(certificateFields, closed);
+export const certificateView = t.Object(certificateFields, closed);
 const issuedView = t.Object(
   {
     ...certificateFields,

@@ -56,11 +56,16 @@ export default defineCommand({
 });
 
 async function list(io: Io, states: DeliveryState[], json: boolean): Promise<void> {
-  const { countDeliveries, listDeliveries } = await import("../../../core/outbox/list.ts");
+  const [{ countDeliveries, listDeliveries }, { toApi }] = await Promise.all([
+    import("../../../core/outbox/list.ts"),
+    import("../../../platform/names.ts"),
+  ]);
   const { deliveries, counts } = await onSchedule(io, async (context) => ({
     deliveries: await listDeliveries(context, { states, limit: shown }),
     counts: await countDeliveries(context, ["Queued", "Done", "Dead"]),
   }));
+  const asJson = ({ pluginSlug: plugin, error: lastError, ...one }: DeliveryView) =>
+    toApi({ ...one, plugin, lastError });
   if (json) return printJson(io, { counts, deliveries: deliveries.map(asJson) });
   const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [
     printable(key),
@@ -80,19 +85,4 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
   ];
   printTable(io, columns, rows);
   io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done\n`);
-}
-
-function asJson(one: DeliveryView) {
-  return {
-    key: one.key,
-    state: one.state,
-    incident_id: one.incidentId,
-    plugin: one.pluginSlug,
-    recipient: one.recipient,
-    attempts: one.attempts,
-    queued_at: one.queuedAt,
-    due_at: one.dueAt,
-    finished_at: one.finishedAt,
-    last_error: one.error,
-  };
 }

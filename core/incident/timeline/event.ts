@@ -3,6 +3,7 @@ import { announceAfterCommit } from "../../../drizzle/after_commit.ts";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { event, incident } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
+import type { AuditAction } from "../../audit.ts";
 
 export type EventKind =
   | "incident.reported"
@@ -37,17 +38,7 @@ export type EventKind =
   | "step.done"
   | "step.failed"
   | "reminder.sent"
-  | "access.requested"
-  | "access.approved"
-  | "access.denied"
-  | "access.cancelled"
-  | "access.expired"
-  | "access.reviewed"
-  | "access.issued"
-  | "access.renewed"
-  | "access.ending"
-  | "access.revoked"
-  | "access.failed";
+  | Extract<AuditAction, `access.${string}`>;
 
 export interface TimelineEvent {
   incidentId: number;
