@@ -1,7 +1,7 @@
 import { getTableColumns, isNull } from "drizzle-orm";
 import { application } from "../../drizzle/schema/index.ts";
 import { descriptionLength, parseName, parseText, parseUrl } from "../../platform/text.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 
 const { search, deletedAt, ...columns } = getTableColumns(application);
@@ -13,13 +13,7 @@ export const applications: Resource<typeof application, typeof columns, Applicat
   many: "applications",
   table: application,
   columns,
-  list: {
-    name: "applications",
-    id: application.id,
-    search,
-    defaultSort: "-id",
-    sorts: { id: { by: application.id, kind: "id" }, name: { by: application.name, kind: "text" } },
-  },
+  list: listOf("applications", application, { name: application.name }),
   filters: { source: byText("source", application.source), name: byText("name", application.name) },
   present: isNull(deletedAt),
   writers: "members",

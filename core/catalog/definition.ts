@@ -2,7 +2,7 @@ import { getTableColumns, isNull } from "drizzle-orm";
 import { definition, definitionTerm } from "../../drizzle/schema/index.ts";
 import { parseProse } from "../../platform/text.ts";
 import { type Link, linkedIds, setLinks, toTerm } from "./link.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 
 const links: Link = { owner: definitionTerm.definitionId, to: definitionTerm.termId, target: toTerm };
@@ -20,13 +20,7 @@ export const definitions: Resource<typeof definition, typeof columns, Definition
   many: "definitions",
   table: definition,
   columns,
-  list: {
-    name: "definitions",
-    id: definition.id,
-    search,
-    defaultSort: "-id",
-    sorts: { id: { by: definition.id, kind: "id" } },
-  },
+  list: listOf("definitions", definition),
   filters: { source: byText("source", definition.source) },
   writers: "members",
   deleted: "definition.deleted",

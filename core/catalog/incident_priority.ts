@@ -1,7 +1,7 @@
 import { getTableColumns } from "drizzle-orm";
 import { incidentPriority } from "../../drizzle/schema/index.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 
 const columns = getTableColumns(incidentPriority);
 
@@ -16,15 +16,7 @@ export const incidentPriorities: Resource<typeof incidentPriority, typeof column
   many: "incident priorities",
   table: incidentPriority,
   columns,
-  list: {
-    name: "incident_priorities",
-    id: incidentPriority.id,
-    defaultSort: "-id",
-    sorts: {
-      id: { by: incidentPriority.id, kind: "id" },
-      name: { by: incidentPriority.name, kind: "text" },
-    },
-  },
+  list: listOf("incident_priorities", incidentPriority, { name: incidentPriority.name }),
   filters: { name: byText("name", incidentPriority.name) },
   writers: "admins",
   deleted: "incident_priority.deleted",

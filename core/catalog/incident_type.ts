@@ -4,7 +4,7 @@ import { document, incidentType, incidentTypeTemplate, service } from "../../dri
 import { InvalidInput } from "../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { keepTargets } from "./link.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 
 type Template = Pick<typeof incidentTypeTemplate.$inferSelect, "resourceType" | "documentId">;
 
@@ -30,13 +30,7 @@ export const incidentTypes: Resource<typeof incidentType, typeof columns, Incide
   many: "incident types",
   table: incidentType,
   columns,
-  list: {
-    name: "incident_types",
-    id: incidentType.id,
-    search,
-    defaultSort: "-id",
-    sorts: { id: { by: incidentType.id, kind: "id" }, name: { by: incidentType.name, kind: "text" } },
-  },
+  list: listOf("incident_types", incidentType, { name: incidentType.name }),
   filters: { name: byText("name", incidentType.name) },
   writers: "admins",
   deleted: "incident_type.deleted",

@@ -11,7 +11,7 @@ import { mayKnow } from "../incident/visibility/visibility.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists, releaseFromTombstones } from "./release.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 
 const taken = "Another individual has this email";
 
@@ -43,13 +43,7 @@ export function individuals(
     many: "individuals",
     table: individual,
     columns,
-    list: {
-      name: "individuals",
-      id: individual.id,
-      search,
-      defaultSort: "-id",
-      sorts: { id: { by: individual.id, kind: "id" }, name: { by: individual.name, kind: "text" } },
-    },
+    list: listOf("individuals", individual, { name: individual.name }),
     filters: { email: { by: individual.email, parse }, name: byText("name", individual.name) },
     writers: "members",
     deleted: "individual.deleted",

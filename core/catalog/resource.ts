@@ -100,3 +100,19 @@ export function noSuch({ one }: Pick<Resource, "one">): NotFound {
 export function byText(field: string, by: PgColumn) {
   return { by, parse: (text: string) => parseText(field, text, nameLength) };
 }
+
+/** A list that is sorted by id, newest first, or by one of these texts. */
+export function listOf(
+  name: string,
+  { id, search }: { id: PgColumn; search?: PgColumn },
+  texts: Record<string, PgColumn> = {},
+): List<string> {
+  const sorts = Object.entries(texts).map(([sort, by]) => [sort, { by, kind: "text" }]);
+  return {
+    name,
+    id,
+    search,
+    defaultSort: "-id",
+    sorts: { id: { by: id, kind: "id" }, ...Object.fromEntries(sorts) },
+  };
+}

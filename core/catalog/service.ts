@@ -3,7 +3,7 @@ import { service } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import type { PluginRegistry } from "../plugin/registry.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Item, listOf, type Resource } from "./resource.ts";
 import { type Rotation, rosterSlug, rotationColumn, setRotation } from "./rotation/rotation.ts";
 
 const { search, ...row } = getTableColumns(service);
@@ -28,13 +28,7 @@ export function services(registry: PluginRegistry): Resource<typeof service, typ
     many: "services",
     table: service,
     columns,
-    list: {
-      name: "services",
-      id: service.id,
-      search,
-      defaultSort: "-id",
-      sorts: { id: { by: service.id, kind: "id" }, name: { by: service.name, kind: "text" } },
-    },
+    list: listOf("services", service, { name: service.name }),
     filters: {
       name: byText("name", service.name),
       plugin_slug: byText("plugin_slug", service.pluginSlug),

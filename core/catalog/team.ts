@@ -5,7 +5,7 @@ import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists } from "./release.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
   incidentTypeIds: { owner: teamIncidentType.teamId, to: teamIncidentType.incidentTypeId },
@@ -31,13 +31,7 @@ export function teams(domain: string | undefined): Resource<typeof team, typeof 
     many: "teams",
     table: team,
     columns,
-    list: {
-      name: "teams",
-      id: team.id,
-      search,
-      defaultSort: "-id",
-      sorts: { id: { by: team.id, kind: "id" }, name: { by: team.name, kind: "text" } },
-    },
+    list: listOf("teams", team, { name: team.name }),
     filters: { name: byText("name", team.name) },
     writers: "members",
     deleted: "team.deleted",

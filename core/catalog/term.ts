@@ -4,7 +4,7 @@ import { Forbidden } from "../../platform/errors.ts";
 import { parseName } from "../../platform/text.ts";
 import { linkedIds, toDefinition } from "./link.ts";
 import { releaseFromDefinitions } from "./release.ts";
-import { byText, type Resource } from "./resource.ts";
+import { byText, listOf, type Resource } from "./resource.ts";
 import { comesFromSource, lockSource } from "./source.ts";
 
 const { search, deletedAt, ...row } = getTableColumns(term);
@@ -23,13 +23,7 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
   many: "terms",
   table: term,
   columns,
-  list: {
-    name: "terms",
-    id: term.id,
-    search,
-    defaultSort: "-id",
-    sorts: { id: { by: term.id, kind: "id" }, text: { by: term.text, kind: "text" } },
-  },
+  list: listOf("terms", term, { text: term.text }),
   filters: { source: byText("source", term.source), text: byText("text", term.text) },
   present: isNull(deletedAt),
   writers: "members",
