@@ -23,7 +23,7 @@ import {
   refusalsOfPost,
   refusalsOfPostWithin,
 } from "../http/error.ts";
-import { etagOf } from "../http/etag.ts";
+import { etagOf, withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
@@ -88,20 +88,15 @@ const roleRoutes = (deps: Deps) =>
     )
     .get(
       "/:role",
-      async ({ actor, params, set }) => {
-        const role = roleViewOf(await getRole(deps, actor, params.role), deps);
-        set.headers.etag = etagOf(role);
-        return role;
-      },
+      async ({ actor, params, set }) =>
+        withEtag(set, roleViewOf(await getRole(deps, actor, params.role), deps)),
       { actor: true, params: roleParams, response: { 200: accessRoleView, ...refusalsOfOne } },
     )
     .put(
       "/:role",
       async ({ actor, params, body, set }) => {
         const change = { slug: params.role, version: body.version, fields: roleFieldsOf(body) };
-        const role = roleViewOf(await updateRole(deps, actor, change), deps);
-        set.headers.etag = etagOf(role);
-        return role;
+        return withEtag(set, roleViewOf(await updateRole(deps, actor, change), deps));
       },
       {
         actor: true,

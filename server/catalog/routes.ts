@@ -10,7 +10,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf } from "../http/etag.ts";
+import { etagOf, withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
@@ -70,11 +70,8 @@ export function catalogRoutes<
     )
     .get(
       one,
-      async ({ actor, params, set }) => {
-        const record = await getRecord(deps, actor, resource, idOf(params));
-        set.headers.etag = etagOf(record);
-        return viewOf(record);
-      },
+      async ({ actor, params, set }) =>
+        withEtag(set, viewOf(await getRecord(deps, actor, resource, idOf(params)))),
       { actor: true, params, response: { 200: view, ...refusalsOfOne } },
     )
     .put(
@@ -85,9 +82,10 @@ export function catalogRoutes<
         const names = new Set(Object.keys(model.written));
         const written = Object.fromEntries(Object.entries(body).filter(([name]) => names.has(name)));
         const fields = fieldsOf(written as Static<TObject<Written>>);
-        const record = await updateRecord(deps, actor, resource, { id: idOf(params), version, fields });
-        set.headers.etag = etagOf(record);
-        return viewOf(record);
+        return withEtag(
+          set,
+          viewOf(await updateRecord(deps, actor, resource, { id: idOf(params), version, fields })),
+        );
       },
       { actor: true, params, body: changedRecord, response: { 200: view, ...refusalsOfChange } },
     )

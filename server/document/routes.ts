@@ -9,7 +9,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf } from "../http/etag.ts";
+import { etagOf, withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
@@ -68,11 +68,8 @@ export const documentRoutes = (deps: Deps) =>
     )
     .get(
       "/:document_id",
-      async ({ actor, params, set }) => {
-        const document = await getDocument(deps, actor, Number(params.document_id));
-        set.headers.etag = etagOf(document);
-        return toApi(document);
-      },
+      async ({ actor, params, set }) =>
+        withEtag(set, toApi(await getDocument(deps, actor, Number(params.document_id)))),
       { actor: true, params: documentParams, response: { 200: documentView, ...refusalsOfOne } },
     )
     .put(
@@ -80,9 +77,7 @@ export const documentRoutes = (deps: Deps) =>
       async ({ actor, params, body, set }) => {
         const { version } = body;
         const change = { ...fieldsOf(body), id: Number(params.document_id), version };
-        const document = await updateDocument(deps, actor, change);
-        set.headers.etag = etagOf(document);
-        return toApi(document);
+        return withEtag(set, toApi(await updateDocument(deps, actor, change)));
       },
       {
         actor: true,

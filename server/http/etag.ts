@@ -10,6 +10,12 @@ import { InvalidInput } from "../../platform/errors.ts";
  */
 export const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
+/** Answers with a record and its ETag. */
+export function withEtag<T extends { version: number }>(set: { headers: { etag?: string } }, record: T): T {
+  set.headers.etag = etagOf(record);
+  return record;
+}
+
 /** Returns the ETag header of a text, unless it has no version or one with characters that a tag cannot contain. */
 export function etagOfText({ version }: { version: string | null }): { etag?: string } {
   return version !== null && /^[!#-~]+$/.test(version) ? { etag: `"${version}"` } : {};

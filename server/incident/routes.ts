@@ -10,7 +10,7 @@ import { fromApi, toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf } from "../http/etag.ts";
+import { etagOf, withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { pageOf } from "../http/schema.ts";
 import {
@@ -69,8 +69,7 @@ export const incidentRoutes = (deps: Deps) =>
         const incident = await getIncident(deps, actor, Number(params.incident_id));
         // For If-Match: the version of what a PUT replaces. It is not for caching, since steps, roles and costs change
         // without a new version.
-        set.headers.etag = etagOf(incident);
-        return toApi(incident);
+        return withEtag(set, toApi(incident));
       },
       { actor: true, params: incidentParams, response: { 200: incidentDetail, ...refusalsOfOne } },
     )
@@ -80,8 +79,7 @@ export const incidentRoutes = (deps: Deps) =>
         const change = { ...fieldsOf(body), id: Number(params.incident_id), version: body.version };
         const { incident, follows } = await updateIncident(deps, actor, change);
         if (follows) await runFlowWithin(deps, incident.id, flowMilliseconds);
-        set.headers.etag = etagOf(incident);
-        return toApi(incident);
+        return withEtag(set, toApi(incident));
       },
       {
         actor: true,

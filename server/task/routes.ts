@@ -10,7 +10,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf } from "../http/etag.ts";
+import { etagOf, withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import { changedTask, fieldsOf, newTask, taskParams, taskQuery, taskView } from "./model.ts";
@@ -70,11 +70,8 @@ export const taskRoutes = (deps: Deps) =>
     )
     .get(
       "/:task_id",
-      async ({ actor, params, set }) => {
-        const task = await getTask(deps, actor, Number(params.task_id));
-        set.headers.etag = etagOf(task);
-        return toApi(task);
-      },
+      async ({ actor, params, set }) =>
+        withEtag(set, toApi(await getTask(deps, actor, Number(params.task_id)))),
       {
         actor: true,
         params: taskParams,
@@ -88,9 +85,7 @@ export const taskRoutes = (deps: Deps) =>
         const { version, status } = body;
         const resolveBy = parseInstant("resolve_by", body.resolve_by);
         const change = { ...fieldsOf(body), id: Number(params.task_id), version, status, resolveBy };
-        const task = await updateTask(deps, actor, change);
-        set.headers.etag = etagOf(task);
-        return toApi(task);
+        return withEtag(set, toApi(await updateTask(deps, actor, change)));
       },
       {
         actor: true,
