@@ -56,7 +56,8 @@ beforeAll(async () => {
   server = await listening(parts.use(svc(["server", "start", "server/main:app", "--port", String(port)])));
   for (let i = 0; i < 2; i++) parts.use(svc(["scheduler", "start"]));
   await sql`create table begun (slot timestamptz, pid int)`;
-  await sql`create table effect (slot timestamptz, pid int)`;
+  // With a key: if PostgreSQL dies between a run's commit and its end, the run starts again, and finds its effect.
+  await sql`create table effect (slot timestamptz primary key, pid int)`;
   const { challenge_url, polling_url, verifier } = await ask({ url: server });
   await approve(challenge_url);
   const poll = await fetch(polling_url, { headers: { authorization: `Challenge ${verifier}` } });

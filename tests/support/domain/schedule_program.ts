@@ -6,7 +6,8 @@ import { skewClock } from "../process/skewed_clock.ts";
 import { everySeconds } from "./schedule.ts";
 
 // A worker process for tests, with one task that is due every second. A run inserts a row into the table `begun`, takes
-// SVC_TEST_TAKES milliseconds, and then writes a row into `effect` in a transaction of the run. Its lease is short.
+// SVC_TEST_TAKES milliseconds, and then writes a row into `effect` in a transaction of the run, unless a key of that table
+// says that an earlier attempt has done so. Its lease is short.
 
 const { SVC_TEST_NOTES_URL = "", SVC_TEST_TAKES = "0", SVC_TEST_SKEW = "0", SVC_TEST_GRACE } = process.env;
 
@@ -21,7 +22,7 @@ const task: ScheduledTask = {
     await Bun.sleep(Number(SVC_TEST_TAKES));
     await transaction(async (tx) => {
       await tx.execute(
-        `insert into effect (slot, pid) values ('${slot.toISOString()}'::timestamptz, ${process.pid})`,
+        `insert into effect (slot, pid) values ('${slot.toISOString()}'::timestamptz, ${process.pid}) on conflict do nothing`,
       );
     });
     return { done: 1, skipped: 0, failed: 0 };
