@@ -153,21 +153,27 @@ async function withIncident<T>(
 /** Ends a step that is done. `done` describes the work on the timeline. @throws LeaseLost */
 export async function finish(context: StepContext, claim: Claim, done: string | undefined): Promise<void> {
   await withIncident(context, claim, async (tx) => {
-    await finishWork(tx, kind, claim, stepTime(context));
-    await hastenWaiting(tx, claim, stepTime(context));
-    const at = context.clock.now();
-    if (done !== undefined) await recordEventOf(tx, claim, { at, kind: "step.done", description: done });
+    const at = stepTime(context);
+    await finishWork(hasteningWaiting(tx, claim, at), kind, claim, at);
+    const told = { at: context.clock.now(), kind: "step.done" } as const;
+    if (done !== undefined) await recordEventOf(tx, claim, { ...told, description: done });
   });
 }
 
 /** Steps for which messages wait: those that open a conversation, and that restrict it. */
 const awaited = ["reported", "reopened", "restricted"];
 
-/** Makes waiting messages due: their own pauses may be as long as an hour by now. */
-async function hastenWaiting(tx: Transaction, { incidentId, step }: Claim, at: Date): Promise<void> {
+/**
+ * Returns a writer whose statement also makes waiting messages due: their own pauses may be as long as an hour by now.
+ */
+function hasteningWaiting(
+  tx: Transaction,
+  { incidentId, step }: Claim,
+  at: Date,
+): Parameters<typeof finishWork>[0] {
   const [on = "", what, slug = ""] = step.split(":");
-  if (what !== "conversation" || !awaited.includes(on)) return;
-  await tx
+  if (what !== "conversation" || !awaited.includes(on)) return tx;
+  const hastened = tx
     .update(delivery)
     .set({ dueAt: dueNow(at), attempts: 0 })
     .where(
@@ -177,7 +183,9 @@ async function hastenWaiting(tx: Transaction, { incidentId, step }: Claim, at: D
         eq(delivery.state, "Queued"),
         isNull(delivery.leaseUntil),
       ),
-    );
+    )
+    .returning({ key: delivery.key });
+  return tx.with(tx.$with("hastened").as(hastened));
 }
 
 /** Ends a step that failed. The timeline does not repeat the previous reason. @throws LeaseLost */
