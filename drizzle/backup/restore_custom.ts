@@ -99,12 +99,12 @@ function toolRun({ path, pgRestore, env, signal }: CustomOptions, ...args: strin
 async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Promise<Map<string, number>> {
   const { path, progress } = options;
   progress?.({ doing: "creating tables" });
-  await sql.unsafe(intoSchemas(await readSection(options, "pre-data")));
+  await sql.unsafe(intoSchemas(withPath(await readSection(options, "pre-data"))));
   const counts = new Map<string, number>();
   const declared = new Map(tables.map((table) => [tableName(table), table]));
   let bytes = 0;
   await takeRows(options, {
-    statements: async (text) => void (await sql.unsafe(text)),
+    statements: async (text) => void (await sql.unsafe(withPath(text))),
     copy: async (statement, rows) => {
       const target = copiedTable(statement);
       const name = tableName(target);
@@ -128,8 +128,19 @@ async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Prom
     },
   });
   progress?.({ doing: "creating indexes" });
-  await sql.unsafe(await readSection(options, "post-data"));
+  await sql.unsafe(withPath(await readSection(options, "post-data")));
   return counts;
+}
+
+/**
+ * pg_dump empties the path at the beginning of each script. A function that names a table without its schema, as one of a
+ * revision may, would then fail when a constraint of the rows uses it.
+ */
+function withPath(script: string): string {
+  return script.replace(
+    "SELECT pg_catalog.set_config('search_path', '', false);",
+    "SET search_path = public;",
+  );
 }
 
 /** A schema that contains an extension survives when everything else is dropped. */

@@ -95,7 +95,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     expect(content.schema).toBe((await contentOf(fresh.url)).schema);
   });
 
-  test("tables without columns, and tables that refer to others in another schema, are replaced", async () => {
+  test("odd tables are replaced: without columns, with references between schemas, with a check that uses the path", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(server());
     const path = join(directory.path, "backup");
@@ -106,13 +106,16 @@ describe.each(cases)("%s", (_name, server, format) => {
         `create table one (id int primary key); create schema "Odd schema";
          create table "Odd schema".one (id int references one (id));
          create function "Odd schema".f(one) returns int language sql as 'select $1.id';
+         create function is_known(int) returns bool language plpgsql as
+           'begin return exists (select from one where id = $1); end';
+         create table two (id int check (is_known(id)));
          create table nothing ()`,
       ),
     ];
     await upgrade({ url: database.url, revisions });
     await runStatement(
       database.url,
-      `insert into one values (1); insert into "Odd schema".one values (1); insert into nothing default values`,
+      `insert into one values (1); insert into "Odd schema".one values (1); insert into nothing default values; insert into two values (1)`,
     );
     const before = await contentOf(database.url);
     await dump(options(database.url, path, { format, revisions }));
