@@ -33,7 +33,9 @@ export async function incidentOfAccess(
     // Nested, because drizzle would otherwise drop the columns' table names.
     .select({ id: incident.id, name: incident.name, status: incident.status, part: sql<boolean>`${part}` })
     .from(incident)
-    .where(and(eq(incident.name, name), mayReadIncident(actor)));
+    .where(and(eq(incident.name, name), mayReadIncident(actor)))
+    // It must not be deleted before a row refers to it.
+    .for("key share", { of: incident });
   if (!found) throw new InvalidInput("incident", "There is no such incident");
   if (found.status === "Closed") throw new Conflict(`${found.name} is Closed`);
   return { incidentId: found.id, incidentName: found.name, asParticipant: found.part };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { eq, inArray, sql } from "drizzle-orm";
 import { accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import {
   type AccessWorld,
   startAccessWorld,
@@ -197,6 +198,25 @@ describe("a request", () => {
       await world.issue(world.alice, role, { request_id: approved }),
     ])
       expect([http, body.detail]).toEqual([409, expect.stringContaining("clock was set back")]);
+  });
+
+  test("for an incident that is being deleted is refused, and so is a lease", async () => {
+    const { admin, alice, ids, server } = world;
+    const { body } = await admin.call("POST", "/incidents/", {
+      title: "short",
+      description: "short",
+      incident_type_id: ids.incidentTypeId,
+      incident_priority_id: ids.incidentPriorityId,
+    });
+    const [role, wanted] = [await makeRole(), { incident: body.name, reason: "x" }];
+    const answers = await inTheWay(
+      server.db,
+      (tx) => tx.execute(sql`delete from incident where id = ${body.id}`),
+      () => alice.call("POST", "/access/requests/", { role, ...wanted }),
+      () => world.issue(world.bob, role, { incident: body.name }),
+    );
+    for (const answer of answers)
+      expect(answer).toMatchObject({ value: { http: 400, body: { field: "incident" } } });
   });
 
   test("for break-glass access needs a role that allows it, and an incident", async () => {
