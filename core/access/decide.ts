@@ -4,7 +4,7 @@ import { Conflict, Forbidden } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
-import { lockIncidents } from "../incident/incident/lock.ts";
+import { lockIncidentOf, lockIncidents } from "../incident/incident/lock.ts";
 import { type EndReason, endedBasis, endReasonOfRequest, endReasons } from "./basis.ts";
 import { recordAccess } from "./record.ts";
 import {
@@ -35,6 +35,7 @@ export async function decideRequest(
 ): Promise<AccessRequest> {
   const parsedNote = note === undefined ? null : parseText("note", note, longestReason);
   return db.transaction(async (tx) => {
+    await lockIncidentOf(tx, accessRequest, id, actor);
     const at = await databaseNow(tx);
     const [decided] = await tx
       .update(accessRequest)
@@ -99,6 +100,7 @@ function undecidable(
 /** Cancels the actor's own request. @throws NotFound @throws Forbidden @throws Conflict when it is already decided */
 export async function cancelRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
   return db.transaction(async (tx) => {
+    await lockIncidentOf(tx, accessRequest, id, actor);
     const at = await databaseNow(tx);
     const [cancelled] = await tx
       .update(accessRequest)
@@ -128,6 +130,7 @@ export async function cancelRequest({ db }: Context, actor: Actor, id: number): 
 /** Records that break-glass access was reviewed. @throws NotFound @throws Forbidden @throws Conflict */
 export async function reviewRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
   return db.transaction(async (tx) => {
+    await lockIncidentOf(tx, accessRequest, id, actor);
     const at = await databaseNow(tx);
     const [reviewed] = await tx
       .update(accessRequest)

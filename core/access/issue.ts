@@ -7,6 +7,7 @@ import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/er
 import { newSecret } from "../../platform/secret.ts";
 import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
@@ -115,6 +116,7 @@ async function issueAtTarget(
     throw new Unavailable(`${role.slug}: ${error}`);
   }
   const active = await context.db.transaction(async (tx) => {
+    await lockIncidents(tx, [lease.incidentId]);
     const issuedAt = await databaseNow(tx);
     const [row] = await tx
       .update(accessLease)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { eq, inArray, sql } from "drizzle-orm";
+import { eq, inArray, type SQL, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import {
   type AccessWorld,
@@ -164,6 +165,47 @@ test("revocations that cannot be recorded, because the incident is locked, do no
     expect(new Set(await states())).toEqual(new Set(["Revoking"]));
   });
   await until("the others to end", async () => (await states()).every((state) => state === "Revoked"));
+});
+
+test("every change locks the incident before its own row, like the deletion of the incident", async () => {
+  const { db } = world.server;
+  const { alice, bob, ids, incident } = world;
+  const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
+  const open = await makeRole();
+  const request = async (more: object = {}) => {
+    const wanted = { role, incident, reason: "x", ...more };
+    return (await bob.call("POST", "/access/requests/", wanted)).body.id as number;
+  };
+  const lease = async () => (await world.issue(bob, open, { incident, duration: 600 })).body.id as number;
+  const decide = (id: number, verb: string, who = alice) =>
+    who.call("POST", `/access/requests/${id}/${verb}`);
+  const [approved, denied, cancelled] = [await request(), await request(), await request()];
+  const reviewed = await request({ break_glass: true });
+  const [renewed, revoked] = [await lease(), await lease()];
+  const revoking = Promise.withResolvers<void>();
+  credential.answer({ revoke: () => revoking.promise });
+  await bob.call("DELETE", `/access/leases/${revoked}`);
+  const changes: [string, number | SQL, () => unknown][] = [
+    ["access_lease", revoked, () => revoking.resolve()],
+    ["access_request", approved, () => decide(approved, "approve")],
+    ["access_request", denied, () => decide(denied, "deny")],
+    ["access_request", cancelled, () => decide(cancelled, "cancel", bob)],
+    ["access_request", reviewed, () => decide(reviewed, "review")],
+    ["access_lease", renewed, () => bob.call("POST", `/access/leases/${renewed}/renew`)],
+    ["access_lease", sql`(select max(id) from access_lease)`, lease],
+  ];
+  for (const [table, id, change] of changes) {
+    const begun = await db.transaction(async (tx) => {
+      await tx.execute(sql`select from incident where id = ${ids.incidentId} for no key update`);
+      const ended = change();
+      await somebodyWaits(db);
+      // Fails if the change has locked it.
+      await tx.execute(sql`select from ${sql.identifier(table)} where id = ${id} for update nowait`);
+      return { ended };
+    });
+    await begun.ended;
+  }
+  await until("the revocation", async () => (await world.leaseRow(revoked)).state === "Revoked");
 });
 
 test("a lease ends if its client no longer waits for the credential", async () => {

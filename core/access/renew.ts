@@ -4,6 +4,7 @@ import { after } from "../../platform/clock.ts";
 import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
 import { changeOf, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
@@ -79,6 +80,7 @@ export async function renewLease(
   }
   const end = earlierEnd(outcome.value, expiresAt);
   const renewed = await db.transaction(async (tx) => {
+    await lockIncidents(tx, [lease.incidentId]);
     const [row] = await tx
       .update(accessLease)
       .set({ expiresAt: end, dueAt: end, leaseUntil: null })

@@ -3,6 +3,7 @@ import { transience } from "../../drizzle/database_error.ts";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Unavailable } from "../../platform/errors.ts";
+import { lockIncidents } from "../incident/incident/lock.ts";
 import {
   attemptWork,
   failWork,
@@ -48,6 +49,7 @@ export async function attemptRevocation(
         const recorded = db.transaction(async (tx) => {
           // A locked incident must not occupy the connections that other revocations need.
           if (claim.incidentId !== null) await tx.execute(sql`set local lock_timeout = '2s'`);
+          await lockIncidents(tx, [claim.incidentId]);
           const failed = claim.issuedAt === null;
           await finishWork(tx, revocations, claim, at, failed ? "Failed" : "Revoked");
           const lease = { ...claim, role: role!.slug };
