@@ -23,7 +23,7 @@ import {
   refusalsOfPost,
   refusalsOfPostWithin,
 } from "../http/error.ts";
-import { etagOf, withEtag } from "../http/etag.ts";
+import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
@@ -76,11 +76,9 @@ const roleRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body: known },
-          async (context) => {
-            const role = roleViewOf(await createRole(context, actor, roleFieldsOf(body)), deps);
-            return { headers: { location: `/access/roles/${role.slug}`, etag: etagOf(role) }, body: role };
-          },
+          async (context) => roleViewOf(await createRole(context, actor, roleFieldsOf(body)), deps),
           async ({ slug }) => void (await getRole(deps, actor, slug)),
+          (role) => `/access/roles/${role.slug}`,
         );
         return created(set, made);
       },
@@ -150,7 +148,7 @@ const requestRoutes = (deps: Deps) => {
     const { body: done } = await withIdempotencyKey(
       deps,
       { actor, request, body: body ?? null },
-      async (context) => ({ headers: {}, body: requestViewOf(await work(context)) }),
+      async (context) => requestViewOf(await work(context)),
       async ({ id }) => void (await getRequest(deps, actor, id)),
     );
     return done;
@@ -174,11 +172,9 @@ const requestRoutes = (deps: Deps) => {
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const asked = await requestAccess(context, actor, { ...wanted, breakGlass });
-            return { headers: { location: `/access/requests/${asked.id}` }, body: requestViewOf(asked) };
-          },
+          async (context) => requestViewOf(await requestAccess(context, actor, { ...wanted, breakGlass })),
           async ({ id }) => void (await getRequest(deps, actor, id)),
+          ({ id }) => `/access/requests/${id}`,
         );
         return created(set, made);
       },

@@ -53,11 +53,9 @@ const keyRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const key = keyViewOf(await rotateAuthority(context, actor, { ...authority, revoke }));
-            return { headers: { location: `/access/authority_keys/${key.id}` }, body: key };
-          },
+          async (context) => keyViewOf(await rotateAuthority(context, actor, { ...authority, revoke })),
           async ({ id }) => void (await getAuthorityKey(deps, actor, id)),
+          (key) => `/access/authority_keys/${key.id}`,
         );
         return created(set, made);
       },

@@ -10,7 +10,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf, withEtag } from "../http/etag.ts";
+import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
@@ -53,12 +53,10 @@ export function catalogRoutes<
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const record = viewOf(await createRecord(context, actor, resource, fields));
-            return { headers: { location: `/${path}/${record.id}`, etag: etagOf(record) }, body: record };
-          },
+          async (context) => viewOf(await createRecord(context, actor, resource, fields)),
           // The creator of a record may read it.
           () => {},
+          (record) => `/${path}/${record.id}`,
         );
         return created(set, made);
       },

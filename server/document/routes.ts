@@ -9,7 +9,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf, withEtag } from "../http/etag.ts";
+import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import {
@@ -51,12 +51,9 @@ export const documentRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const document = toApi(await createDocument(context, actor, wanted));
-            const headers = { location: `/documents/${document.id}`, etag: etagOf(document) };
-            return { headers, body: document };
-          },
+          async (context) => toApi(await createDocument(context, actor, wanted)),
           ({ incident_id }) => (incident_id === null ? undefined : seeIncident(deps, actor, incident_id)),
+          ({ id }) => `/documents/${id}`,
         );
         return created(set, made);
       },

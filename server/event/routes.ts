@@ -40,10 +40,7 @@ export const eventRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const note = await noteOnTimeline(context, actor, { incidentId, description, at });
-            return { headers: {}, body: viewOf(note) };
-          },
+          async (context) => viewOf(await noteOnTimeline(context, actor, { incidentId, description, at })),
           () => seeIncident(deps, actor, incidentId),
         );
         return status(201, made.body);

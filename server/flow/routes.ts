@@ -43,7 +43,7 @@ export const flowRoutes = (deps: Deps) =>
         { actor, request, body },
         async (context) => {
           await retryFlow(context, actor, { incidentId, step: body.step });
-          return { headers: {}, body: {} };
+          return {};
         },
         () => seeIncident(deps, actor, incidentId),
       );

@@ -10,7 +10,7 @@ import { fromApi, toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf, withEtag } from "../http/etag.ts";
+import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { pageOf } from "../http/schema.ts";
 import {
@@ -46,12 +46,9 @@ export const incidentRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const incident = toApi(await reportIncident(context, actor, wanted));
-            const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
-            return { headers, body: incident };
-          },
+          async (context) => toApi(await reportIncident(context, actor, wanted)),
           ({ id }) => seeIncident(deps, actor, id),
+          ({ id }) => `/incidents/${id}`,
         );
         await runFlowWithin(deps, made.body.id, flowMilliseconds);
         return created(set, made);

@@ -40,10 +40,7 @@ export const linkRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const link = await createLink(context, actor, { incidentId, linkedId, kind });
-            return { headers: {}, body: toApi(link) };
-          },
+          async (context) => toApi(await createLink(context, actor, { incidentId, linkedId, kind })),
           async (link) => {
             await seeIncident(deps, actor, incidentId);
             await seeIncident(deps, actor, link.incident.id);

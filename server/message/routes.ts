@@ -62,7 +62,7 @@ export const messageRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => ({ headers: {}, body: toApi(await say(context, actor, wanted)) }),
+          async (context) => toApi(await say(context, actor, wanted)),
           () => seeIncident(deps, actor, incidentId),
         );
         return status(201, made.body);

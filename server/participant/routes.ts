@@ -47,12 +47,9 @@ export const participantRoutes = (deps: Deps) => {
     withIdempotencyKey(
       deps,
       { ...post, body: post.body ?? {} },
-      async (context) => {
-        const participant = toApi(await work(context));
-        const location = `/incidents/${incidentId}/participants/${participant.id}`;
-        return { headers: { location }, body: participant };
-      },
+      async (context) => toApi(await work(context)),
       mayStillRead,
+      ({ id }) => `/incidents/${incidentId}/participants/${id}`,
     );
 
   return new Elysia({ name: "participant", prefix: "/incidents/:incident_id/participants" })

@@ -37,11 +37,9 @@ export const reportRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const report = toApi(await writeReport(context, actor, { incidentId, ...body }));
-            return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
-          },
+          async (context) => toApi(await writeReport(context, actor, { incidentId, ...body })),
           () => seeIncident(deps, actor, incidentId),
+          (report) => `/incidents/${incidentId}/reports/${report.id}`,
         );
         return created(set, made);
       },

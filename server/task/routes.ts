@@ -10,7 +10,7 @@ import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { refusals, refusalsOfChange, refusalsOfOne, refusalsOfPost } from "../http/error.ts";
-import { etagOf, withEtag } from "../http/etag.ts";
+import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import { changedTask, fieldsOf, newTask, taskParams, taskQuery, taskView } from "./model.ts";
@@ -53,11 +53,9 @@ export const taskRoutes = (deps: Deps) =>
         const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
-          async (context) => {
-            const task = toApi(await createTask(context, actor, wanted));
-            return { headers: { location: `/tasks/${task.id}`, etag: etagOf(task) }, body: task };
-          },
+          async (context) => toApi(await createTask(context, actor, wanted)),
           ({ incident_id }) => seeIncident(deps, actor, incident_id),
+          (task) => `/tasks/${task.id}`,
         );
         return created(set, made);
       },
