@@ -43,6 +43,25 @@ test("the wait for an approval ends when the server refuses, or fails until the 
   expect([gone.state, gone.calls]).toEqual([expect.any(Unavailable), 1800]);
 });
 
+test("an approved request whose incident is closed does not hide another one", async () => {
+  const asked: unknown[] = [];
+  const one = { role: "hosts", user: "ada", expires_at: new Date(NOW.getTime() + 3_600_000).toISOString() };
+  const fetch: Fetch = async (url, { method, body }) => {
+    if (method === "POST") {
+      const { request_id } = JSON.parse(String(body));
+      asked.push(request_id);
+      if (request_id === 2) return Response.json({ detail: "INC-7 is closed" }, { status: 409 });
+      return Response.json({ id: 9 }, { status: 201 });
+    }
+    if (!url.includes("/requests/")) return Response.json({ slug: "hosts", approval: "approvers" });
+    return Response.json({ items: [2, 1].map((id) => ({ ...one, id })) });
+  };
+  const token = fakeToken({ now: NOW.getTime(), user: "ada" });
+  const io = testIo({ env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token }, fetch });
+  const { id } = await AccessClient.within(io, (client) => client.obtain("hosts", {}));
+  expect([id, asked]).toEqual([9, [2, 1]]);
+});
+
 describe("svc access get revokes the access", () => {
   const base = "http://127.0.0.1:1";
 

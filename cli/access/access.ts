@@ -71,14 +71,24 @@ export class AccessClient extends ApiClient {
     const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
     if (role.approval === "none") return issue({ incident });
     const approved = await this.list<AccessRequest>("/access/requests/", { state: "Approved" });
-    const usable = approved.find(
+    const usable = approved.filter(
       (one) =>
         one.role === slug &&
         one.user === this.session.user &&
         new Date(one.expires_at) > this.serverClock.now() &&
         (incident === undefined || one.incident === incident),
     );
-    if (usable) return issue({ request_id: usable.id });
+    let refusal: Conflict | undefined;
+    for (const { id } of usable) {
+      try {
+        return await issue({ request_id: id });
+      } catch (error) {
+        // Its incident may be closed, for example.
+        if (!(error instanceof Conflict)) throw error;
+        refusal ??= error;
+      }
+    }
+    if (refusal) throw refusal;
     if (wanted.reason === undefined)
       throw new UsageError(`${slug} needs approval: give a reason with --reason, or use svc access request`);
     const asked = await this.ask(slug, { ...wanted, reason: wanted.reason });
