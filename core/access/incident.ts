@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { incident, individual, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
@@ -42,8 +42,16 @@ export async function incidentOfAccess(
 }
 
 /** The individual who currently commands the incident, as a subquery. */
-export const commanderOf = (incidentId: SQL | number) => sql`(
+export const commanderOf = (incidentId: number) => sql`(
   select ${participant.individualId}
   from ${participantRole} join ${participant} on ${participant.id} = ${participantRole.participantId}
   where ${participantRole.incidentId} = ${incidentId} and ${participantRole.role} = 'commander'
     and ${participantRole.renouncedAt} is null and ${participant.leftAt} is null)`;
+
+/** The ids of the incidents that the user currently commands, as an array. */
+export const commandedBy = ({ user }: Actor) => sql`array(
+  select ${participantRole.incidentId}
+  from ${individual} join ${participant} on ${participant.individualId} = ${individual.id}
+  join ${participantRole} on ${participantRole.participantId} = ${participant.id}
+  where ${individual.email} = ${user} and ${participant.leftAt} is null
+    and ${participantRole.role} = 'commander' and ${participantRole.renouncedAt} is null)`;

@@ -3,6 +3,7 @@ import { eq, inArray, sql } from "drizzle-orm";
 import { accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
+import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import {
   type AccessWorld,
   startAccessWorld,
@@ -267,6 +268,27 @@ describe("a request", () => {
     const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
     const { body } = await world.admin.call("POST", "/access/requests/", wanted);
     expect((await decide(world.admin, body.id, "review")).http).toBe(403);
+  });
+
+  test("of others is listed without reading the roles for each request", async () => {
+    const { db } = world.server;
+    const mark = "many@example.com";
+    await db.execute(sql`
+      with roles as (
+        insert into access_role (slug, description, plugin_slug, settings, groups, default_duration, max_duration, approval,
+          incident_required, break_glass, created_at, updated_at)
+        select 'many-' || n, '', 'fake', '{}', '{}', 60, 60, 'commander', false, false, now(), now()
+        from generate_series(1, 50) as n returning id)
+      insert into access_request (role_id, user_name, incident_id, reason, duration, created_at, expires_at)
+      select id, ${mark}, ${world.ids.incidentId}, '', 60, now(), now() from roles, generate_series(1, 60)`);
+    const listed = async (who: AccessWorld["bob"]) => (await who.call("GET", "/access/requests/")).body.items;
+    expect((await listed(world.alice)).map((one: { user: string }) => one.user)).toContain(mark);
+    const asked = noteAsked(db);
+    expect((await listed(world.bob)).map((one: { user: string }) => one.user)).not.toContain(mark);
+    const [reading] = asked.filter(({ text }) => text.includes('from "access_request"'));
+    expect(await rowsRead(db, reading!)).toBeLessThan(10_000);
+    await db.delete(accessRequest).where(eq(accessRequest.userName, mark));
+    await db.execute(sql`delete from access_role where slug like 'many-%'`);
   });
 
   test("is refused while the user has 20 pending requests", async () => {

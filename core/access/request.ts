@@ -13,7 +13,7 @@ import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { endedBasis } from "./basis.ts";
-import { commanderOf, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
+import { commandedBy, commanderOf, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { requestableRole } from "./role.ts";
 import type { RoleRow } from "./role_plugin.ts";
@@ -189,10 +189,9 @@ export async function incidentFor(
 /** Whether the actor may decide on a request. Does not exclude the actor's own requests. */
 export function mayDecide(actor: Actor): SQL {
   if (actor.admin) return sql`true`;
-  const byCommander = sql`(select approval from ${accessRole} where id = ${accessRequest.roleId}) = 'commander'`;
-  const commander = commanderOf(sql`${accessRequest.incidentId}`);
-  return sql`(${byCommander} and ${actor.user} in
-    (select ${individual.email} from ${individual} where ${individual.id} in ${commander}))`;
+  // Arrays, so that PostgreSQL evaluates them once and not for each request.
+  const byCommander = sql`array(select id from ${accessRole} where approval = 'commander')`;
+  return sql`(${accessRequest.roleId} = any(${byCommander}) and ${accessRequest.incidentId} = any(${commandedBy(actor)}))`;
 }
 
 const maySee = (actor: Actor): SQL => or(eq(accessRequest.userName, actor.user), mayDecide(actor))!;
