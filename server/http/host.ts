@@ -41,7 +41,7 @@ export function addressCheck(): (request: Request) => boolean {
     const { url, headers } = request;
     if (known === undefined || !url.startsWith(known)) {
       // Without Host, in HTTP/1.0: the server completes the URL.
-      if (url.startsWith("/") && !headers.get("host")) return true;
+      if (url.startsWith("/") && !headers.has("host")) return true;
       if (!url.startsWith("http") || shortHost.test(url) || !URL.canParse(url)) return false;
       if (tlsClientOf(request) && shortMtlsHost.test(url)) return false;
       known = origin.exec(url)?.[0];

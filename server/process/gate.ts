@@ -220,7 +220,7 @@ export class Gate {
    * it. With an invalid Host, Bun also passes on a path only.
    */
   #withHost(request: Request): Request {
-    if (request.headers.get("host")) return request;
+    if (request.headers.has("host")) return request;
     const scheme = this.options.sslCertfile === undefined || tlsClientOf(request) ? "http" : "https";
     return this.#rewritten(request, `${scheme}://localhost${request.url}`);
   }
