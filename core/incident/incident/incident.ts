@@ -1,5 +1,4 @@
-import { and, eq, getTableColumns, sql } from "drizzle-orm";
-import type { PgColumn } from "drizzle-orm/pg-core";
+import { and, eq, getTableColumns } from "drizzle-orm";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import {
@@ -15,15 +14,12 @@ import { commanderNow } from "./holder.ts";
 
 const { search, costBasis, costedBasis, ...columns } = getTableColumns(incident);
 
-const named = ({ id, name }: Record<"id" | "name", PgColumn>) =>
-  sql<{ id: number; name: string }>`json_build_object('id', ${id}, 'name', ${name})`;
-
 /** The columns of an incident in a list, joined with its type and priority. */
 export const incidentColumns = {
   ...columns,
   commander: commanderNow,
-  incidentType: named(incidentType),
-  incidentPriority: named(incidentPriority),
+  incidentType: { id: incidentType.id, name: incidentType.name },
+  incidentPriority: { id: incidentPriority.id, name: incidentPriority.name },
 };
 
 export type Visibility = (typeof visibilities)[number];

@@ -63,7 +63,7 @@ export async function listIncidents(
   });
   const select = (reader: Reader | AnyReader) =>
     db
-      .select({ item: incidentColumns, key: page.key })
+      .select({ ...incidentColumns, key: page.key })
       .from(incident)
       .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
       .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
@@ -88,7 +88,8 @@ export async function listIncidents(
       )
       .orderBy(...page.orderBy)
       .limit(page.limit);
-  return page.finish(await page.run(db, actor, select));
+  const rows = await page.run(db, actor, select);
+  return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
 }
 
 /** With one status, PostgreSQL walks the index of that status in the order of the list. */
