@@ -41,16 +41,19 @@ test("columns without a value are left out before any other is cut", () => {
 });
 
 describe("tables fit the terminal", () => {
-  test.each([
-    ["scheduler list", ["Task Name", "Period", "At Time"]],
-    ["plugin list", ["Title", "Slug", "Version", "Type", "Author", "Description"]],
-    ["server routes", ["Path", "Authenticated", "Methods"]],
-  ])("svc %s, with all columns at 80", async (command, expected) => {
-    const lines = await linesOf(command, 80);
-    expect(headings(lines)).toEqual(expected);
+  test("svc scheduler list, with all columns at 80", async () => {
+    const lines = await linesOf("scheduler list", 80);
+    expect(headings(lines)).toEqual(["Task Name", "Period", "At Time"]);
     expect(widest(lines)).toBeLessThanOrEqual(80);
-    expect(widest(await linesOf(command, 40))).toBeLessThanOrEqual(40);
+    expect(widest(await linesOf("scheduler list", 40))).toBeLessThanOrEqual(40);
   });
+
+  test.each(["plugin list", "server routes"])(
+    "but not svc %s, whose descriptions and paths are of no use if they are cut",
+    async (command) => {
+      expect(await linesOf(command, 40)).toEqual(await linesOf(command, 500));
+    },
+  );
 
   const role = {
     slug: "orders-db",
@@ -113,6 +116,10 @@ describe("tables fit the terminal", () => {
       const text = readFileSync(join(import.meta.dir, file), "utf8");
       return /stdout\.write\(\s*table\(/.test(text);
     });
-    expect(own.filter((file) => !/^table(\.test)?\.ts$/.test(file))).toEqual(["commands/server/config.ts"]);
+    expect(own.filter((file) => !/^table(\.test)?\.ts$/.test(file)).sort()).toEqual([
+      "commands/plugin/list.ts",
+      "commands/server/config.ts",
+      "commands/server/routes.ts",
+    ]);
   });
 });

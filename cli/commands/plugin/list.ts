@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { printTable } from "../../table.ts";
+import { table } from "../../table.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -24,15 +24,12 @@ export default defineCommand({
       description,
     }));
     if (json) return printJson(io, list);
-    const columns = [
-      { header: "Title", flexible: true },
-      "Slug",
-      { header: "Version", leaveOut: 2 },
-      { header: "Type", leaveOut: 3 },
-      { header: "Author", leaveOut: 1 },
-      { header: "Description", flexible: true, leaveOut: 4 },
-    ];
-    const rows = list.map((plugin) => Object.values(plugin));
-    printTable(io, columns, rows);
+    const header = ["Title", "Slug", "Version", "Type", "Author", "Description"];
+    io.stdout.write(
+      table(
+        header,
+        list.map((plugin) => Object.values(plugin)),
+      ),
+    );
   },
 });

@@ -16,7 +16,7 @@ export default defineCommand({
   examples: ["svc scheduler status", "svc scheduler status --check"],
   notes: [
     "Lag is how long a due slot has been waiting for a worker. Failures counts failed and missed runs in the last 24 h. Failing Since is the first failure after the last run that was Done.",
-    "On a narrow terminal, columns are left out; --json has everything.",
+    "On a narrow terminal, Failing Since and Last Slot are left out; --json has everything.",
     "--check covers the whole schedule. To check one worker, use svc scheduler start --health-port.",
   ],
   async run({ json, check }, io) {
@@ -37,12 +37,12 @@ export default defineCommand({
       ]);
       const columns = [
         "Task Name",
-        { header: "State", leaveOut: 7 },
+        "State",
         { header: "Last Slot", leaveOut: 2 },
-        { header: "Last Run", leaveOut: 6 },
-        { header: "Next Slot", leaveOut: 3 },
-        { header: "Lag", leaveOut: 5 },
-        { header: "Failures", leaveOut: 4 },
+        "Last Run",
+        "Next Slot",
+        "Lag",
+        "Failures",
         { header: "Failing Since", leaveOut: 1 },
       ];
       printTable(io, columns, rows);

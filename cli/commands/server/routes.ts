@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { printTable } from "../../table.ts";
+import { table } from "../../table.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -23,11 +23,6 @@ export default defineCommand({
       authenticated ? "True" : "False",
       method,
     ]);
-    const columns = [
-      { header: "Path", flexible: true, least: 30 },
-      { header: "Authenticated", leaveOut: 1 },
-      "Methods",
-    ];
-    printTable(io, columns, cells);
+    io.stdout.write(table(["Path", "Authenticated", "Methods"], cells));
   },
 });
