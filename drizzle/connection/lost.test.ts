@@ -15,6 +15,7 @@ import {
   type Sql,
   type Transaction,
 } from "../client.ts";
+import { transience } from "../database_error.ts";
 import { incidentType } from "../schema/index.ts";
 
 // Each of these used to end the process, or left behind a connection that never answered again. An uncaught exception
@@ -182,6 +183,19 @@ test("a connection that is refused after a lost one is not reported again later"
   expect(await ask()).toEqual([{ n: 1 }]);
   await other.close();
   await server.end();
+});
+
+test("a transaction whose connection ends together with the answer to its BEGIN is rejected", async () => {
+  using way = await openSpoiltWay(database.url);
+  const other = openDatabase(way.url, 1);
+  await other.db.execute(sql`select 1`);
+  // The tag of the answer.
+  way.endWith("BEGIN\0");
+  const running = other.db.transaction((tx) => tx.execute(sql`select 1`));
+  const error = await within("the transaction", running, 5).catch((error: unknown) => error);
+  expect(transience(error)).toBe("outage");
+  expect([...(await other.db.execute(sql`select 2 as n`))]).toEqual([{ n: 2 }]);
+  await other.close();
 });
 
 test("a query right after one whose connection was reset is answered, on another connection", async () => {

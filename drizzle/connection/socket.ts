@@ -29,9 +29,22 @@ function endTogether(socket: Socket, emit: Emit): Emit {
       const received = args[0] as Buffer;
       const start = startOfFatalError(received);
       if (start !== undefined) {
-        if (start > 0) emit("data", received.subarray(0, start));
-        socket.destroy();
-        return fail(readError(received.subarray(start)));
+        const error = readError(received.subarray(start));
+        if (start === 0) {
+          socket.destroy();
+          return fail(error);
+        }
+        hasFailed = true;
+        emit("data", received.subarray(0, start));
+        // What waits for these answers goes on first, and what it sends is written: a transaction whose BEGIN was just
+        // answered would otherwise not hear that its connection has ended, and write to none.
+        setImmediate(() =>
+          setImmediate(() => {
+            socket.destroy();
+            fail(error);
+          }),
+        );
+        return true;
       }
     }
     if (event === "end" && !socket.writableEnded) isLeft = true;

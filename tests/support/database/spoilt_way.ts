@@ -12,9 +12,20 @@ export interface SpoiltWay {
   reset(): void;
   /** From now on, resets a connection when its client sends this text. */
   resetAt(text: string): void;
+  /** From now on, ends a connection together with the answer that has this text, like PostgreSQL without its postmaster. */
+  endWith(text: string): void;
   close(): void;
   [Symbol.dispose](): void;
 }
+
+/** An ErrorResponse (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+const unexpectedExit = (() => {
+  const text = "terminating connection due to unexpected postmaster exit";
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C57P01\0M${text}\0\0`);
+  const head = Buffer.from("E0000");
+  head.writeUInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields]);
+})();
 
 /** Starts a proxy to PostgreSQL. New connections always work. */
 export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
@@ -22,6 +33,7 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   const sockets = new Set<Socket>();
   let silent = new Set<Socket>();
   let fatal: string | undefined;
+  let last: string | undefined;
   const proxy = createServer((near) => {
     const far = connect(Number(real.port), real.hostname);
     for (const [from, to] of [
@@ -30,7 +42,10 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     ] as const) {
       from.on("data", (data) => {
         if (fatal !== undefined && from === near && data.includes(fatal)) near.resetAndDestroy();
-        else if (!silent.has(near)) to.write(data);
+        else if (last !== undefined && from === far && data.includes(last)) {
+          last = undefined;
+          near.end(Buffer.concat([Buffer.from(data), unexpectedExit]));
+        } else if (!silent.has(near)) to.write(data);
       });
       from.on("error", () => {});
       from.on("close", () => to.destroy());
@@ -58,6 +73,9 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     },
     resetAt: (text) => {
       fatal = text;
+    },
+    endWith: (text) => {
+      last = text;
     },
     close,
     [Symbol.dispose]: close,
