@@ -113,9 +113,9 @@ export async function startServing(
     };
   };
   let started = await start();
-  // Another test may take the port before the server does.
-  if (started.early?.stderr.includes(`Port ${started.chosen} of 127.0.0.1 is in use`))
-    started = await start();
+  // Another test may take the port before the server does, and it may be the one that was chosen for mutual TLS.
+  const taken = [`Port ${started.chosen} of 127.0.0.1 is in use`, "--mtls-port and --port are the same"];
+  if (taken.some((reason) => started.early?.stderr.includes(reason))) started = await start();
   const { child, finished, said, says, chosen, early } = started;
   if (early) throw new Error(`svc server start ended: ${early.code} ${early.stderr}`);
   const ask = async (path: string, init: RequestInit = {}) =>
