@@ -114,23 +114,36 @@ async function withJson(group: Group, at: string[]): Promise<string[][]> {
   return (await Promise.all(found)).flat();
 }
 
-test("an unexpected error after a request names the server, which may run another release", async () => {
-  const command = defineCommand({
-    summary: "Do it",
-    args: {},
-    run: async (_options, io) => {
-      const { commander } = (await (await io.fetch("https://svc.example/incidents/7", {})).json()) as {
-        commander: { name: string };
-      };
-      io.stdout.write(commander.name);
-    },
+describe("an unexpected error after a request", () => {
+  /** @returns what a command prints that fails with what it makes of an answer */
+  async function saidBy(use: (answer: { commander?: { name: string } }) => unknown): Promise<string> {
+    const command = defineCommand({
+      summary: "Do it",
+      args: {},
+      run: async (_options, io) => {
+        use(await (await io.fetch("https://svc.example/incidents/7", {})).json());
+      },
+    });
+    const tree = { summary: "", commands: { do: async () => ({ default: command }) } };
+    const io = testIo({ fetch: async () => Response.json({}) });
+    expect(await run(["do"], io, tree)).toBe(1);
+    return io.out.stderr;
+  }
+
+  test("names the server, which may run another release", async () => {
+    expect(await saidBy(({ commander }) => commander!.name)).toBe(
+      `svc: unexpected error (TypeError); perhaps https://svc.example runs another release than this svc (${version}); run it again with SVC_DEBUG=1 to see where\n`,
+    );
   });
-  const tree = { summary: "", commands: { do: async () => ({ default: command }) } };
-  const io = testIo({ fetch: async () => Response.json({}) });
-  expect(await run(["do"], io, tree)).toBe(1);
-  expect(io.out.stderr).toBe(
-    `svc: unexpected error (TypeError); perhaps https://svc.example runs another release than this svc (${version}); run it again with SVC_DEBUG=1 to see where\n`,
-  );
+
+  test("does not if it is one of the system", async () => {
+    const full = () => {
+      throw Object.assign(new Error("write"), { code: "ENOSPC" });
+    };
+    expect(await saidBy(full)).toBe(
+      "svc: unexpected error (Error, ENOSPC); run it again with SVC_DEBUG=1 to see where\n",
+    );
+  });
 });
 
 describe("every value reaches its command as it was typed", () => {

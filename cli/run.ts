@@ -124,8 +124,12 @@ function describe(
 function unexpected(error: unknown, asked: string | undefined): string {
   const { name, code } =
     error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
-  const kind = typeof code === "string" ? `${name}, ${code}` : name;
+  const isCoded = typeof code === "string";
+  const kind = isCoded ? `${name}, ${code}` : name;
+  // An error with a code is one of the system or a library, such as a full disk.
   const hint =
-    asked === undefined ? "" : `; perhaps ${asked} runs another release than this svc (${release})`;
+    asked === undefined || isCoded
+      ? ""
+      : `; perhaps ${asked} runs another release than this svc (${release})`;
   return `unexpected error (${kind})${hint}; run it again with SVC_DEBUG=1 to see where`;
 }
