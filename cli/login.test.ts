@@ -56,6 +56,20 @@ describe("from signing in to signing out", () => {
     expect(await svc(["token"], remembered)).toEqual({ code: 4, stdout: "", stderr });
   });
 
+  test("with groups that cannot be shown, which appear escaped", async () => {
+    server.decide("success");
+    server.whoami = () => {
+      const groups = ["oncall", "", "on\u00adcall", "\u202egnp.exe", "\x1b[2J"];
+      const { expiresAt: expires_at } = server;
+      return Response.json({ user: "alice@example.com", groups, admin: false, expires_at });
+    };
+    await svc(["login", "alice", "--no-browser"], env);
+    expect(await svc(["login"], env)).toMatchObject({ code: 0, stdout: expect.stringContaining("Already") });
+    const { code, stdout, stderr } = await svc(["whoami"], env);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain('Groups  oncall, "", "on\ufffdcall", "\\u202egnp.exe", "\\u001b[2J"\n');
+  });
+
   test("for programs", async () => {
     server.decide("success");
     const json = async (...args: string[]) => {

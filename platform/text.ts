@@ -22,8 +22,19 @@ export function parseText(field: string, text: string, longest: number): string 
   return text;
 }
 
+/**
+ * Makes foreign text safe for a terminal: control characters (which start escape sequences), bidirectional overrides and
+ * other invisible characters become U+FFFD, and the text is cut after `limit` characters. The joiners stay: many emoji, and
+ * scripts such as Persian and Hindi, are written with them.
+ */
+export function printable(text: string, limit = 2000): string {
+  const clean = text.replace(/[[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]--[\u200c\u200d]]/gv, "\uFFFD");
+  // Never in the middle of a character of two UTF-16 units.
+  return clean.length > limit ? `${clean.slice(0, limit).replace(/\p{Cs}$/u, "")}…` : clean;
+}
+
 /** Whether it contains any visible character, besides space, joiners, fillers and soft hyphens. */
-function isSeen(text: string): boolean {
+export function isSeen(text: string): boolean {
   return /[^\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(text);
 }
 

@@ -1,7 +1,7 @@
 import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { readUser } from "./answer.ts";
-import { type Answer, problem, request } from "./request.ts";
+import { type Answer, largestAnswer, problem, request } from "./request.ts";
 import type { Server } from "./server.ts";
 import { authorization, type Session } from "./session.ts";
 import type { AccessToken } from "./token.ts";
@@ -11,6 +11,7 @@ type Authenticated = Pick<Session, "endpoint" | "token">;
 /** The signed-in user, in the API's names. */
 export interface Whoami {
   user: string;
+  /** Any text: an older server also stored groups that a terminal cannot show. */
   groups: string[];
   admin: boolean;
   expires_at: string;
@@ -47,7 +48,12 @@ async function send(
   signal: AbortSignal,
 ): Promise<Answer["body"]> {
   const headers = authorization({ token });
-  const answer = await request(io, endpoint, `${endpoint.base}${path}`, { method, headers, signal });
+  const answer = await request(io, endpoint, `${endpoint.base}${path}`, {
+    method,
+    headers,
+    signal,
+    largest: largestAnswer,
+  });
   if (answer.status >= 400) throw problem(answer, endpoint);
   return answer.body;
 }
@@ -56,8 +62,8 @@ function readWhoami(body: Answer["body"]): Whoami | undefined {
   const { user, groups, admin, expires_at: expiresAt } = body;
   const known = readUser(user);
   if (known === undefined || !Array.isArray(groups) || typeof admin !== "boolean") return undefined;
-  const names = groups.map(readUser);
-  if (!names.every((name) => name !== undefined)) return undefined;
+  // One odd group must not make the session unusable.
+  const names = groups.map((group) => (typeof group === "string" ? group : JSON.stringify(group)));
   if (typeof expiresAt !== "string" || Number.isNaN(Date.parse(expiresAt))) return undefined;
   return { user: known, groups: names, admin, expires_at: new Date(expiresAt).toISOString() };
 }

@@ -2,12 +2,10 @@ import type { Clock } from "../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { problem, type Request, request } from "./request.ts";
+import { largestAnswer, problem, type Request, request } from "./request.ts";
 import { authorization, currentSession, renewInTime, renewSession, type Session } from "./session.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
-/** Bytes: a page of the longest status reports, or a long document. */
-const largestAnswer = 33_554_432;
 const pageSize = 100;
 /** Milliseconds. */
 const largestSkew = 300_000;

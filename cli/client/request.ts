@@ -50,6 +50,8 @@ export function mayPass(error: unknown): error is Unavailable | TooManyRequests 
 const userAgent = `svc/${version} (${process.platform}; ${process.arch})`;
 
 const largestBody = 65_536;
+/** Bytes: a page of the longest status reports, a long document, or the groups of somebody with thousands of them. */
+export const largestAnswer = 33_554_432;
 
 /**
  * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a JSON object

@@ -1,6 +1,6 @@
 import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
-import { printJson } from "../text.ts";
+import { jsonText, printable, printJson } from "../text.ts";
 import { localTime } from "../when.ts";
 
 export default defineCommand({
@@ -11,17 +11,19 @@ export default defineCommand({
     "Asks the server, so it detects a revoked token. SVC_TOKEN takes precedence over the stored token.",
   ],
   async run({ json }, io) {
-    const [{ whoami }, { currentSession }] = await Promise.all([
+    const [{ whoami }, { readUser }, { currentSession }] = await Promise.all([
       import("../client/api.ts"),
+      import("../client/answer.ts"),
       import("../client/session.ts"),
     ]);
     const session = await currentSession(io);
     const { server } = session;
     const answer = await io.interruptible((signal) => whoami(io, session, signal));
     if (json) return printJson(io, { server: server.base, ...answer });
+    const groups = answer.groups.map((group) => readUser(group) ?? printable(jsonText(group)));
     const rows = [
       ["User", answer.user],
-      ["Groups", answer.groups.join(", ") || "none"],
+      ["Groups", groups.join(", ") || "none"],
       ["Admin", answer.admin ? "yes" : "no"],
       ["Server", server.base],
       ["Until", localTime(answer.expires_at)],

@@ -1,5 +1,8 @@
 import { beforeEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import { readUser } from "../../cli/client/answer.ts";
 import { readConfig } from "../../core/config.ts";
+import type { Identity } from "../../core/context.ts";
 import { createLog } from "../../platform/log.ts";
 import { identityOf } from "./claims.ts";
 
@@ -14,7 +17,7 @@ const groupsOf = (claims: object, name = "groups") =>
     { email: "alice@example.com", ...claims },
   ).groups;
 
-test("groups are texts of at most 256 characters that can be stored; other values of the claim are ignored", () => {
+test("groups are texts of at most 256 characters that can be stored and shown; other values of the claim are ignored", () => {
   const longest = "g".repeat(256);
   const groups = [
     "admin",
@@ -26,9 +29,63 @@ test("groups are texts of at most 256 characters that can be stored; other value
     null,
     ["nested"],
     { name: "object" },
+    "",
+    " \t",
+    "soft\u00adhyphen",
+    "two\nlines",
+    "\u202egnp.exe",
+    "\u{e000}",
+    "Bereitschaft Süd, می\u200cخواهم",
   ];
-  expect(groupsOf({ groups })).toEqual(["admin", longest]);
-  expect(logged).toEqual([expect.objectContaining({ level: 40, claim: "groups", ignored: 7 })]);
+  const shown = groups.at(-1) as string;
+  expect(groupsOf({ groups })).toEqual(["admin", longest, shown]);
+  const first = `"${longest.slice(0, 99)}`;
+  expect(logged).toEqual([
+    expect.objectContaining({
+      level: 40,
+      claim: "groups",
+      user: "alice@example.com",
+      ignored: 13,
+      first: `${first}…`,
+    }),
+  ]);
+});
+
+test("every group and user name that is stored can be read by the client", () => {
+  const characters = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }));
+  fc.assert(
+    fc.property(fc.array(characters), characters, (groups, name) => {
+      let identity: Identity;
+      try {
+        identity = identityOf({ config: readConfig({}), log }, { email: `${name}@example.com`, groups });
+      } catch {
+        return;
+      }
+      expect(readUser(identity.user)).toBe(identity.user);
+      expect(identity.groups.map(readUser)).toEqual(identity.groups);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("the groups that Entra ID keeps elsewhere are a warning that says what to change", () => {
+  const claims = {
+    _claim_names: { groups: "src1" },
+    _claim_sources: { src1: { endpoint: "https://graph" } },
+  };
+  expect(groupsOf(claims)).toEqual([]);
+  expect(logged).toEqual([
+    expect.objectContaining({
+      level: 40,
+      user: "alice@example.com",
+      msg: expect.stringContaining("group overage"),
+    }),
+  ]);
+});
+
+test.each([[undefined], [null], [true], ["true"]])("email_verified: %j admits", (email_verified) => {
+  const claims = { email: "alice@example.com", email_verified, groups: [] };
+  expect(identityOf({ config: readConfig({}), log }, claims).user).toBe("alice@example.com");
 });
 
 const zitadel = "urn:zitadel:iam:org:project:roles";

@@ -2,6 +2,7 @@ import { canonicalUserName } from "../../core/auth/user/name.ts";
 import type { Context, Identity } from "../../core/context.ts";
 import { InvalidInput, Unauthenticated } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
+import { isSeen, printable } from "../../platform/text.ts";
 
 const longestGroup = 256;
 
@@ -21,23 +22,33 @@ export function identityOf(
     throw new Unauthenticated("The sign-in provider did not identify you (SVC_OIDC_USER_CLAIM)");
   }
   const { email_verified: verified } = claims;
-  if (
-    config.oidcUserClaim === "email" &&
-    verified !== undefined &&
-    verified !== true &&
-    verified !== "true"
-  ) {
+  // Null is the same as no claim.
+  const isVerified = [undefined, null, true, "true"].includes(
+    verified as string | boolean | null | undefined,
+  );
+  if (config.oidcUserClaim === "email" && !isVerified) {
     throw new Unauthenticated("The sign-in provider has not verified your e-mail address");
   }
   const given = claimAt(claims, config.oidcGroupsClaim);
   const list = groupsIn(given);
   const groups = list.filter(isGroup);
+  const ignored = list.filter((one) => !isGroup(one));
   const claim = config.oidcGroupsClaim;
-  if (given === undefined)
-    log.info({ claim, claims: Object.keys(claims) }, "the sign-in provider sent no groups of a user");
-  else if (groups.length < list.length)
+  if (given === undefined && isElsewhere(claims, claim))
     log.warn(
-      { claim, ignored: list.length - groups.length },
+      { claim, user: name },
+      "a user has so many groups that Entra ID sent none of them (group overage): let it send app roles, or only the groups that are assigned to the application",
+    );
+  else if (given === undefined)
+    log.info({ claim, claims: Object.keys(claims) }, "the sign-in provider sent no groups of a user");
+  else if (ignored.length > 0)
+    log.warn(
+      {
+        claim,
+        user: name,
+        ignored: ignored.length,
+        first: printable(String(JSON.stringify(ignored[0])), 100),
+      },
       "values in the sign-in provider's groups of a user are no groups (SVC_OIDC_GROUPS_CLAIM)",
     );
   try {
@@ -46,6 +57,11 @@ export function identityOf(
     if (!(cause instanceof InvalidInput)) throw cause;
     throw new Unauthenticated("The sign-in provider's user name for you cannot be used here", { cause });
   }
+}
+
+/** Whether the issuer says only where the claim can be fetched (OpenID Connect Core 5.6.2, distributed claims). */
+function isElsewhere({ _claim_names: names }: Record<string, unknown>, claim: string): boolean {
+  return isRecord(names) && Object.hasOwn(names, claim);
 }
 
 /** The claim of that name or, for a name such as `realm_access.roles` (Keycloak), the member of a claim. */
@@ -67,9 +83,9 @@ function groupsIn(claim: unknown): unknown[] {
   return Array.isArray(claim) ? claim : [claim];
 }
 
-/** PostgreSQL cannot store NUL, nor half of a surrogate pair, which would return as another text. */
+/** PostgreSQL can store it, and a terminal shows it as it is. */
 function isGroup(group: unknown): group is string {
   return (
-    typeof group === "string" && group.length <= longestGroup && group.isWellFormed() && !group.includes("\0")
+    typeof group === "string" && group.length <= longestGroup && isSeen(group) && printable(group) === group
   );
 }
