@@ -123,6 +123,26 @@ describe("a proxy", () => {
     });
     expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
   });
+  test.each(["http://svc.example.test", "https://svc.example.test"])(
+    "that wants a password for %s is named",
+    async (url) => {
+      using closed = Bun.listen({
+        hostname: "127.0.0.1",
+        port: 0,
+        socket: {
+          data: (socket) => void socket.end("HTTP/1.1 407 No\r\ncontent-length: 8\r\n\r\n<p>Hello"),
+        },
+      });
+      const address = `http://127.0.0.1:${closed.port}`;
+      const { code, stderr } = await whoami(url, { ALL_PROXY: address, HTTP_PROXY: address });
+      expect({ code, last: stderr.split("\n").at(-2) }).toEqual({
+        code: 1,
+        last: expect.stringMatching(
+          /^svc: cannot reach \S+ through the proxy http:\/\/127.0.0.1:\d+ \((ALL|HTTP)_PROXY\): the proxy asks for a user name and a password \(HTTP 407\)/,
+        ),
+      });
+    },
+  );
   test("of another protocol is named as the cause", async () => {
     const { code, stderr } = await whoami("https://svc.example.test", {
       HTTPS_PROXY: "socks5://127.0.0.1:1080",

@@ -13,6 +13,7 @@ import {
   Unavailable,
 } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
@@ -78,8 +79,7 @@ export async function request(io: Io, server: Server, url: string, options: Requ
       signal: signal ? AbortSignal.any([signal, timer]) : timer,
       ...connectionOf(server, url),
     });
-    if (response.status >= 300 && response.status < 400)
-      throw redirected(server, response.headers.get("location"));
+    assertServed(io, server, response);
     const text = await readText(response, server, largest);
     const { status, headers: received } = response;
     return { status, headers: received, body: readObject(text, response, server) };
@@ -119,7 +119,7 @@ export async function openStream(
       ...connectionOf(server, url),
     });
     const { status } = response;
-    if (status >= 300 && status < 400) throw redirected(server, response.headers.get("location"));
+    assertServed(io, server, response);
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     if (status === 200 && isStream) return response;
     const body = readObject(await readText(response, server, largestBody), response, server);
@@ -168,6 +168,20 @@ function readObject(text: string, { status, headers }: Response, server: Server)
   throw new Unavailable(`${server.base} answered with ${what} (HTTP ${status}); is it an svc server?`);
 }
 
+/** @throws Unavailable for an answer that is not the server's by its status: a redirect, or a proxy's refusal */
+function assertServed({ env }: Io, server: Server, { status, headers }: Response): void {
+  if (status === 407) throw new NetworkFault(`${unreached(env, server)}: ${proxyWantsPassword}`);
+  if (status >= 300 && status < 400) throw redirected(server, headers.get("location"));
+}
+
+const proxyWantsPassword =
+  "the proxy asks for a user name and a password (HTTP 407), which belong into its address: http://user:password@host:port";
+
+function unreached(env: Environment, { base }: Server): string {
+  const proxy = proxyOf(env, base);
+  return `cannot reach ${base}${proxy === undefined ? "" : ` through the proxy ${proxy}`}`;
+}
+
 function redirected(server: Server, location: string | null): Unavailable {
   const target = location === null ? null : URL.parse(location, `${server.base}/`);
   const where = target === null ? "nowhere" : printable(target.href, 200);
@@ -178,24 +192,29 @@ function redirected(server: Server, location: string | null): Unavailable {
   return new Unavailable(`${server.base} redirects to ${where}, which svc does not follow${hint}`);
 }
 
-function fault(error: unknown, { env }: Io, { base }: Server, timeout: number): Unavailable {
-  const { name, code } = error as { name?: string; code?: unknown };
+function fault(error: unknown, { env }: Io, server: Server, timeout: number): Unavailable {
+  const { name, code, status } = error as { name?: string; code?: unknown; status?: number };
+  const { base } = server;
   const options = { cause: error };
   const proxy = proxyOf(env, base);
-  const through = proxy === undefined ? "" : ` through the proxy ${proxy}`;
-  const unreached = `cannot reach ${base}${through}`;
-  if (name === "TimeoutError")
+  const unreachable = unreached(env, server);
+  if (name === "TimeoutError") {
+    const through = proxy === undefined ? "" : ` through the proxy ${proxy}`;
     return new NetworkFault(`${base} did not answer${through} within ${timeout} s`, options);
+  }
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") {
     const isDefault = base === DEFAULT_SERVER && proxy === undefined;
     const hint = isDefault ? "; if your server is elsewhere: svc login --server URL" : "";
-    return new NetworkFault(`${unreached}: connection refused${hint}`, options);
+    return new NetworkFault(`${unreachable}: connection refused${hint}`, options);
   }
-  if (code === "ENOTFOUND") return new NetworkFault(`${unreached}: no such host`, options);
+  if (code === "ENOTFOUND") return new NetworkFault(`${unreachable}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
-    return new NetworkFault(`${unreached}: the proxy refused the connection`, options);
+    return new NetworkFault(
+      `${unreachable}: ${status === 407 ? proxyWantsPassword : "the proxy refused the connection"}`,
+      options,
+    );
   if (code === "UnsupportedProxyProtocol")
-    return new Unavailable(`${unreached}: this is not an http or https address`, options);
+    return new Unavailable(`${unreachable}: this is not an http or https address`, options);
   const untimely = { CERT_HAS_EXPIRED: "has expired", CERT_NOT_YET_VALID: "is not valid yet" }[String(code)];
   if (untimely !== undefined)
     return new Unavailable(
@@ -210,7 +229,7 @@ function fault(error: unknown, { env }: Io, { base }: Server, timeout: number): 
       options,
     );
   }
-  return new NetworkFault(`${unreached}${typeof code === "string" ? ` (${code})` : ""}`, options);
+  return new NetworkFault(`${unreachable}${typeof code === "string" ? ` (${code})` : ""}`, options);
 }
 
 /**

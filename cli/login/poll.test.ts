@@ -19,10 +19,10 @@ const pending = Response.json({ status: "pending" });
 const token = fakeToken({ now: NOW.getTime() });
 const success = Response.json({ status: "success", encoded_jwt: token, user: "alice@example.com" });
 
-function poll(fetch: Fetch, change: Partial<Challenge> = {}) {
+function poll(fetch: Fetch, change: Partial<Challenge> = {}, env: Record<string, string> = {}) {
   const notes: string[] = [];
   const controller = new AbortController();
-  const io = testIo({ fetch });
+  const io = testIo({ fetch, env });
   const options = {
     verifier: "v".repeat(43),
     signal: controller.signal,
@@ -94,15 +94,62 @@ describe("fails with a specific message for", () => {
     expect(detail).toBe("the sign-in was not approved in time; run svc login again");
     expect(slept).toEqual([500, 1000, 2000, 4000, 8000, 8000, 8000, 500]);
   });
+});
 
-  test("a page instead of an answer", async () => {
-    const { detail } = await codeAndSentence(script(pending, new Response("<p>hello")));
-    expect(detail).toBe("https://svc.example answered with an HTML page (HTTP 200); is it an svc server?");
+describe("an answer that is not from svc is a network fault", () => {
+  const elsewhere = { headers: { location: "https://portal.example/" }, status: 302 };
+  const untrusted = Object.assign(new Error("x"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+  const tunnel = Object.assign(new Error("x"), { code: "ERR_PROXY_TUNNEL", status: 407 });
+  const withPassword =
+    "cannot reach https://svc.example through the proxy http://proxy:3128 (HTTPS_PROXY): the proxy asks for a user name and a password (HTTP 407)";
+  test.each<[string, Response | Error, string]>([
+    ["a captive portal's page", new Response("<p>Welcome"), "answered with an HTML page (HTTP 200)"],
+    ["a page of more than 64 kB", new Response("x".repeat(70_000)), "answered with more than 65536 bytes"],
+    ["an empty page", new Response(""), "answered with something that is not JSON (HTTP 200)"],
+    ["a redirect to another origin", new Response(null, elsewhere), "redirects to https://portal.example/"],
+    ["a portal's certificate", untrusted, "is not trusted"],
+    ["a proxy's 407", new Response("<p>Password?", { status: 407 }), withPassword],
+    ["a proxy's 407 to CONNECT", tunnel, withPassword],
+    ["a gateway's 502", new Response("<p>Bad gateway", { status: 502 }), "is not available (HTTP 502)"],
+    [
+      "a firewall's 403",
+      new Response("<p>Blocked", { status: 403 }),
+      "answered with an HTML page (HTTP 403)",
+    ],
+    ["a gateway's 401", new Response("<p>Sign in", { status: 401 }), "HTTP 401 with something not from svc"],
+    ["another program's JSON", Response.json({ hello: 1 }), "HTTP 200 with something not from svc"],
+    [
+      "another program's status",
+      Response.json({ status: "denied", reason: "quota" }),
+      "HTTP 200 with something not from svc",
+    ],
+    [
+      "another program's success",
+      Response.json({ status: "success", data: {} }),
+      "HTTP 200 with something not from svc",
+    ],
+    [
+      "another program's problem",
+      Response.json({ message: "no route" }, { status: 404 }),
+      "HTTP 404 with something not from svc",
+    ],
+  ])("%s", async (_name, answer, note) => {
+    const { io, notes, result } = poll(
+      script(pending, answer, answer, pending, success),
+      {},
+      {
+        HTTPS_PROXY: "http://me:secret@proxy:3128",
+      },
+    );
+    expect(await result).toMatchObject({ status: "success" });
+    expect(io.slept).toEqual([2000, 500, 1000, 2000]);
+    expect(notes).toEqual([expect.stringContaining(note)]);
+    expect(notes[0]).not.toContain("secret");
   });
 
-  test("a redirect instead of an answer", async () => {
-    const moved = new Response(null, { status: 302, headers: { location: "https://evil.example/" } });
-    expect((await codeAndSentence(script(moved))).detail).toContain("redirects to https://evil.example/");
+  test("until the lifetime is over", async () => {
+    const { result } = poll(script(pending, new Response("<p>Welcome")));
+    await expect(result).rejects.toThrow("the sign-in was not approved in time");
   });
 });
 

@@ -1,6 +1,6 @@
 import { Forbidden, NotFound, type SvcError, Unavailable } from "../../platform/errors.ts";
 import { type Challenge, type Decision, readDecision } from "../client/answer.ts";
-import { NetworkFault, problem, request, retryAfter } from "../client/request.ts";
+import { type Answer, NetworkFault, problem, request, retryAfter } from "../client/request.ts";
 import type { Server } from "../client/server.ts";
 import type { Io } from "../io.ts";
 
@@ -12,8 +12,9 @@ const HOLD = 25;
 const GRACE = 2;
 
 /**
- * Polls until the sign-in is decided. Network errors are retried with backoff during the lifetime of the sign-in; `note`
- * is called for the first one.
+ * Polls until the sign-in is decided. Network faults are retried with backoff during the lifetime of the sign-in; `note`
+ * is called for the first one. The server has answered before, so an answer that is not from svc is such a fault: this
+ * machine has changed to a network with a sign-in page, or the server restarts behind a proxy.
  *
  * @throws SvcError with a specific message for denied, expired and unknown.
  */
@@ -32,30 +33,42 @@ export async function awaitDecision(
     const started = io.clock.now().getTime();
     if (started >= deadline) throw verdict("expired");
     let pause = challenge.interval;
+    let answer: Answer | undefined;
     try {
       const remaining = (deadline - started) / 1000;
       const timeout = Math.min(challenge.bound ? HOLD + 10 : 10, remaining);
-      const answer = await request(io, server, challenge.pollingUrl, { headers, signal, timeout });
-      if (answer.status === 429) {
-        pause = Math.max(retryAfter(answer.headers) ?? 0, pause);
-      } else if (answer.status >= 500) {
-        throw new NetworkFault(problem(answer, server).detail);
-      } else {
-        const decision = readDecision(answer.body, io.clock.now(), server);
-        if (decision.status === "success") return decision;
-        if (decision.status !== "pending") throw verdict(decision.status);
-      }
+      answer = await request(io, server, challenge.pollingUrl, { headers, signal, timeout });
+      if (answer.status >= 500) throw problem(answer, server);
+      if (answer.status !== 429 && !isOurs(answer))
+        throw new NetworkFault(`${server.base} answered HTTP ${answer.status} with something not from svc`);
       faults = 0;
     } catch (error) {
-      if (!(error instanceof NetworkFault)) throw error;
+      if (!(error instanceof Unavailable)) throw error;
+      answer = undefined;
       if (faults++ === 0) note(`${error.detail}; trying again`);
       pause = backoff(faults);
+    }
+    if (answer?.status === 429) {
+      pause = Math.max(retryAfter(answer.headers) ?? 0, pause);
+    } else if (answer !== undefined) {
+      const decision = readDecision(answer.body, io.clock.now(), server);
+      if (decision.status === "success") return decision;
+      if (decision.status !== "pending") throw verdict(decision.status);
     }
     // The interval counts from the start of a poll, so one that was held longer is followed immediately.
     const next = started + pause * 1000;
     const now = io.clock.now().getTime();
     await io.sleep(Math.max(0, Math.min(next, deadline) - now), signal);
   }
+}
+
+/** The HTTP status of each final answer (docs/protocol.md). */
+const finalStatus: Record<string, number> = { denied: 403, expired: 410, unknown: 404 };
+
+function isOurs({ status, body }: Answer): boolean {
+  if (body.status === "pending") return true;
+  if (body.status === "success") return typeof body.encoded_jwt === "string";
+  return finalStatus[String(body.status)] === status;
 }
 
 /** Seconds before the next attempt after this many consecutive errors: 0.5, 1, 2, 4, 8, 8, ... */
