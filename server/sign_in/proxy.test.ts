@@ -7,10 +7,14 @@ import { decide, newChallenge, poll, startTestServer } from "../../tests/support
 describe("behind an identity-aware proxy", () => {
   async function startProxied(alg = "ES256") {
     const { privateKey, publicKey } = await generateKeyPair(alg);
+    const published = { key: publicKey, kid: "p" as string | undefined, reads: 0 };
     const jwks = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
-      fetch: async () => Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "p", alg }] }),
+      fetch: async () => {
+        published.reads += 1;
+        return Response.json({ keys: [{ ...(await exportJWK(published.key)), kid: published.kid, alg }] });
+      },
     });
     const proxied = await startTestServer({
       sso: "proxy",
@@ -18,19 +22,20 @@ describe("behind an identity-aware proxy", () => {
       proxyJwksUrl: `http://127.0.0.1:${jwks.port}/`,
       proxyIssuer: "https://proxy.example.com",
       proxyAudience: "svc-at-proxy",
+      rateGenerate: 100_000,
     });
     const sign = (claims: Record<string, unknown> = {}, key = privateKey) => {
       const iat = Math.floor(proxied.clock.now().getTime() / 1000);
       const all = { email: "alice@example.com", groups: ["admin"], iss: "https://proxy.example.com" };
       return new SignJWT({ ...all, aud: "svc-at-proxy", iat, exp: iat + 60, ...claims })
-        .setProtectedHeader({ alg, kid: "p" })
+        .setProtectedHeader({ alg, kid: published.kid })
         .sign(key);
     };
     const stop = async () => {
       await proxied[Symbol.asyncDispose]();
       await jwks.stop(true);
     };
-    return { proxied, sign, [Symbol.asyncDispose]: stop };
+    return { proxied, sign, published, [Symbol.asyncDispose]: stop };
   }
 
   test("its signed header replaces the issuer", async () => {
@@ -49,6 +54,26 @@ describe("behind an identity-aware proxy", () => {
     const browser = new TestBrowser({ "x-assertion": await set.sign() });
     expect((await browser.open((await newChallenge(set.proxied)).challengeUrl)).status).toBe(200);
   });
+
+  test.each(["p", "q", undefined])(
+    "whose key is replaced by one with the kid %p refuses nobody",
+    async (kid) => {
+      await using set = await startProxied();
+      const { proxied, sign, published } = set;
+      const open = async (assertion: string) =>
+        new TestBrowser({ "x-assertion": assertion }).open((await newChallenge(proxied)).challengeUrl);
+      expect((await open(await sign())).status).toBe(200);
+      const next = await generateKeyPair("ES256");
+      Object.assign(published, { key: next.publicKey, kid });
+      expect((await open(await sign({}, next.privateKey))).status).toBe(200);
+      expect(published.reads).toBe(2);
+      // A stranger's headers do not make svc read the keys each time.
+      const stranger = await generateKeyPair("ES256");
+      for (let i = 0; i < 30; i += 1)
+        expect((await open(await sign({}, stranger.privateKey))).status).toBe(401);
+      expect(published.reads).toBeLessThanOrEqual(13);
+    },
+  );
 
   test("only a header with the right signature, issuer, audience and time is accepted", async () => {
     await using set = await startProxied();

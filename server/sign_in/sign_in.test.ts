@@ -209,6 +209,35 @@ describe("an issuer", () => {
     expect((await open()).text).toContain("Sign in a terminal?");
   });
 
+  test.each([
+    ["signing algorithm", { id_token_signing_alg_values_supported: ["ES512"] }],
+    ["key set", { jwks_uri: "http://127.0.0.1:9/jwks" }],
+    ["token endpoint", { token_endpoint: "http://127.0.0.1:9/token" }],
+    ["userinfo endpoint", { userinfo_endpoint: "http://127.0.0.1:9/userinfo" }],
+    ["first userinfo endpoint", { userinfo_endpoint: undefined }],
+    ["answer's iss", { authorization_response_iss_parameter_supported: true }],
+  ])("whose %s changed after it was cached refuses nobody, and gets each code once", async (_, old) => {
+    await using early = await startTestServer();
+    early.issuer.userinfo = { email: "alice@example.com", groups: [] };
+    early.issuer.metadata = old;
+    const browser = new TestBrowser();
+    const first = await browser.request((await newChallenge(early)).challengeUrl);
+    const second = await browser.request(new URL(first.headers.get("location")!, early.url).href);
+    early.issuer.metadata = {};
+    const page = await browser.open(second.headers.get("location")!);
+    expect(page.text).toContain("Sign in a terminal?");
+    expect(early.issuer.discoveries).toBe(2);
+  });
+
+  test("without an authorization endpoint in the cache is asked for it again", async () => {
+    await using early = await startTestServer();
+    const open = async () => new TestBrowser().open((await newChallenge(early)).challengeUrl);
+    early.issuer.metadata = { authorization_endpoint: undefined };
+    await expectRefused(await open(), 503, "metadata is not valid");
+    early.issuer.metadata = {};
+    expect((await open()).text).toContain("Sign in a terminal?");
+  });
+
   test("whose endpoints move is followed within a minute, without a failure", async () => {
     await using early = await startTestServer({ challengeLifetime: 600 });
     const browser = new TestBrowser();
@@ -240,11 +269,18 @@ describe("an issuer", () => {
     expect((await open()).text).toContain("Sign in a terminal?");
   });
 
-  test("is not asked for its metadata on every failed sign-in", async () => {
+  test.each([
+    ["a wrong nonce", { misbehaviour: "wrong nonce" }, 1],
+    ["an error in the redirect", { error: "access_denied" }, 1],
+    ["an unknown key", { misbehaviour: "unknown key" }, 13],
+    ["a wrong code", { misbehaviour: "token endpoint error" }, 13],
+  ] as const)("is not asked for its metadata on every failed sign-in: %s", async (_, failure, reads) => {
     await using early = await startTestServer();
-    early.issuer.misbehaviour = "wrong nonce";
-    for (let i = 0; i < 5; i += 1) await new TestBrowser().open((await newChallenge(early)).challengeUrl);
-    expect(early.issuer.discoveries).toBe(1);
+    Object.assign(early.issuer, failure);
+    const fail = async () =>
+      expect((await new TestBrowser().open((await newChallenge(early)).challengeUrl)).status).toBe(401);
+    for (let i = 0; i < 30; i += 1) await fail();
+    expect(early.issuer.discoveries).toBe(reads);
   });
 
   test("must use https unless it is on this machine", async () => {

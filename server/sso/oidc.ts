@@ -5,6 +5,7 @@ import type { Context } from "../../core/context.ts";
 import { signIn } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { RateLimit } from "../../platform/rate_limit.ts";
 import { newSecret, sha256 } from "../../platform/secret.ts";
 import { claimAt, identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
@@ -37,7 +38,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     kind: "redirect",
 
     async begin({ session, returnTo, userHint, again }) {
-      const provider = await metadata.current();
+      const found = await metadata.current();
       const now = clock.now();
       const state = newSecret();
       const nonce = newSecret();
@@ -68,9 +69,10 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         ...(again ? { prompt: "login" } : {}),
       };
       try {
-        return client.buildAuthorizationUrl(provider, parameters);
+        return await metadata.orNewer(found, async ({ provider }) =>
+          client.buildAuthorizationUrl(provider, parameters),
+        );
       } catch (cause) {
-        metadata.distrust();
         throw invalidMetadata(cause);
       }
     },
@@ -81,28 +83,32 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         .where(and(isAttemptOf(url), eq(signIn.sessionHash, session.idHash)))
         .returning();
       if (!attempt) return undefined;
-      const state = stateOf(url);
-      const provider = await metadata.current();
+      const found = await metadata.current();
+      const answer = new URL(redirectUri);
+      answer.search = url.search;
+      const checks = {
+        pkceCodeVerifier: attempt.pkceVerifier,
+        expectedState: stateOf(url),
+        expectedNonce: attempt.nonce,
+        idTokenExpected: true,
+      };
+      const exchange = exchangeOnce(fetch as client.CustomFetch);
       try {
-        const answer = new URL(redirectUri);
-        answer.search = url.search;
-        const tokens = await client.authorizationCodeGrant(provider, answer, {
-          pkceCodeVerifier: attempt.pkceVerifier,
-          expectedState: state,
-          expectedNonce: attempt.nonce,
-          idTokenExpected: true,
+        const identity = await metadata.orNewer(found, async ({ provider }) => {
+          provider[client.customFetch] = exchange;
+          const tokens = await client.authorizationCodeGrant(provider, answer, checks);
+          const claims = tokens.claims()!;
+          const enough = [config.oidcUserClaim, config.oidcGroupsClaim].every(
+            (name) => claimAt(claims, name) !== undefined,
+          );
+          const more =
+            enough || !provider.serverMetadata().userinfo_endpoint
+              ? {}
+              : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
+          return identityOf(context, { ...more, ...claims });
         });
-        const claims = tokens.claims()!;
-        const enough = [config.oidcUserClaim, config.oidcGroupsClaim].every(
-          (name) => claimAt(claims, name) !== undefined,
-        );
-        const more =
-          enough || !provider.serverMetadata().userinfo_endpoint
-            ? {}
-            : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
-        return { identity: identityOf(context, { ...more, ...claims }), returnTo: attempt.returnTo };
+        return { identity, returnTo: attempt.returnTo };
       } catch (error) {
-        metadata.distrust();
         throw signInError(error);
       }
     },
@@ -114,23 +120,48 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
   };
 }
 
+/**
+ * A fetch that sends a code once: an answer with tokens is kept, and given again for the next exchange. A code works only
+ * once, and the first answer may have been read with metadata that were out of date.
+ */
+function exchangeOnce(fetch: client.CustomFetch): client.CustomFetch {
+  let kept: Response | undefined;
+  return async (url, options) => {
+    // The userinfo endpoint and the keys are read by GET.
+    if (options.method !== "POST") return fetch(url, options);
+    if (kept) return kept.clone();
+    const response = await fetch(url, options);
+    if (response.ok) kept = response.clone();
+    return response;
+  };
+}
+
+interface Metadata {
+  /** Reads the issuer's keys when it first needs them, because an issuer may replace them at any time. */
+  provider: client.Configuration;
+  document: string;
+}
+
 interface Discoverer {
+  /** The issuer's metadata, at most a minute old; older only while the issuer does not answer. */
+  current(): Promise<Metadata>;
   /**
-   * The issuer's metadata, at most a minute old; older only while the issuer does not answer. Each result reads the
-   * issuer's keys when it first needs them, because an issuer may replace them at any time.
+   * Runs `work` and, if it fails for a reason that old metadata may explain, reads them again. If they have changed, it
+   * runs `work` once more, with the new ones.
    */
-  current(): Promise<client.Configuration>;
-  /** Call this after a failed sign-in: the next one reloads the metadata, since they may have been corrected. */
-  distrust(): void;
+  orNewer<T>(found: Metadata, work: (metadata: Metadata) => Promise<T>): Promise<T>;
 }
 
 const freshMilliseconds = 60_000;
-/** Limits metadata requests caused by failed sign-ins, which anybody can provoke. */
-const distrustedMilliseconds = 5000;
+/** After a failure to read the metadata again. */
+const retryMilliseconds = 5000;
+/** Limits the requests that failed sign-ins cause, which anybody can provoke. */
+const rereadsPerMinute = 12;
 
 /** Fetches the issuer's metadata when first needed, so that the server starts, and keeps running, without it. */
 function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch): Discoverer {
   const { clock, config, log } = context;
+  const rereads = new RateLimit(clock, rereadsPerMinute, rereadsPerMinute);
   let known: { document: string; at: number; goodFor: number } | undefined;
   let looking: Promise<string> | undefined;
   requireSecure("SVC_OIDC_ISSUER", issuer);
@@ -172,27 +203,44 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
         { err: explained(cause) },
         "the sign-in provider's metadata cannot be read again; the last one is used",
       );
-      known = { ...known, at, goodFor: distrustedMilliseconds };
+      known = { ...known, at, goodFor: retryMilliseconds };
     }
     return known.document;
   };
-  const freshDocument = async () => {
-    if (known && Math.abs(clock.now().getTime() - known.at) < known.goodFor) return known.document;
+  const read = () => {
     looking ??= look().finally(() => {
       looking = undefined;
     });
     return looking;
   };
+  const isFresh = () => known && Math.abs(clock.now().getTime() - known.at) < known.goodFor;
+  const parse = async (document: string): Promise<Metadata> => {
+    const headers = { "content-type": "application/json" };
+    return { document, provider: await discover(async () => new Response(document, { headers })) };
+  };
   return {
-    async current() {
-      const document = await freshDocument();
-      const headers = { "content-type": "application/json" };
-      return discover(async () => new Response(document, { headers }));
-    },
-    distrust() {
-      if (known) known.goodFor = distrustedMilliseconds;
+    current: async () => parse(isFresh() ? known!.document : await read()),
+    async orNewer(found, work) {
+      try {
+        return await work(found);
+      } catch (error) {
+        if (isAboutClaims(error)) throw error;
+        // Another sign-in may have read them meanwhile.
+        const hasNewer = known!.document !== found.document;
+        if (!hasNewer && rereads.take("metadata") > 0) throw error;
+        const document = hasNewer ? known!.document : await read();
+        if (document === found.document) throw error;
+        return work(await parse(document));
+      }
     },
   };
+}
+
+/** Whether an answer was understood, and refused for what it says: other metadata would not change that. */
+function isAboutClaims(error: unknown): boolean {
+  if (error instanceof client.AuthorizationResponseError) return true;
+  const { code } = error as { code?: unknown };
+  return code === "OAUTH_JWT_CLAIM_COMPARISON_FAILED" || code === "OAUTH_JWT_TIMESTAMP_CHECK_FAILED";
 }
 
 /** Uses the authentication method that the issuer lists; without a list it is Basic (OpenID Connect Discovery 3). */

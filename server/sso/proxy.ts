@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
 import type { Context } from "../../core/context.ts";
 import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { RateLimit } from "../../platform/rate_limit.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { HeaderSignOn } from "./sso.ts";
@@ -9,6 +10,9 @@ import type { HeaderSignOn } from "./sso.ts";
 const signatures = ["RS", "PS", "ES"]
   .flatMap((family) => ["256", "384", "512"].map((bits) => family + bits))
   .concat("EdDSA", "Ed25519");
+
+/** Limits the requests for keys that invalid assertions cause, which anybody can send. */
+const reloadsPerMinute = 12;
 
 /**
  * Single sign-on by an identity-aware proxy (SVC_SSO=proxy), which adds a signed assertion (a JWT) in a header of each
@@ -21,6 +25,7 @@ export function proxySignOn(
   fetch: typeof globalThis.fetch,
 ): HeaderSignOn {
   const { config, clock } = context;
+  const reloads = new RateLimit(clock, reloadsPerMinute, reloadsPerMinute);
   const { proxyHeader, proxyJwksUrl, proxyIssuer, proxyAudience } = config;
   const missing = Object.entries({
     SVC_PROXY_JWKS_URL: proxyJwksUrl,
@@ -35,20 +40,34 @@ export function proxySignOn(
     async identify(request) {
       const assertion = request.headers.get(proxyHeader);
       if (!assertion) throw new Unauthenticated("The proxy in front of this server did not identify you");
-      const { payload } = await jwtVerify(assertion, keys, {
-        algorithms: signatures,
-        issuer: proxyIssuer!,
-        audience: proxyAudience!,
-        requiredClaims: ["exp", "iat"],
-        clockTolerance: 30,
-        currentDate: clock.now(),
-      }).catch((cause: unknown) => {
-        if (isAboutKeys(cause)) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
-        throw new Unauthenticated("The proxy's header that identifies you is not valid", { cause });
-      });
+      const verify = () =>
+        jwtVerify(assertion, keys, {
+          algorithms: signatures,
+          issuer: proxyIssuer!,
+          audience: proxyAudience!,
+          requiredClaims: ["exp", "iat"],
+          clockTolerance: 30,
+          currentDate: clock.now(),
+        });
+      const { payload } = await verify()
+        .catch(async (error: unknown) => {
+          // The proxy may have replaced its keys.
+          if (!needsOtherKeys(error) || reloads.take("keys") > 0) throw error;
+          await keys.reload();
+          return verify();
+        })
+        .catch((cause: unknown) => {
+          if (isAboutKeys(cause)) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
+          throw new Unauthenticated("The proxy's header that identifies you is not valid", { cause });
+        });
       return identityOf(context, payload);
     },
   };
+}
+
+/** jose reads the keys again only for an unknown `kid`, and only half a minute after the last time. */
+function needsOtherKeys(error: unknown): boolean {
+  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed;
 }
 
 /** Whether the key set, rather than the assertion, failed: jose has no error class for that. */
