@@ -68,6 +68,7 @@ describe("the server completes", () => {
       "dana",
     ]);
     expect(await after(carol, "inc", "add", "INC-1", "dana", "ali")).toEqual(["alice"]);
+    expect(await after(carol, "inc", "role", "give", "1", "dana", "s")).toEqual(["scribe"]);
     expect(await after(carol, "inc", "list", "--commander", "dana@")).toEqual(["dana@example.com"]);
     expect(await after(carol, "inc", "say", "--to=DANA")).toEqual(["--to=DANA"]);
     expect(await after(carol, "inc", "role", "give", "dana", "s")).toEqual(["scribe"]);
@@ -85,6 +86,20 @@ describe("the server completes", () => {
     expect(await after(carol, "inc", "report", "X", "-t", "O")).toEqual(["Outage"]);
     expect(await after(carol, "inc", "list", "--priority=U")).toEqual(["--priority=Urgent"]);
     expect(await after(carol, "inc", "list", "--status", "cl")).toEqual(["closed"]);
+  });
+
+  test("services and applications: those of the catalog to add, those of the incident to remove", async () => {
+    for (const [path, name] of [
+      ["services", "Checkout"],
+      ["services", "Card payments"],
+      ["applications", "Cart"],
+    ])
+      expect((await admin.call("POST", `/${path}/`, { name })).http).toBe(201);
+    expect(await after(carol, "inc", "affected", "add", "c")).toEqual(["card payments", "cart", "checkout"]);
+    expect(await after(carol, "inc", "affected", "add", "2", "Cart", "Ch")).toEqual(["Checkout"]);
+    expect((await carol.svc("inc", "affected", "add", "2", "Cart")).code).toBe(0);
+    expect(await after(carol, "inc", "affected", "remove", "2", "C")).toEqual(["Cart"]);
+    expect(await after(carol, "inc", "affected", "remove", "-i", "INC-1", "C")).toEqual([]);
   });
 
   test("names with spaces, which the shells escape", async () => {

@@ -1,6 +1,7 @@
 import { queryText } from "../client/api_client.ts";
+import { affectedBy } from "../incident/affected.ts";
 import { roles } from "../incident/args.ts";
-import { isIncidentId } from "../incident/id.ts";
+import { hasFormOfId } from "../incident/id.ts";
 import { type Incident, IncidentClient, type Named, type Person, type Task } from "../incident/incident.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
@@ -39,7 +40,8 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
   return spelled(found, asked.last);
 }
 
-type Kind = "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles";
+type Kind =
+  "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles" | "catalog" | "affected";
 
 /** The kinds of value that the placeholder of the help allows here: `USER [ROLE]` is a user, and then a role. */
 function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
@@ -51,16 +53,19 @@ function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
   };
   if (path[0] !== "doc") Object.assign(one, { TYPE: "types", PRIORITY: "priorities" });
   if (!multiple) return Object.hasOwn(one, metavar) ? [one[metavar]!] : [];
-  const mayNameIncident = words.length === 0 && metavar !== "TASK" && metavar !== "TASK USER...";
+  // The numbers of tasks are theirs, and name their incident.
+  const takesIncident = metavar !== "TASK" && metavar !== "TASK USER...";
   const [first] = words;
-  const position = words.length - (first !== undefined && isIncidentId(first) ? 1 : 0);
+  const isNamed = takesIncident && first !== undefined && hasFormOfId(first);
+  const position = words.length - (isNamed ? 1 : 0);
   const parts = metavar.replace(/\.{3}|[[\]]/g, "").split(" ");
   const part = parts[Math.min(position, parts.length - 1)]!;
   const isLast = position >= parts.length && parts.length > 1 && !metavar.endsWith("...");
   const many: Record<string, Kind> = { ...one, ROLE: "roles", TASK: "tasks" };
+  if (path[0] === "affected") many.NAME = path[1] === "add" ? "catalog" : "affected";
   const kinds: Kind[] = Object.hasOwn(many, part) && !isLast ? [many[part]!] : [];
   // A first word may name the incident. Without a letter of it, the list would be too long.
-  const isIncident = mayNameIncident && (last !== "" || kinds.length === 0);
+  const isIncident = takesIncident && words.length === 0 && (last !== "" || kinds.length === 0);
   return isIncident && kinds[0] !== "incidents" ? [...kinds, "incidents"] : kinds;
 }
 
@@ -110,6 +115,16 @@ const lookUps: Record<Kind, LookUp> = {
   },
   types: async (client, _asked, add) => add(named(await client.list<Named>("/incident_types/"))),
   priorities: async (client, _asked, add) => add(named(await client.list<Named>("/incident_priorities/"))),
+  catalog: async (client, _asked, add) => {
+    const lists = ["/services/", "/applications/"].map((path) => client.list<Named>(path));
+    for (const list of await Promise.all(lists)) add(named(list));
+  },
+  affected: async (client, { options, words }, add) => {
+    const [first = ""] = words;
+    const typed = options.get("incident") ?? (hasFormOfId(first) ? first : undefined);
+    const { services, applications } = await affectedBy(client, await client.resolve(typed));
+    add(named([...services, ...applications]));
+  },
   roles: async (_client, _asked, add) => add(roles.map((word) => ({ word }))),
 };
 

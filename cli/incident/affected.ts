@@ -16,7 +16,7 @@ type Kind = keyof Affected;
 /** `svc incident affected add` and `remove` */
 export async function affectedCommand(verb: "add" | "remove", options: WordOptions, io: Io): Promise<void> {
   const { json } = options;
-  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const { incident: typed, words } = splitWords(options, `affected ${verb} NAME`);
   if (words.length === 0) throw new UsageError("missing argument: NAME");
   const { incident, after } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);

@@ -9,6 +9,14 @@ export const idArg = {
     description:
       "The incident: INC-7, its number or its URL (default: SVC_INCIDENT, the one in use, or your only one)",
   },
+  incident: { type: "string", short: "i", metavar: "ID", description: "The incident, like ID" },
+} as const;
+
+/** The incident, for commands whose text is an option, and `-` for a text from stdin. */
+export const idDashArgs = {
+  id: idArg.id,
+  dash: { type: "positional", required: false, metavar: "-", description: "Read the text from stdin" },
+  incident: idArg.incident,
 } as const;
 
 /** The incident as an option, for commands whose words are something else. */
@@ -23,6 +31,11 @@ export const incidentArg = {
 
 export { clientArgs, serverArgs };
 
+/** For commands whose words are numbers of something else, which name their incident. */
+export const incidentCheckArg = {
+  incident: { ...incidentArg.incident, description: "The incident that they must belong to" },
+} as const;
+
 /** The words of a command, of which the first may name the incident. */
 export const wordsArg = (metavar: string, what: string, required = true) =>
   ({
@@ -31,7 +44,7 @@ export const wordsArg = (metavar: string, what: string, required = true) =>
       required,
       multiple: true,
       metavar,
-      description: `${what}. A first word such as INC-7 names the incident`,
+      description: `${what}. A first word such as INC-7, 7 or a URL names the incident`,
     },
   }) as const;
 
@@ -76,7 +89,7 @@ export const tasksArg = {
     type: "positional",
     multiple: true,
     metavar: "TASK",
-    description: "The numbers of the tasks",
+    description: "The numbers of the tasks, which are unique on the server",
   },
 } as const;
 
@@ -89,7 +102,7 @@ export const othersArg = {
     type: "positional",
     multiple: true,
     metavar: "OTHER",
-    description: "The other incidents. Of several, the first one is the incident itself",
+    description: "The other incidents. Of several, the first is the incident itself",
   },
 } as const;
 

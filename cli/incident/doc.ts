@@ -17,13 +17,19 @@ import {
   done,
   followTheirs,
   fromFile,
+  type IdOptions,
+  idOf,
   incidentOf,
   option,
+  refuseInput,
   sending,
+  sourceOf,
   splitWords,
+  takeDash,
   type WordOptions,
   type Written,
   withStdin,
+  wordAndDash,
 } from "./write.ts";
 import { checkText } from "./written_text.ts";
 
@@ -47,7 +53,8 @@ const columns: Column[] = [
 ];
 
 /** `svc incident doc list` */
-export async function docListCommand({ id, json }: { id?: string } & Common, io: Io): Promise<void> {
+export async function docListCommand({ json, ...named }: IdOptions, io: Io): Promise<void> {
+  const id = idOf(named);
   const items = await IncidentClient.within(io, async (client) =>
     documentsOf(client, await client.resolve(id)),
   );
@@ -74,11 +81,12 @@ interface DocNewOptions extends WordOptions {
 
 /** `svc incident doc new` */
 export async function docNewCommand(options: DocNewOptions, io: Io): Promise<void> {
-  const { type, link, file, editor, json } = options;
-  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const { type, link, editor, json } = options;
+  const { words: given, file } = takeDash(options);
+  const { incident: typed, words } = splitWords({ ...options, words: given }, "doc new NAME");
   const name = words.join(" ").trim();
   if (name === "") throw new UsageError("missing argument: NAME");
-  if (file !== undefined && editor) throw new UsageError("give either --file or --editor");
+  sourceOf(undefined, file, editor);
   const again = (incident = typed) =>
     againLine(io, [
       "doc",
@@ -90,6 +98,7 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
     ]);
   await withStdin(io, "document", { file }, again(), async (io) => {
     const incident = await incidentOf(io, typed);
+    if (file === undefined && !editor && link === undefined) refuseInput(io, "text");
     const text = await newText(io, file, editor);
     const create = () =>
       IncidentClient.within(io, (client) => {
@@ -173,10 +182,12 @@ export async function docOpenCommand(options: { doc: string } & Common, io: Io):
 
 /** `svc incident doc edit` */
 export async function docEditCommand(
-  options: { doc: string; file?: string } & Common,
+  options: { doc: string; dash?: string; file?: string } & Common,
   io: Io,
 ): Promise<void> {
-  const { doc, file, incident: typed, json } = options;
+  const { incident: typed, json } = options;
+  const { word: doc, file } = wordAndDash(options.doc, options.dash, options);
+  if (doc === undefined) throw new UsageError("missing argument: DOCUMENT");
   if (file === undefined && !io.canAsk())
     throw new UsageError("missing option: --file (your editor opens only on a terminal)");
   const words = ["doc", "edit", doc, ...option("-i", typed)];
@@ -205,7 +216,11 @@ export async function docEditCommand(
 
 async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
   const key = keyOfSeen([before]);
-  if (file !== undefined) return fromFile(io, file, "document", key);
+  if (file !== undefined) {
+    const written = await fromFile(io, file, "document", key);
+    checkText(written.text, "document", longestContent);
+    return written;
+  }
   const { text, draft } = await editDraft(io, "document", before, key);
   if (text !== before) return { ...draft, text };
   removeDraft(io.env, draft.path);
@@ -233,6 +248,24 @@ async function documentsOf(client: IncidentClient, incident: IncidentDetail): Pr
   return client.list<Document>("/documents/", { incident_id: String(incident.id), sort: "id" });
 }
 
+/** @param incident that it must belong to, or be proposed for */
+async function byNumber(client: IncidentClient, number: string, incident?: string): Promise<Document> {
+  let found: Document;
+  try {
+    found = await client.call<Document>("GET", `/documents/${number}`);
+  } catch (error) {
+    if (!(error instanceof NotFound)) throw error;
+    throw new NotFound(`there is no document ${number} that you may see: svc incident doc list`, {
+      cause: error,
+    });
+  }
+  if (incident === undefined) return found;
+  const { id, name, documents } = await client.resolve(incident);
+  if (found.incident_id !== id && !documents.some(({ document_id }) => document_id === found.id))
+    throw new NotFound(`${name} has no document ${number}: svc incident doc list ${name}`);
+  return found;
+}
+
 /** Finds a document by its number or name. @throws NotFound */
 async function findDocument(
   client: IncidentClient,
@@ -240,7 +273,7 @@ async function findDocument(
   incident: string | undefined,
 ): Promise<Document> {
   const word = text.trim();
-  if (/^#?[1-9]\d{0,14}$/.test(word)) return client.call("GET", `/documents/${word.replace("#", "")}`);
+  if (/^#?[1-9]\d{0,14}$/.test(word)) return byNumber(client, word.replace("#", ""), incident);
   const resolved = await client.resolve(incident);
   const documents = await documentsOf(client, resolved);
   const wanted = word.toLowerCase();

@@ -4,7 +4,6 @@ import { printable } from "../text.ts";
 /** How people name an incident: `INC-44`, the id of the API, or a URL of the server that ends with either. */
 export type IncidentRef = string;
 
-/** As the server has it: other words of this kind, such as UTF-8 or CVE-2026, begin a text. */
 const name = /^INC-[1-9]\d{0,18}$/i;
 const id = /^[1-9]\d{0,14}$/;
 
@@ -15,14 +14,19 @@ const id = /^[1-9]\d{0,14}$/;
 export function parseIncidentId(text: string, base: string): IncidentRef | undefined {
   const word = text.trim();
   if (name.test(word)) return word.toUpperCase();
-  if (id.test(word)) return word;
+  // With #, as people write the numbers of tasks and documents.
+  const number = word.replace(/^#/, "");
+  if (id.test(number)) return number;
   if (!/^https?:\/\//i.test(word)) return undefined;
   return fromUrl(word, base);
 }
 
-/** Whether a word of the command line is meant to name an incident, and not to be a text. */
-export function isIncidentId(word: string): boolean {
-  return name.test(word) || /^https?:\/\/\S+\/incidents\/[^\s/]+\/?$/i.test(word);
+/**
+ * Whether a word has the form of an ID. It never begins a text then, even if it cannot be an ID, such as INC-044 or `INC-44:`:
+ * the text would go to another incident. Words such as UTF-8 and CVE-2026 do begin texts.
+ */
+export function hasFormOfId(word: string): boolean {
+  return /^(?:(?:INC\p{Pd}?|#)?\p{Nd}+[:,]?|\S*\/incidents\/\S+)$/iu.test(word.trim());
 }
 
 function fromUrl(text: string, base: string): IncidentRef {

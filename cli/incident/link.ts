@@ -71,8 +71,9 @@ export function linkLines(links: readonly Link[]): string[] {
   );
 }
 
-function wordsOf({ words, incident }: WordOptions) {
-  const split = splitWords(words, incident, 1);
+function wordsOf({ words = [], incident }: WordOptions) {
+  // A single word is the other incident.
+  const split = words.length > 1 ? splitWords({ words, incident }, "link OTHER") : { words, incident };
   if (split.words.length === 0) throw new UsageError("missing argument: OTHER");
   return split;
 }

@@ -5,11 +5,12 @@ import { printable } from "../text.ts";
 import { roles } from "./args.ts";
 import { IncidentClient, type IncidentDetail, type Participant } from "./incident.ts";
 import { emailOf } from "./people.ts";
-import { done, eachInTurn, splitWords, type WordOptions } from "./write.ts";
+import { done, eachInTurn, type IdOptions, idOf, splitWords, type WordOptions } from "./write.ts";
 
 /** `svc incident join` */
-export async function joinCommand(options: { id?: string; role?: string; json?: boolean }, io: Io) {
-  const { id, role, json } = options;
+export async function joinCommand(options: IdOptions & { role?: string }, io: Io) {
+  const { role, json } = options;
+  const id = idOf(options);
   const { incident, answer } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     const user = await client.user();
@@ -20,8 +21,9 @@ export async function joinCommand(options: { id?: string; role?: string; json?: 
 }
 
 /** `svc incident leave` */
-export async function leaveCommand(options: { id?: string; json?: boolean }, io: Io) {
-  const { id, json } = options;
+export async function leaveCommand(options: IdOptions, io: Io) {
+  const { json } = options;
+  const id = idOf(options);
   const { incident, answer } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     return { incident, answer: await end(client, incident, await client.user(), "you") };
@@ -36,7 +38,7 @@ export async function peopleCommand(
   io: Io,
 ): Promise<void> {
   const { role, json } = options;
-  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const { incident: typed, words } = splitWords(options, `${verb} USER`);
   if (words.length === 0) throw new UsageError("missing argument: USER");
   const { incident, items } = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(typed);
@@ -62,7 +64,7 @@ export async function roleCommand(
   io: Io,
 ): Promise<void> {
   const { json } = options;
-  const { incident: typed, words } = splitWords(options.words, options.incident);
+  const { incident: typed, words } = splitWords(options, `role ${verb} USER`, verb !== "give");
   const [user, typedRole, ...more] = verb === "give" ? words : [undefined, ...words];
   if (verb === "give" && user === undefined) throw new UsageError("missing argument: USER");
   if (more.length > 0) throw new UsageError(`unexpected argument: ${more[0]}`);

@@ -50,7 +50,7 @@ test.each([
   [[" "], "TITLE: the title is empty"],
   [["a".repeat(501)], "TITLE: the title is longer than 500 characters"],
   [["Two\nlines"], "TITLE: the title must be a single line of text"],
-  [["A", "-d", "x", "-F", "-"], "give only one of --description, --file and --editor"],
+  [["A", "-d", "x", "-F", "-"], "give only one of --description, -, --file and --editor"],
   [["A", "-t", "Outrage"], '"Outrage" is not an incident type: did you mean Outage?'],
 ])("refuses %p", async (args, message) => {
   const { code, stderr } = await carol.svc("incident", "report", ...args);

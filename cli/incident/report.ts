@@ -14,7 +14,7 @@ import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf } from "./people.ts";
-import { againLine, checked } from "./write.ts";
+import { againLine, checked, sourceOf, wordAndDash } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 /** A report before it is sent, as a draft keeps it. Names are those that people typed. */
@@ -29,6 +29,8 @@ interface ReportDraft {
 }
 
 interface ReportOptions extends Partial<ReportDraft> {
+  /** `-`, after the title. */
+  dash?: string;
   file?: string;
   editor?: boolean;
   quiet?: boolean;
@@ -37,10 +39,10 @@ interface ReportOptions extends Partial<ReportDraft> {
 }
 
 /** `svc incident report` */
-export async function reportCommand(options: ReportOptions, io: Io): Promise<void> {
-  const given = ["description", "file", "editor"] as const;
-  if (given.filter((name) => options[name] !== undefined && options[name] !== false).length > 1)
-    throw new UsageError("give only one of --description, --file and --editor");
+export async function reportCommand(typed: ReportOptions, io: Io): Promise<void> {
+  const { word, file: given } = wordAndDash(typed.title, typed.dash, typed);
+  const { text, file } = sourceOf(typed.description, given, typed.editor, "--description");
+  const options = { ...typed, title: word, description: file === undefined ? text : undefined, file };
   const recovered = options.recover === undefined ? undefined : await readDraft(io, options.recover);
   const key = (options.recover && draftKey(io.env, options.recover)) || crypto.randomUUID();
   const title = await titleOf(options, recovered, io);
@@ -66,6 +68,11 @@ export async function reportCommand(options: ReportOptions, io: Io): Promise<voi
   if (options.recover !== undefined) removeDraft(io.env, options.recover);
   const { incident, base } = sent;
   show(io, incident, options);
+  // Not refused: whatever runs the command in an alert may have left a pipe open.
+  if (draft.description === "" && file === undefined && io.hasInput())
+    io.stderr.write(
+      `svc: warning: stdin was not read; to use it as the description, repeat it with: svc incident edit ${incident.name} -\n`,
+    );
   if (draft.use) use(io, incident, base);
 }
 

@@ -3,20 +3,18 @@ import type { Io } from "../io.ts";
 import { printable, printJson } from "../text.ts";
 import { changeIncident } from "./change.ts";
 import { type Incident, IncidentClient, type Status } from "./incident.ts";
+import { type IdOptions, idOf } from "./write.ts";
 
 /** `svc incident stable` and `reopen` */
-export async function stateCommand(
-  status: Status,
-  { id, json }: { id?: string; json?: boolean },
-  io: Io,
-): Promise<void> {
+export async function stateCommand(status: Status, options: IdOptions, io: Io): Promise<void> {
+  const id = idOf(options);
   const incident = await IncidentClient.within(io, async (client) => {
     const seen = await client.resolve(id);
     if (status === "Stable" && seen.status === "Closed")
       throw new Conflict(`${seen.name} is Closed; to open it again: svc incident reopen ${seen.name}`);
     return seen.status === status ? seen : changeIncident(client, seen, { status });
   });
-  finish(io, incident, json);
+  finish(io, incident, options.json);
 }
 
 /** Prints the new state. */

@@ -9,9 +9,21 @@ import { emailOf, peopleOf } from "./people.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
 import { ageText, inText } from "./text.ts";
-import { done, splitWords, type WordOptions } from "./write.ts";
+import {
+  againLine,
+  done,
+  type IdOptions,
+  idOf,
+  incidentAndText,
+  option,
+  sending,
+  type TextSource,
+  type WordOptions,
+  withStdin,
+  writtenText,
+} from "./write.ts";
 
-type Common = Pick<WordOptions, "json">;
+type Common = Pick<WordOptions, "incident" | "json">;
 
 const columns: Column[] = [
   { header: "ID" },
@@ -23,9 +35,10 @@ const columns: Column[] = [
 
 /** `svc incident task list` */
 export async function taskListCommand(
-  { id, all, mine, json }: Common & { id?: string; all?: boolean; mine?: boolean },
+  { all, mine, json, ...named }: IdOptions & { all?: boolean; mine?: boolean },
   io: Io,
 ): Promise<void> {
+  const id = idOf(named);
   const items = await IncidentClient.within(io, async (client) => {
     const incident = await client.resolve(id);
     const query = { incident_id: String(incident.id), status: all ? undefined : "Open" };
@@ -61,7 +74,7 @@ function dueText({ status, resolve_by, resolved_at }: Task, io: Io): string {
   return due < now ? `${ageText(due, now)} late` : inText(due, now);
 }
 
-interface TaskAddOptions extends WordOptions {
+interface TaskAddOptions extends WordOptions, Pick<TextSource, "file" | "editor"> {
   owner?: string;
   assign?: string[];
   due?: string;
@@ -70,23 +83,38 @@ interface TaskAddOptions extends WordOptions {
 /** `svc incident task add` */
 export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<void> {
   const { owner, assign = [], due, json } = options;
-  const { incident: typed, words } = splitWords(options.words, options.incident);
-  const description = words.join(" ").trim();
+  const { incident: typed, source } = incidentAndText(options, "task add TEXT");
+  const description = source.text?.trim();
   if (description === "") throw new UsageError("missing argument: TEXT");
   const resolve_by = due === undefined ? undefined : parseDue("--due", due, io.clock.now()).toISOString();
-  const { incident, task } = await IncidentClient.within(io, async (client) => {
-    const incident = await client.resolve(typed);
-    if (due !== undefined) client.checkClock("--due", due);
-    const assignees: string[] = [];
-    for (const word of assign) assignees.push(await emailOf(io, client, word));
-    const body = {
-      incident_id: incident.id,
-      description,
-      assignees,
-      resolve_by,
-      owner: owner === undefined ? undefined : await emailOf(io, client, owner),
-    };
-    const task = await postOnce<Task>(io, client, "task", body, { ...body, resolve_by: due });
+  const again = (incident = typed) =>
+    againLine(io, [
+      ...["task", "add", ...option("-i", incident), ...option("--owner", owner)],
+      ...assign.flatMap((one) => ["--assign", one]),
+      ...option("--due", resolve_by),
+    ]);
+  const { incident, task } = await withStdin(io, "task", source, again(), async (io) => {
+    const { incident, fields } = await IncidentClient.within(io, async (client) => {
+      const incident = await client.resolve(typed);
+      if (due !== undefined) client.checkClock("--due", due);
+      const assignees: string[] = [];
+      for (const word of assign) assignees.push(await emailOf(io, client, word));
+      const owned = owner === undefined ? undefined : await emailOf(io, client, owner);
+      return { incident, fields: { incident_id: incident.id, assignees, resolve_by, owner: owned } };
+    });
+    if (description !== undefined && source.file === undefined) {
+      const body = { ...fields, description };
+      const task = await IncidentClient.within(io, (client) =>
+        postOnce<Task>(io, client, "task", body, { ...body, resolve_by: due }),
+      );
+      return { incident, task };
+    }
+    const written = await writtenText(io, "task", source, incident);
+    const task = await sending(io, "task", written, again(incident.name), () =>
+      IncidentClient.within(io, (client) =>
+        client.post<Task>("/tasks/", { ...fields, description: written.text }, { key: written.key }),
+      ),
+    );
     return { incident, task };
   });
   done(io, incident, json, task);
@@ -96,22 +124,22 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
 /** `svc incident task done` and `reopen` */
 export async function taskStatusCommand(
   status: "Resolved" | "Open",
-  { tasks = [], json }: Common & { tasks?: string[] },
+  { tasks = [], ...common }: Common & { tasks?: string[] },
   io: Io,
 ): Promise<void> {
   if (tasks.length === 0) throw new UsageError("missing argument: TASK");
-  await changeTasks(tasks, io, { json }, async () => ({ status }));
+  await changeTasks(tasks, io, common, async () => ({ status }));
 }
 
 /** `svc incident task assign` */
 export async function taskAssignCommand(
-  { words = [], remove, json }: Common & { words?: string[]; remove?: boolean },
+  { words = [], remove, ...common }: Common & { words?: string[]; remove?: boolean },
   io: Io,
 ): Promise<void> {
   const [task, ...users] = words;
   if (task === undefined) throw new UsageError("missing argument: TASK");
   if (users.length === 0) throw new UsageError("missing argument: USER");
-  await changeTasks([task], io, { json }, async (client, seen) => {
+  await changeTasks([task], io, common, async (client, seen) => {
     const emails: string[] = [];
     // In lower case, as the server has them.
     for (const user of users) emails.push((await emailOf(io, client, user)).toLowerCase());
@@ -130,7 +158,7 @@ type TaskFields = Pick<Task, "description" | "resolve_by" | "reminders"> & {
 async function changeTasks(
   words: readonly string[],
   io: Io,
-  { json }: Common,
+  { incident: typed, json }: Common,
   changeOf: (client: IncidentClient, seen: Task) => Promise<Partial<TaskFields>>,
 ): Promise<void> {
   const ids = [...new Set(words.map(parseTaskId))];
@@ -138,7 +166,8 @@ async function changeTasks(
   try {
     await IncidentClient.within(io, async (client) => {
       const seen: Task[] = [];
-      for (const id of ids) seen.push(await getTask(client, id));
+      const expected = typed === undefined ? undefined : await client.resolve(typed);
+      for (const id of ids) seen.push(await getTask(client, id, expected));
       for (const task of seen) {
         const change = await changeOf(client, task);
         const incident = await client.get(String(task.incident_id));
@@ -161,13 +190,17 @@ function parseTaskId(text: string): string {
   return id;
 }
 
-async function getTask(client: IncidentClient, id: string): Promise<Task> {
+async function getTask(client: IncidentClient, id: string, expected?: IncidentDetail): Promise<Task> {
+  let task: Task;
   try {
-    return await client.call<Task>("GET", `/tasks/${id}`);
+    task = await client.call<Task>("GET", `/tasks/${id}`);
   } catch (error) {
     if (!(error instanceof NotFound)) throw error;
     throw new NotFound(`there is no task ${id} that you may see: svc incident task list`, { cause: error });
   }
+  if (expected !== undefined && task.incident_id !== expected.id)
+    throw new NotFound(`${expected.name} has no task ${id}: svc incident task list ${expected.name}`);
+  return task;
 }
 
 async function changeTask(client: IncidentClient, seen: Task, change: Partial<TaskFields>): Promise<Task> {

@@ -2,10 +2,10 @@ import { renameSync } from "node:fs";
 import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printableLines, printJson, shellWord } from "../text.ts";
+import { printable, printableLines, printJson, shellWord } from "../text.ts";
 import { type Draft, draftKey, keyOfSeen, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft, keptAt } from "./editor.ts";
-import { isIncidentId } from "./id.ts";
+import { hasFormOfId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { BothChanged } from "./put_change.ts";
 import { commentText, withoutComment } from "./template.ts";
@@ -13,7 +13,14 @@ import { checkText, decodeText, largestText, readText } from "./written_text.ts"
 
 /** The options of a command that takes words, of which the first may name the incident. */
 export interface WordOptions {
-  words?: string[];
+  words?: readonly string[];
+  incident?: string;
+  json?: boolean;
+}
+
+/** The options of a command with `[ID]`. */
+export interface IdOptions {
+  id?: string;
   incident?: string;
   json?: boolean;
 }
@@ -37,33 +44,73 @@ export interface Written {
 }
 
 /**
- * Splits the words of a command line into the incident, if the first word names it, and the others, of which at least
- * `least` must remain.
+ * Splits the words of a command line into the incident, if the first word has the form of its ID, and the others.
+ *
+ * @param command `note TEXT`: the command, and the placeholder of the other words
+ * @param isComplete whether the command needs no other word, because its text comes from a file, for example
+ * @throws UsageError if the only word may be either
  */
-export function splitWords(given: readonly string[] = [], incident?: string, least = 0) {
-  const [first] = given;
-  const isNamed =
-    incident === undefined && first !== undefined && given.length > least && isIncidentId(first);
-  const rest = isNamed ? given.slice(1) : given;
-  return { incident: isNamed ? first : incident, words: rest };
+export function splitWords({ words = [], incident }: WordOptions, command: string, isComplete = false) {
+  const [first, ...others] = words;
+  if (incident !== undefined || first === undefined || !hasFormOfId(first)) return { incident, words };
+  if (others.length > 0 || isComplete) return { incident: first, words: others };
+  const at = command.lastIndexOf(" ");
+  const [start, what] = [`svc incident ${command.slice(0, at)}`, command.slice(at + 1)];
+  const word = shellWord(printable(first, 100));
+  throw new UsageError(
+    `${word} may be the incident or the ${what}: write ${start} ${word} ${what}, or ${start} -i ID ${word}`,
+  );
 }
 
 /**
- * Returns where the text comes from.
+ * Takes a last word `-` from the words: it stands for `--file -`, a text from stdin.
+ *
+ * @throws UsageError if the text also comes from elsewhere
+ */
+export function takeDash({ words = [], file, editor }: { words?: readonly string[] } & TextSource) {
+  if (words.at(-1) !== "-") return { words, file };
+  if (file !== undefined || editor) throw new UsageError("give only one of -, --file and --editor");
+  return { words: words.slice(0, -1), file: "-" };
+}
+
+/** The word of `[ID] [-]`, and the file of the text. @throws UsageError */
+export function wordAndDash(word: string | undefined, dash: string | undefined, source: TextSource) {
+  const given = [word, dash].filter((one) => one !== undefined);
+  const { words, file } = takeDash({ ...source, words: given });
+  if (words.length > 1) throw new UsageError(`unexpected argument: ${words[1]}`);
+  return { word: words[0], file };
+}
+
+/** The incident of `[ID]` or `-i ID`. @throws UsageError for both */
+export function idOf({ id, incident }: IdOptions): string | undefined {
+  if (id !== undefined && incident !== undefined) throw new UsageError("give either ID or --incident");
+  return id ?? incident;
+}
+
+/** The incident and the source of the text in `[ID] TEXT`, `[ID] -`, `[ID] -F FILE` and `[ID] -e`. @throws UsageError */
+export function incidentAndText(options: WordOptions & TextSource, command: string) {
+  const { editor } = options;
+  const { words: given, file } = takeDash(options);
+  const isComplete = file !== undefined || editor === true;
+  const { incident, words } = splitWords({ ...options, words: given }, command, isComplete);
+  return { incident, source: sourceOf(words.length === 0 ? undefined : words.join(" "), file, editor) };
+}
+
+/**
+ * Returns where the text comes from: the command line, where `-` stands for stdin, a file or the editor.
  *
  * @param name the placeholder of the text in the help
  * @throws UsageError if it comes from several places
  */
 export function sourceOf(
-  words: readonly string[],
+  text: string | undefined,
   file: string | undefined,
   editor: boolean | undefined,
   name = "TEXT",
 ): TextSource {
-  const text = words.length === 0 ? undefined : words.join(" ");
   const places = [text !== undefined, file !== undefined, editor === true];
   if (places.filter(Boolean).length > 1)
-    throw new UsageError(`give only one of ${name}, --file and --editor`);
+    throw new UsageError(`give only one of ${name}, -, --file and --editor`);
   return { text, file: text === "-" ? "-" : file, editor };
 }
 
@@ -128,6 +175,11 @@ export function againLine(io: Io, words: readonly (string | undefined)[]): strin
     .join(" ");
 }
 
+/** An `again` that ends with `-` reads stdin. */
+function keptLine(path: string, again: string): string {
+  return `Your text is kept. To send it: ${again} ${again.endsWith(" -") ? "<" : "-F"} ${shellWord(path)}`;
+}
+
 /** An option of `againLine`, if it was given. */
 export function option(name: string, value: string | undefined): string[] {
   return value === undefined ? [] : [name, value];
@@ -151,7 +203,7 @@ export async function sending<T>(
   // A conflict changes the key and the path.
   const keepText = () => {
     const kept = written.path ?? keep(io, what, written.text, written.key);
-    if (kept) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(kept)}\n`);
+    if (kept) io.stderr.write(`${keptLine(kept, again)}\n`);
   };
   const stopListening = io.onExit(keepText);
   try {
@@ -189,6 +241,12 @@ export function followTheirs<F>(
     }
     throw error;
   };
+}
+
+/** For a command that got no text. @throws UsageError if a text waits on stdin */
+export function refuseInput(io: Io, what: string): void {
+  if (!io.hasInput()) return;
+  throw new UsageError(`nothing would read stdin: add - to use it as the ${what}, or else </dev/null`);
 }
 
 /**
@@ -233,7 +291,7 @@ function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void
     return;
   }
   const path = keep(io, what, text, crypto.randomUUID());
-  if (path) io.stderr.write(`Your text is kept. To send it: ${again} -F ${shellWord(path)}\n`);
+  if (path) io.stderr.write(`${keptLine(path, again)}\n`);
 }
 
 /** Stores the text, and returns its file. If that fails, for example on a full disk, it prints the text. */

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
 import { changeIncident, type IncidentFields } from "../../incident/change.ts";
 import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { IncidentClient } from "../../incident/incident.ts";
@@ -7,17 +7,20 @@ import { finish } from "../../incident/state.ts";
 import {
   againLine,
   followTheirs,
+  idOf,
   incidentOf,
+  refuseInput,
   sending,
   sourceOf,
   withStdin,
+  wordAndDash,
   writtenText,
 } from "../../incident/write.ts";
 
 export default defineCommand({
   summary: "Close an incident",
   args: {
-    ...idArg,
+    ...idDashArgs,
     resolution: { type: "string", short: "r", metavar: "TEXT", description: "How it was resolved" },
     ...textArgs("the resolution"),
     ...clientArgs,
@@ -26,12 +29,15 @@ export default defineCommand({
   notes: [
     "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved and both versions are shown.",
   ],
-  async run({ id, json, resolution, file, editor }, io) {
-    const source = sourceOf(resolution === undefined ? [] : [resolution], file, editor, "--resolution");
+  async run({ json, resolution, editor, ...options }, io) {
+    const { word, file } = wordAndDash(options.id, options.dash, { ...options, editor });
+    const id = idOf({ ...options, id: word });
+    const source = sourceOf(resolution, file, editor, "--resolution");
     const again = (incident = id) => againLine(io, ["close", incident]);
     const incident = await withStdin(io, "resolution", source, again(), async (io) => {
       const seen = await incidentOf(io, id);
       if (resolution === undefined && file === undefined && !editor) {
+        refuseInput(io, "resolution");
         if (seen.status === "Closed") return seen;
         return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }

@@ -2,7 +2,7 @@ import { InvalidInput } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { clientArgs, idArg, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
 import { changeIncident, fieldsOf, type IncidentFields } from "../../incident/change.ts";
 import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
@@ -19,18 +19,21 @@ import {
   done,
   followTheirs,
   fromFile,
+  idOf,
   option,
   sending,
+  sourceOf,
   type Written,
   withStdin,
+  wordAndDash,
 } from "../../incident/write.ts";
-import { checkText } from "../../incident/written_text.ts";
+import { checkText, largestText, readText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
 
 export default defineCommand({
   summary: "Change an incident",
   args: {
-    ...idArg,
+    ...idDashArgs,
     title: { type: "string", metavar: "TITLE", description: "New title" },
     description: { type: "string", short: "d", metavar: "TEXT", description: "New description" },
     ...textArgs("the description"),
@@ -47,15 +50,18 @@ export default defineCommand({
     "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
   ],
   async run(options, io) {
-    const { id, title, description, file, editor, type, priority, resolution, restricted, open } = options;
-    const { json } = options;
+    const { title, editor, type, priority, restricted, open, json } = options;
+    const { word, file: given } = wordAndDash(options.id, options.dash, options);
+    const id = idOf({ ...options, id: word });
     if (restricted && open) throw new UsageError("give either --restricted or --open");
-    const texts = [description !== undefined, file !== undefined, editor === true];
-    if (texts.filter(Boolean).length > 1)
-      throw new UsageError("give only one of --description, --file and --editor");
+    const { text, file } = sourceOf(options.description, given, editor, "--description");
+    const description = file === undefined ? text : undefined;
+    let { resolution } = options;
+    const isPiped = resolution === "-";
+    if (isPiped && file === "-") throw new UsageError("only one text can come from stdin");
     if (title !== undefined) checkTitle(title);
-    const given = [title, description, file, type, priority, resolution, restricted, open];
-    const isNothing = given.every((value) => value === undefined || value === false);
+    const changes = [title, description, file, type, priority, resolution, restricted, open];
+    const isNothing = changes.every((value) => value === undefined || value === false);
     if (isNothing && !editor && !io.canAsk())
       throw new UsageError("nothing to change: give an option, or --editor");
 
@@ -66,17 +72,18 @@ export default defineCommand({
         ...option("--title", title),
         ...option("--type", type),
         ...option("--priority", priority),
-        ...option("--resolution", resolution),
         ...(restricted ? ["--restricted"] : []),
         ...(open ? ["--open"] : []),
+        ...option("--resolution", resolution),
       ]);
-    await withStdin(io, "edit", { file }, again(), async (io) => {
+    await withStdin(io, "edit", { file: isPiped ? "-" : file }, again(), async (io) => {
       const { seen, kind } = await IncidentClient.within(io, async (client) => ({
         seen: await client.resolve(id),
         kind: await kindOf(client, type, priority),
       }));
       const { names, ...ids } = kind;
       const change: Partial<IncidentFields> = ids;
+      if (isPiped) resolution = checkText(await readText(io, "-", "resolution"), "resolution");
       if (title !== undefined) change.title = title.trim();
       if (resolution !== undefined) change.resolution = resolution;
       if (restricted) change.visibility = "Restricted";
@@ -94,7 +101,7 @@ export default defineCommand({
           edited: { description },
         }));
       else if (isNothing || editor || file !== undefined)
-        incident = await send(await writtenIncident(io, options, seen), (written) =>
+        incident = await send(await writtenIncident(io, { title, file }, seen), (written) =>
           parseEdited(written, seen),
         );
       else
@@ -153,6 +160,7 @@ async function writtenIncident(
   const key = keyOfSeen(textsOf(seen));
   if (file !== undefined) {
     const written = await fromFile(io, file, "description", key);
+    checkText(written.text, "description", largestText);
     // A draft that was kept before the incident could be read has no headings.
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
     return isTemplate ? written : { ...written, text: asTemplate(written.text) };

@@ -16,6 +16,7 @@ import {
   type TimelineEvent,
 } from "../../incident/incident.ts";
 import type { Link } from "../../incident/link.ts";
+import { idOf } from "../../incident/write.ts";
 import { jsonText } from "../../text.ts";
 
 export default defineCommand({
@@ -40,12 +41,12 @@ export default defineCommand({
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
   notes: ["The export contains only what you may see."],
-  async run({ id, format, output, force, json }, io) {
+  async run({ format, output, force, json, ...named }, io) {
     const toFile = output !== undefined && output !== "-";
     if (toFile && !force && fs.existsSync(output))
       throw new UsageError(`${output} exists: use --force to replace it`);
     const exported = await IncidentClient.within(io, async (client) =>
-      readAll(client, await client.resolve(id)),
+      readAll(client, await client.resolve(idOf(named))),
     );
     const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);
     if (!toFile) {

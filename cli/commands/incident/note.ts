@@ -4,10 +4,9 @@ import { IncidentClient } from "../../incident/incident.ts";
 import {
   againLine,
   done,
+  incidentAndText,
   option,
   sending,
-  sourceOf,
-  splitWords,
   withStdin,
   writtenText,
 } from "../../incident/write.ts";
@@ -34,10 +33,10 @@ export default defineCommand({
   notes: [
     "If the note cannot be sent, svc keeps it in a file and prints how to send it again, which never adds it twice.",
   ],
-  async run({ words: given, incident: named, file, editor, at, json }, io) {
+  async run(options, io) {
+    const { at, json } = options;
     const instant = at === undefined ? undefined : parseWhen("--at", at, io.clock.now());
-    const { incident: typed, words } = splitWords(given, named);
-    const source = sourceOf(words, file, editor);
+    const { incident: typed, source } = incidentAndText(options, "note TEXT");
     const again = (incident = typed) =>
       againLine(io, ["note", ...option("-i", incident), ...option("--at", instant?.toISOString())]);
     await withStdin(io, "note", source, again(), async (io) => {

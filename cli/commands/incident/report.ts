@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
 import { reportCommand } from "../../incident/report.ts";
 
 export default defineCommand({
@@ -11,6 +11,7 @@ export default defineCommand({
       metavar: "TITLE",
       description: "What is wrong, in one line",
     },
+    dash: { ...idDashArgs.dash, description: "Read the description from stdin" },
     description: { type: "string", short: "d", metavar: "TEXT", description: "Description" },
     ...textArgs("the description"),
     type: { type: "string", short: "t", metavar: "TYPE", description: "Type (default: the first one)" },
@@ -25,7 +26,7 @@ export default defineCommand({
   examples: [
     'svc incident report "Checkout is down" --priority High --use',
     'svc incident report "Disk full" -p Low -t "Data Loss" -F notes.md',
-    'journalctl -n 50 | svc incident report "Worker fails" -p High -F -',
+    'journalctl -n 50 | svc incident report "Worker fails" - -p High',
   ],
   notes: [
     "On a terminal, svc asks for what is missing; with TITLE and --priority, it asks for nothing. If the report cannot be sent, svc keeps it in a file and prints how to send it again, which never reports it twice.",

@@ -6,10 +6,9 @@ import { emailOf } from "../../incident/people.ts";
 import {
   againLine,
   done,
+  incidentAndText,
   option,
   sending,
-  sourceOf,
-  splitWords,
   withStdin,
   writtenText,
 } from "../../incident/write.ts";
@@ -31,9 +30,9 @@ export default defineCommand({
   notes: [
     "If the message cannot be sent, svc keeps it in a file and prints how to send it again, which never sends it twice.",
   ],
-  async run({ words: given, incident: named, file, editor, to, json }, io) {
-    const { incident: typed, words } = splitWords(given, named);
-    const source = sourceOf(words, file, editor);
+  async run(options, io) {
+    const { to, json } = options;
+    const { incident: typed, source } = incidentAndText(options, "say TEXT");
     const again = (incident = typed) =>
       againLine(io, ["say", ...option("-i", incident), ...option("--to", to)]);
     await withStdin(io, "message", source, again(), async (io) => {

@@ -1,14 +1,24 @@
 import { InvalidInput } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { clientArgs, idArg } from "../../incident/args.ts";
+import { clientArgs, idDashArgs } from "../../incident/args.ts";
 import { removeDraft } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import { IncidentClient, type IncidentDetail, type StatusReport } from "../../incident/incident.ts";
 import { nameOf } from "../../incident/people.ts";
-import { sectionsOf, templateOf } from "../../incident/template.ts";
-import { againLine, done, fromFile, sending, type Written, withStdin } from "../../incident/write.ts";
-import { checkText } from "../../incident/written_text.ts";
+import { sectionsOf, sectionText, templateOf } from "../../incident/template.ts";
+import {
+  againLine,
+  done,
+  fromFile,
+  idOf,
+  option,
+  sending,
+  type Written,
+  withStdin,
+  wordAndDash,
+} from "../../incident/write.ts";
+import { checkText, readText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
 import { printable, printableLines } from "../../text.ts";
 import { localTime } from "../../when.ts";
@@ -16,7 +26,7 @@ import { localTime } from "../../when.ts";
 export default defineCommand({
   summary: "Write a status report",
   args: {
-    ...idArg,
+    ...idDashArgs,
     editor: {
       type: "boolean",
       short: "e",
@@ -41,24 +51,31 @@ export default defineCommand({
     "The editor (VISUAL, or else EDITOR) opens with a heading for each part, and the last report in a comment. If the report cannot be sent, svc keeps it and prints how to send it again.",
   ],
   async run(options, io) {
-    const { id, conditions, actions, needs, file, editor, json } = options;
-    const isTyped = [conditions, actions, needs].some((field) => field !== undefined);
-    if ([isTyped, file !== undefined, editor === true].filter(Boolean).length > 1)
-      throw new UsageError("give either --conditions, --actions and --needs, or --file, or --editor");
-    if (isTyped && conditions === undefined) throw new UsageError("missing option: --conditions");
-    if (!isTyped && file === undefined && !editor && !io.canAsk())
-      throw new UsageError("missing option: --conditions (or --file, or --editor)");
+    const { conditions, actions, needs, editor, json } = options;
+    const { word, file } = wordAndDash(options.id, options.dash, options);
+    const id = idOf({ ...options, id: word });
+    const typed = Object.entries({ conditions, actions, needs }).filter(([, text]) => text !== undefined);
+    if ([typed.length > 0, file !== undefined, editor === true].filter(Boolean).length > 1)
+      throw new UsageError("give either --conditions, --actions and --needs, or -, or --file, or --editor");
+    if (typed.length > 0 && conditions === undefined) throw new UsageError("missing option: --conditions");
+    if (typed.length === 0 && file === undefined && !editor && !io.canAsk())
+      throw new UsageError("missing option: --conditions (or -, --file or --editor)");
+    const [piped, ...more] = typed.filter(([, text]) => text === "-");
+    if (more.length > 0) throw new UsageError("only one text can come from stdin");
 
     const again = (incident = id) => againLine(io, ["update", incident]);
-    await withStdin(io, "update", { file }, again(), async (io) => {
+    const others = typed.filter((one) => one !== piped).flatMap(([name, text]) => option(`--${name}`, text));
+    const againPiped = () => againLine(io, ["update", id, ...others, `--${piped![0]}`, "-"]);
+    const source = { file: piped ? "-" : file };
+    await withStdin(io, "update", source, piped ? againPiped() : again(), async (io) => {
       const { incident, last } = await IncidentClient.within(io, async (client) => {
         const incident = await client.resolve(id);
         const path = `/incidents/${incident.id}/reports/`;
         return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
       });
-      const written = await writtenReport(io, options, incident, last);
+      const written = await writtenReport(io, { ...options, file }, incident, last);
       const report = await sending(io, "update", written, again(incident.name), async () => {
-        const body = parseReport(written.text);
+        const body = written.typed ? checkedReport(written.typed) : parseReport(written.text);
         return IncidentClient.within(io, (client) =>
           client.post<StatusReport>(`/incidents/${incident.id}/reports`, body, { key: written.key }),
         );
@@ -81,19 +98,22 @@ async function writtenReport(
   }: { conditions?: string; actions?: string; needs?: string; file?: string },
   incident: IncidentDetail,
   last: StatusReport | undefined,
-): Promise<Written> {
+): Promise<Written & { typed?: string[] }> {
   if (file !== undefined) {
     const written = await fromFile(io, file, "report");
     parseReport(written.text);
     return written;
   }
   if (conditions !== undefined) {
-    const values = [conditions, actions, needs];
+    const values: string[] = [];
+    for (const text of [conditions, actions, needs])
+      values.push(text === "-" ? await readText(io, "-", "report") : text);
     const text = templateOf(
       [],
       headings.map((heading, at) => [heading, values[at]!]),
     );
-    return { text, key: crypto.randomUUID() };
+    // A line of a text may look like a heading.
+    return { text, key: crypto.randomUUID(), typed: values };
   }
   const template = templateOf(
     commentOf(incident, last),
@@ -128,7 +148,12 @@ function commentOf({ name, title }: IncidentDetail, last: StatusReport | undefin
 
 /** @throws InvalidInput */
 function parseReport(text: string): Pick<StatusReport, "conditions" | "actions" | "needs"> {
-  const [conditions = "", actions = "", needs = ""] = sectionsOf(text, headings);
+  return checkedReport(sectionsOf(text, headings));
+}
+
+/** @throws InvalidInput */
+function checkedReport(texts: readonly string[]): Pick<StatusReport, "conditions" | "actions" | "needs"> {
+  const [conditions = "", actions = "", needs = ""] = texts.map(sectionText);
   if (conditions === "" && actions === "" && needs === "")
     throw new InvalidInput("report", "the report is empty: nothing was sent");
   checkText(conditions, "conditions");

@@ -13,6 +13,7 @@ import {
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
 import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
 import { linkText, statusStyle, stylesOf, whenText } from "../../incident/text.ts";
+import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
 import { widthOf, wrapped } from "../../table.ts";
 import { jsonText, printable, printableLines } from "../../text.ts";
@@ -25,9 +26,9 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
-  async run({ id, timeline, json }, io) {
+  async run({ timeline, json, ...named }, io) {
     const view = await IncidentClient.within(io, async (client) =>
-      readView(client, await client.resolve(id), timeline ? Number.POSITIVE_INFINITY : shownEvents),
+      readView(client, await client.resolve(idOf(named)), timeline ? Number.POSITIVE_INFINITY : shownEvents),
     );
     io.stdout.write(json ? `${jsonText(view)}\n` : viewText(view, io));
   },

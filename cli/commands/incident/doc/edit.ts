@@ -1,11 +1,12 @@
 import { defineCommand } from "../../../command.ts";
-import { clientArgs, docArg, incidentArg } from "../../../incident/args.ts";
+import { clientArgs, docArg, idDashArgs, incidentArg } from "../../../incident/args.ts";
 import { docEditCommand } from "../../../incident/doc.ts";
 
 export default defineCommand({
   summary: "Edit the text of a document",
   args: {
     ...docArg,
+    dash: idDashArgs.dash,
     ...incidentArg,
     file: {
       type: "string",

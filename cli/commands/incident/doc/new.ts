@@ -5,7 +5,7 @@ import { docNewCommand } from "../../../incident/doc.ts";
 export default defineCommand({
   summary: "Add a document to an incident",
   args: {
-    ...wordsArg("NAME", "Name of the document"),
+    ...wordsArg("NAME", "Name of the document. A last - reads its text from stdin"),
     ...incidentArg,
     type: {
       type: "string",
@@ -19,6 +19,7 @@ export default defineCommand({
   },
   examples: [
     'svc incident doc new "Timeline of the vendor" -F vendor.md',
+    "journalctl -n 50 | svc incident doc new Journal -",
     "svc incident doc new Dashboard --link https://grafana.example.com/d/1",
   ],
   notes: ["Prints the number of the document."],

@@ -1,12 +1,13 @@
 import { defineCommand } from "../../../command.ts";
-import { clientArgs, incidentArg, wordsArg } from "../../../incident/args.ts";
+import { clientArgs, incidentArg, textArg, textArgs } from "../../../incident/args.ts";
 import { taskAddCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
   summary: "Add a task to an incident",
   args: {
-    ...wordsArg("TEXT", "What to do"),
+    ...textArg,
     ...incidentArg,
+    ...textArgs("what to do"),
     owner: { type: "string", metavar: "USER", description: "Person responsible for it" },
     assign: {
       type: "string",

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../../command.ts";
-import { clientArgs } from "../../../incident/args.ts";
+import { clientArgs, incidentCheckArg } from "../../../incident/args.ts";
 import { taskAssignCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
@@ -11,6 +11,7 @@ export default defineCommand({
       metavar: "TASK USER...",
       description: "The number of the task, then the people to do it",
     },
+    ...incidentCheckArg,
     remove: { type: "boolean", description: "Unassign them instead" },
     ...clientArgs,
   },

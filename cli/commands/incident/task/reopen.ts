@@ -1,10 +1,10 @@
 import { defineCommand } from "../../../command.ts";
-import { clientArgs, tasksArg } from "../../../incident/args.ts";
+import { clientArgs, incidentCheckArg, tasksArg } from "../../../incident/args.ts";
 import { taskStatusCommand } from "../../../incident/task.ts";
 
 export default defineCommand({
   summary: "Reopen tasks",
-  args: { ...tasksArg, ...clientArgs },
+  args: { ...tasksArg, ...incidentCheckArg, ...clientArgs },
   examples: ["svc incident task reopen 12"],
   run: (options, io) => taskStatusCommand("Open", options, io),
 });
