@@ -1,3 +1,5 @@
+import { Conflict } from "../platform/errors.ts";
+
 /** The command line is invalid. */
 export class UsageError extends Error {
   override name = "UsageError";
@@ -7,6 +9,18 @@ export class UsageError extends Error {
     public path?: readonly string[],
   ) {
     super(message);
+  }
+}
+
+/** A conflict with more to say than its line: what differs is printed before it, and the next command last. */
+export class ExplainedConflict extends Conflict {
+  constructor(
+    detail: string,
+    public next: string,
+    readonly differences: readonly string[] = [],
+    options?: ErrorOptions,
+  ) {
+    super(detail, options);
   }
 }
 

@@ -3,7 +3,7 @@ import { release } from "../platform/build.ts";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { forParser } from "./command_line.ts";
 import { askingWord } from "./completion/scripts.ts";
-import { ExitCode, Interrupted, MissingCommand, UsageError } from "./errors.ts";
+import { ExitCode, ExplainedConflict, Interrupted, MissingCommand, UsageError } from "./errors.ts";
 import { entry, frame, helpOf, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./text.ts";
@@ -93,10 +93,14 @@ async function report(
   const isOfUser = error instanceof Interrupted || error instanceof UsageError;
   if (io.env.SVC_DEBUG === "1" && !isOfUser) io.stderr.write(`${inspect(error)}\n`);
   const lines = message.split("\n").map((line) => printable(line));
+  const { differences = [], next } = error instanceof ExplainedConflict ? error : {};
   if (asJson) {
+    if (next !== undefined) lines.push(next);
     io.stderr.write(`${JSON.stringify({ error: { code, message: lines.join("\n"), exit_code } })}\n`);
   } else if (!(error instanceof Interrupted)) {
+    for (const line of differences) io.stderr.write(`${line}\n`);
     for (const line of lines) io.stderr.write(`svc: ${line}\n`);
+    if (next !== undefined) io.stderr.write(`${next}\n`);
     if (error instanceof MissingCommand) io.stderr.write(`\n${await helpOf(error.path ?? [], tree)}`);
     else if (error instanceof UsageError) io.stderr.write(await usageOf(error.path ?? [], tree));
   }

@@ -282,10 +282,10 @@ test("an edit that is sent again keeps what others have changed since, and shows
   expect(refused).toEqual({
     code: 1,
     stdout: "",
-    stderr: `Your text is kept. To send it: svc incident edit ${name} -F ${path}
+    stderr: `  Theirs: Also theirs
+  Yours:  Again mine
 svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.
-svc:   Theirs: Also theirs
-svc:   Yours:  Again mine
+Your text is kept. To send it: svc incident edit ${name} -F ${path}
 `,
   });
   // Now that they have seen it.

@@ -1,11 +1,11 @@
 import { Conflict } from "../../platform/errors.ts";
-import { UsageError } from "../errors.ts";
+import { ExplainedConflict, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { roles } from "./args.ts";
 import { IncidentClient, type IncidentDetail, type Participant } from "./incident.ts";
 import { emailOf } from "./people.ts";
-import { done, eachInTurn, type IdOptions, idOf, splitWords, type WordOptions } from "./write.ts";
+import { againLine, done, eachInTurn, type IdOptions, idOf, splitWords, type WordOptions } from "./write.ts";
 
 /** `svc incident join` */
 export async function joinCommand(options: IdOptions & { role?: string }, io: Io) {
@@ -106,7 +106,23 @@ async function assume(
   if (found === undefined && !isHandover) return invite(client, incident, email, role);
   const { id } = found ?? (await invite(client, incident, email));
   const body = { role, ...(isHandover ? { replaces: commander.id } : {}) };
-  return client.post<Participant>(`/incidents/${incident.id}/participants/${id}/roles`, body);
+  try {
+    return await client.post<Participant>(`/incidents/${incident.id}/participants/${id}/roles`, body);
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error;
+    // Somebody else was faster.
+    const now = await client.participants(incident);
+    const done = already(io, now, incident, email, role, who);
+    if (done) return done;
+    const holder = now.find((one) => has(one, "commander"));
+    if (!isHandover || holder === undefined || holder.id === commander.id) throw error;
+    throw new ExplainedConflict(
+      `${printable(holder.individual.email, 200)} has taken command of ${incident.name} in the meantime; nothing was changed`,
+      `To replace them: ${againLine(io, who ? ["role", "take", incident.name] : ["role", "give", incident.name, email])}`,
+      [],
+      { cause: error },
+    );
+  }
 }
 
 async function renounce(client: IncidentClient, incident: IncidentDetail, email: string, role: string) {

@@ -1,5 +1,6 @@
 import { Conflict } from "../../platform/errors.ts";
-import { printableLines } from "../text.ts";
+import { ExplainedConflict } from "../errors.ts";
+import { difference } from "./difference.ts";
 
 interface Versioned {
   version: number | string | null;
@@ -15,13 +16,14 @@ export interface Replaced<T extends Versioned, F extends object> {
   shown(value: F[keyof F], field: keyof F): string;
 }
 
-/** Somebody else has changed the same fields. The message shows both versions; `theirs` has the current one. */
-export class BothChanged<F> extends Conflict {
+/** Somebody else has changed the same fields. It shows how both versions differ; `theirs` has the current one. */
+export class BothChanged<F> extends ExplainedConflict {
   constructor(
     detail: string,
     readonly theirs: Partial<F>,
+    differences: readonly string[],
   ) {
-    super(detail);
+    super(detail, "To save yours all the same, repeat the command.", differences);
   }
 }
 
@@ -46,7 +48,7 @@ export async function putChange<T extends Versioned, F extends object>(
     const clashing = (Object.keys(change) as (keyof F)[]).filter(
       (field) => !isSame(theirs[field], before[field]) && !isSame(theirs[field], change[field]),
     );
-    if (clashing.length > 0) throw bothVersions(record, theirs, change, clashing);
+    if (clashing.length > 0) throw await bothVersions(record, theirs, change, clashing);
     try {
       return await record.put({ ...plainFields(now), ...theirs, ...change, version: now.version });
     } catch (error) {
@@ -72,22 +74,21 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function bothVersions<T extends Versioned, F extends object>(
+async function bothVersions<T extends Versioned, F extends object>(
   { label, shown }: Replaced<T, F>,
   theirs: F,
   yours: Partial<F>,
   clashing: readonly (keyof F)[],
-): BothChanged<F> {
-  const lines = clashing.flatMap((field) => [
-    `${label(field)} has been changed by somebody else in the meantime; nothing was saved.`,
-    ...version("Theirs:", shown(theirs[field], field)),
-    ...version("Yours: ", shown(yours[field] as F[keyof F], field)),
-  ]);
+): Promise<BothChanged<F>> {
+  const lines = clashing.map(
+    (field) => `${label(field)} has been changed by somebody else in the meantime; nothing was saved.`,
+  );
+  const differences: string[] = [];
+  for (const field of clashing) {
+    if (clashing.length > 1) differences.push(`${label(field)}:`);
+    const text = shown(yours[field] as F[keyof F], field);
+    differences.push(...(await difference(shown(theirs[field], field), text)));
+  }
   const shownFields = clashing.map((field) => [field, theirs[field]]);
-  return new BothChanged<F>(lines.join("\n"), Object.fromEntries(shownFields));
-}
-
-function version(heading: string, text: string): string[] {
-  const [first = "", ...more] = printableLines(text);
-  return [`  ${heading} ${first}`, ...more.map((line) => `          ${line}`)];
+  return new BothChanged<F>(lines.join("\n"), Object.fromEntries(shownFields), differences);
 }

@@ -1,5 +1,5 @@
 import { Conflict, NotFound } from "../../platform/errors.ts";
-import { UsageError } from "../errors.ts";
+import { ExplainedConflict, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, table, widthOf } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
@@ -19,6 +19,7 @@ import {
   sending,
   type TextSource,
   type WordOptions,
+  withNext,
   withStdin,
   writtenText,
 } from "./write.ts";
@@ -215,8 +216,13 @@ async function changeTask(client: IncidentClient, seen: Task, change: Partial<Ta
     label: (field) => `The field ${field.replace("_", " ")} of task ${seen.id}`,
     shown: (value) => (Array.isArray(value) ? value.join(", ") : String(value ?? "")),
   }).catch((error: unknown) => {
-    const isPlain = error instanceof Conflict && !error.detail.includes("\n");
-    throw isPlain ? new Conflict(`task ${seen.id}: ${error.detail}`, { cause: error }) : error;
+    if (!(error instanceof Conflict) || error instanceof ExplainedConflict) throw error;
+    const plain = new Conflict(`task ${seen.id}: ${error.detail}`, { cause: error });
+    const isInDocument = seen.external_id !== null && seen.document_id !== null;
+    throw withNext(
+      plain,
+      isInDocument ? `Its document: svc incident doc edit ${seen.document_id}` : undefined,
+    );
   });
 }
 

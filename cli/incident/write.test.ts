@@ -318,14 +318,71 @@ describe("a change that meets another one", () => {
       code: 1,
       stdout: "",
       stderr: [
-        `Your text is kept. To send it: svc incident edit ${name} --title Mine -F ${kept}`,
+        "  Theirs: Theirs",
+        "  Yours:  Mine",
         `svc: The title of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-        "svc:   Theirs: Theirs",
-        "svc:   Yours:  Mine",
+        `Your text is kept. To send it: svc incident edit ${name} --title Mine -F ${kept}`,
         "",
       ].join("\n"),
     });
     expect(await stateOf(id)).toMatchObject({ title: "Theirs", description: "First" });
+  });
+
+  test("of a field without a text ends with what to do", async () => {
+    const { id, name } = await reported();
+    const other = meeting(() => changed(id, { resolution: "Theirs" }));
+    expect(await carol.with(other).svc("inc", "edit", name, "-r", "Mine")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: [
+        "  Theirs: Theirs",
+        "  Yours:  Mine",
+        `svc: The resolution of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
+        `To try again: svc incident edit ${name} --resolution Mine`,
+        "",
+      ].join("\n"),
+    });
+    const also = meeting(() => changed(id, { title: "Also theirs" }));
+    const { stderr } = await carol.with(also).svc("inc", "edit", name, "--title", "Mine", "--json");
+    expect(JSON.parse(stderr).error.message).toBe(
+      `The title of ${name} has been changed by somebody else in the meantime; nothing was saved.\nTo save yours all the same, repeat the command.`,
+    );
+  });
+
+  test("of a long text shows what differs, and then the error and the command", async () => {
+    const { id, name } = await reported();
+    const lines = Array.from({ length: 300 }, (_, at) => `Line ${at} of a long description`);
+    await changed(id, { description: lines.join("\n") });
+    const person = await somebody();
+    const edit: Partial<Io> = {
+      runOnTerminal: async (_, [path = ""]) => {
+        await changed(id, { description: lines.with(200, "Theirs").with(10, "Also theirs").join("\n") });
+        writeFileSync(path, readFileSync(path, "utf8").replace(lines[200]!, "Mine"));
+        return { code: 0 };
+      },
+    };
+    const { stderr } = await person.with(edit).svc("inc", "edit", name, "-e");
+    const [path = ""] = drafts(person.home);
+    expect(stderr.split("\n")).toEqual([
+      "Theirs (-) and yours (+):",
+      "@@ line 9",
+      ` ${lines[8]}`,
+      ` ${lines[9]}`,
+      "-Also theirs",
+      `+${lines[10]}`,
+      ` ${lines[11]}`,
+      ` ${lines[12]}`,
+      "@@ line 199",
+      ` ${lines[198]}`,
+      ` ${lines[199]}`,
+      "-Theirs",
+      "+Mine",
+      ` ${lines[201]}`,
+      ` ${lines[202]}`,
+      `svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
+      `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
+      "",
+    ]);
   });
 
   test("to the same value is no conflict", async () => {
@@ -350,11 +407,13 @@ describe("a change that meets another one", () => {
     expect([code, stderr]).toEqual([
       1,
       [
-        `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
+        "Theirs (-) and yours (+):",
+        "@@ line 1",
+        "-Theirs",
+        "+Mine",
+        "+in two lines",
         `svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-        "svc:   Theirs: Theirs",
-        "svc:   Yours:  Mine",
-        "svc:           in two lines",
+        `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
         "",
       ].join("\n"),
     ]);

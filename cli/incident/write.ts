@@ -1,6 +1,6 @@
 import { renameSync } from "node:fs";
-import { ConfigurationError, InvalidInput } from "../../platform/errors.ts";
-import { UsageError } from "../errors.ts";
+import { ConfigurationError, Conflict, InvalidInput } from "../../platform/errors.ts";
+import { ExplainedConflict, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines, printJson, shellWord } from "../text.ts";
 import { type Draft, draftKey, keyOfSeen, removeDraft, writeDraft } from "./drafts.ts";
@@ -201,9 +201,13 @@ export async function sending<T>(
   isLast = true,
 ): Promise<T> {
   // A conflict changes the key and the path.
-  const keepText = () => {
+  const keptText = () => {
     const kept = written.path ?? keep(io, what, written.text, written.key);
-    if (kept) io.stderr.write(`${keptLine(kept, again)}\n`);
+    return kept && keptLine(kept, again);
+  };
+  const keepText = () => {
+    const line = keptText();
+    if (line) io.stderr.write(`${line}\n`);
   };
   const stopListening = io.onExit(keepText);
   try {
@@ -211,12 +215,22 @@ export async function sending<T>(
     if (written.path !== undefined && isLast) removeDraft(io.env, written.path);
     return result;
   } catch (error) {
+    if (error instanceof Conflict) throw withNext(error, keptText());
     const isFault = error instanceof InvalidInput || error instanceof UsageError;
     if (written.path !== undefined || written.isPiped || !isFault) keepText();
     throw error;
   } finally {
     stopListening();
   }
+}
+
+/** A conflict that ends with the next command. */
+export function withNext(error: Conflict, next: string | undefined): Conflict {
+  if (next === undefined) return error;
+  if (!(error instanceof ExplainedConflict))
+    return new ExplainedConflict(error.detail, next, [], { cause: error });
+  error.next = error instanceof BothChanged ? next : `${error.next}\n${next}`;
+  return error;
 }
 
 /**

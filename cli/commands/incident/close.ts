@@ -27,7 +27,7 @@ export default defineCommand({
   },
   examples: ['svc incident close -r "Rolled back to 1.4.2"', "svc incident close INC-44 -e"],
   notes: [
-    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved and both versions are shown.",
+    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, and svc shows where both versions differ.",
   ],
   async run({ json, resolution, editor, ...options }, io) {
     const { word, file } = wordAndDash(options.id, options.dash, { ...options, editor });

@@ -1,7 +1,7 @@
-import { InvalidInput } from "../../../platform/errors.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
-import { UsageError } from "../../errors.ts";
+import { ExplainedConflict, UsageError } from "../../errors.ts";
 import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
 import { changeIncident, fieldsOf, type IncidentFields } from "../../incident/change.ts";
 import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
@@ -24,6 +24,7 @@ import {
   sending,
   sourceOf,
   type Written,
+  withNext,
   withStdin,
   wordAndDash,
 } from "../../incident/write.ts";
@@ -47,7 +48,7 @@ export default defineCommand({
   examples: ["svc incident edit", 'svc incident edit INC-44 --title "Checkout is slow" -p Low'],
   notes: [
     "Without an option, title and description open in your editor (VISUAL, or else EDITOR).",
-    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, both versions are shown, and text from the editor is kept in a file.",
+    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, svc shows where both versions differ, and keeps a text in a file.",
   ],
   async run(options, io) {
     const { title, editor, type, priority, restricted, open, json } = options;
@@ -89,7 +90,13 @@ export default defineCommand({
       if (restricted) change.visibility = "Restricted";
       if (open) change.visibility = "Open";
       const saved = (more: Partial<IncidentFields> = {}, before?: Edited["before"]) =>
-        IncidentClient.within(io, (client) => save(client, seen, { ...change, ...more }, names, before));
+        IncidentClient.within(io, (client) =>
+          save(client, seen, { ...change, ...more }, names, before),
+        ).catch((error: unknown) => {
+          // Only participants may restrict an incident.
+          if (!restricted || !(error instanceof Conflict) || error instanceof ExplainedConflict) throw error;
+          throw withNext(error, `To take part: svc incident join ${seen.name}`);
+        });
       const send = (written: Written, read: (written: Written) => Edited) =>
         sending(io, "edit", written, again(seen.name), () => {
           const { edited, before } = read(written);
@@ -106,8 +113,10 @@ export default defineCommand({
         );
       else
         incident = await saved().catch((error: unknown) => {
-          if (resolution !== undefined && !(error instanceof InvalidInput))
-            io.stderr.write(`To try again: ${again(seen.name)}\n`);
+          if (resolution === undefined || error instanceof InvalidInput) throw error;
+          const line = `To try again: ${again(seen.name)}`;
+          if (error instanceof Conflict) throw withNext(error, line);
+          io.stderr.write(`${line}\n`);
           throw error;
         });
       done(io, incident, json, incident);

@@ -18,7 +18,7 @@ export default defineCommand({
   },
   examples: ["svc incident doc edit 12", "svc incident doc edit Notes -F notes.md"],
   notes: [
-    "The text opens in your editor (VISUAL, or else EDITOR). If somebody else has changed it in the meantime, nothing is saved, both versions are shown, and yours is kept in a file.",
+    "The text opens in your editor (VISUAL, or else EDITOR). If somebody else has changed it in the meantime, nothing is saved, svc shows where both versions differ, and keeps yours in a file.",
   ],
   run: (options, io) => docEditCommand(options, io),
 });
