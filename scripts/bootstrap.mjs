@@ -3,13 +3,15 @@
 // script in Bun. Plain JavaScript without dependencies, for Node 18 or newer and for Bun: it is what runs first.
 import { argv } from "node:process";
 import { pathToFileURL } from "node:url";
-import { ensureInstalled, linkProgram, root } from "./bootstrap/install.mjs";
+import { ensureInstalled, linkProgram, root, whyInstall } from "./bootstrap/install.mjs";
+import { checkPorts } from "./bootstrap/ports.mjs";
 import { becomeBun, fail } from "./bootstrap/run.mjs";
 
 export async function bootstrap(script, args) {
   const interrupt = () => process.exit(130);
   process.once("SIGINT", interrupt);
   try {
+    if (args[0] === "up" && whyInstall(root)) await checkPorts(root, args.slice(1));
     await ensureInstalled(root);
     linkProgram(root);
     process.removeListener("SIGINT", interrupt);

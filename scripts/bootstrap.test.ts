@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listen } from "../tests/support/listen.ts";
 import { whyInstall } from "./bootstrap/install.mjs";
 import { withLock } from "./bootstrap/lock.mjs";
 import { findBun } from "./bootstrap/run.mjs";
@@ -211,6 +213,62 @@ describe("installing", () => {
       "svc: dependencies are not installed yet: npm ci --include=dev",
     );
     expect(existsSync(join(clone, ".svc/install.lock"))).toBe(false);
+  });
+
+  describe("before it, `svc up` checks its ports", () => {
+    const taken = createServer();
+    let port: number;
+    beforeAll(async () => {
+      port = await listen(taken);
+    });
+    afterAll(() => taken.close());
+
+    /** The output of a clone where nothing is installed, and where installing would fail. */
+    async function output(args: string[], files: Record<string, string> = {}, env = {}): Promise<string> {
+      const clone = await makeClone();
+      write(clone, "fake/npm", "#!/bin/sh\nexit 3\n");
+      chmodSync(join(clone, "fake/npm"), 0o755);
+      for (const [name, text] of Object.entries(files)) write(clone, name, text);
+      const PATH = `${join(clone, "fake")}:${process.env.PATH}`;
+      const { said, code } = start(clone, ["say.ts", "up", ...args], { env: { PATH, ...env } });
+      expect(await code).toBe(1);
+      return said.err;
+    }
+    const inUse = () => `svc: Port ${port} of 127.0.0.1 is in use`;
+
+    test.each([
+      [(one: string) => ["--port", one, "--idp-port=0"], /npm start -- --port \d+ --idp-port 0\n$/],
+      [(one: string) => [`--port=${one}`, "--idp-port", "0"], /npm start -- --port \d+ --idp-port 0\n$/],
+      [(one: string) => ["--idp-port", one, "--mtls", "--port", "0"], /-- --mtls --port 0 --idp-port \d+\n$/],
+    ])("and prints the whole command that avoids those in use: %p", async (argsOf, command) => {
+      const said = await output(argsOf(String(port)));
+      expect(said).toStartWith(`${inUse()}: npm start -- `);
+      expect(said).toMatch(command);
+      expect(said).not.toContain(` ${port}\n`);
+    });
+
+    test("and names both", async () => {
+      const other = createServer();
+      const second = await listen(other);
+      const said = await output(["--port", String(port), "--idp-port", String(second)]);
+      other.close();
+      expect(said).toStartWith(`${inUse()}. Port ${second} of 127.0.0.1 is in use: npm start -- --port `);
+    });
+
+    test("but not that of a provider that it does not start", async () => {
+      const args = ["--port", "0", "--idp-port", String(port)];
+      const installs = "svc: cannot install the dependencies: npm ended with exit code 3\n";
+      const issuer = "SVC_OIDC_ISSUER=https://id.example.com";
+      expect(await output(args, { ".env": `${issuer}\n` })).toEndWith(installs);
+      expect(await output(args, {}, { SVC_OIDC_ISSUER: "https://id.example.com" })).toEndWith(installs);
+      expect(await output(["--port", "0", "--idp-port", "0"])).toEndWith(installs);
+    });
+
+    test("and notices a port whose option npm has kept", async () => {
+      expect(await output(["9000"])).toBe(
+        "svc: npm passes on only the options after --: npm start -- --port 9000\n",
+      );
+    });
   });
 
   test("a failure is reported in one line, and the lock is released", async () => {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listenOnce } from "../platform/free_port.ts";
 import { listen } from "./support/listen.ts";
 import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
@@ -199,18 +200,25 @@ describe("started by bin/svc.mjs", () => {
 describe("refuses, before anything is started,", () => {
   const fresh = () => join(directory, crypto.randomUUID());
 
-  test("a port in use, and names it and the option to change it", async () => {
-    const server = createServer();
-    const port = await listen(server);
-    for (const option of ["--port", "--idp-port", "--database-port", "--mtls-port"]) {
-      const dataDir = fresh();
-      const up = startUp(dataDir, ["--mtls", option, String(port)]);
-      expect(await up.exit).toBe(1);
-      expect(up.output()).toContain(`Port ${port} of 127.0.0.1 is in use`);
-      expect(up.output()).toEndWith(`choose another one with ${option}\n`);
-      expect(existsSync(join(dataDir, "postgres"))).toBe(false);
-    }
-    server.close();
+  test("all ports in use, and prints the whole command that avoids them", async () => {
+    const servers = [createServer(), createServer(), createServer(), createServer()];
+    const options = ["--port", "--idp-port", "--mtls-port", "--database-port"];
+    const ports = await Promise.all(servers.map((server) => listen(server)));
+    const dataDir = fresh();
+    const up = startUp(dataDir, ["--mtls", ...options.flatMap((option, n) => [option, String(ports[n])])]);
+    expect(await up.exit).toBe(1);
+    const [, faults, command] = up.output().match(/^svc: (.*): npm start -- (.*)\n$/) ?? [];
+    expect(faults).toBe(ports.map((port) => `Port ${port} of 127.0.0.1 is in use`).join(". "));
+    expect(command?.replaceAll(/\d{4,}/g, "N")).toBe(
+      `--data-dir ${dataDir} --mtls ${options.map((option) => `${option} N`).join(" ")}`.replaceAll(
+        /\d{4,}/g,
+        "N",
+      ),
+    );
+    const chosen = options.map((option) => Number(command?.match(`${option} (\\d+)`)?.[1]));
+    for (const port of chosen) await listenOnce("127.0.0.1", port);
+    expect(existsSync(join(dataDir, "postgres"))).toBe(false);
+    for (const server of servers) server.close();
   });
 
   test("to listen for others while the trial provider is on", async () => {

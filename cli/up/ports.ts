@@ -12,16 +12,19 @@ const hostFaults = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", undefined]);
 
 /** @throws SvcError that names the port and the option to change it, or an invalid host */
 export async function assertFree(host: string, port: number, option: string): Promise<void> {
+  const fault = await portFault(host, port);
+  if (fault !== undefined) throw new SvcError("configuration", `${fault}: choose another one with ${option}`);
+}
+
+/** Why the port cannot be used; undefined if it can. @throws SvcError for an invalid host */
+export async function portFault(host: string, port: number): Promise<string | undefined> {
   try {
     await listenOnce(host, port);
+    return undefined;
   } catch (cause) {
     const fault = faults[codeOf(cause) ?? ""];
     if (fault === undefined) throw unusable(host, cause);
-    throw new SvcError(
-      "configuration",
-      `Port ${port} of ${host} ${fault}: choose another one with ${option}`,
-      { cause },
-    );
+    return `Port ${port} of ${host} ${fault}`;
   }
 }
 
