@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
+import { anchorsOf } from "../tests/support/anchors.ts";
 import { withTable } from "./configuration_table.ts";
 
 const root = join(import.meta.dir, "..");
@@ -10,16 +11,6 @@ test("docs/configuration.md has the generated table", async () => {
   const page = await Bun.file(join(root, "docs/configuration.md")).text();
   expect(withTable(page), "run: bun scripts/configuration_table.ts --write").toBe(page);
 });
-
-/** The anchors of a page's headings, as GitHub generates them. */
-function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}_ -]/gu, "")
-      .replaceAll(" ", "-"),
-  );
-}
 
 test("every link of a page has a target", async () => {
   const pages = ["*.md", "docs/**/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(root)]);

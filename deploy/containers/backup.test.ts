@@ -33,9 +33,9 @@ test("a successful dump writes a file, and metrics of its time and size", async 
   const text = await Bun.file(join(path, "svc-backup.prom")).text();
   expect(text).toContain("\nsvc_backup_last_success_bytes 5\n");
   expect(await lastSuccess(path)).toBeGreaterThanOrEqual(before);
-  // The alerts of docs/observability.md use the metrics that are written.
-  const documented = await Bun.file(join(import.meta.dir, "../../docs/observability.md")).text();
-  expect(documented).toContain("svc_backup_last_success_timestamp_seconds");
+  // The alerts use the metrics that are written.
+  const rules = await Bun.file(join(import.meta.dir, "../alerts.yaml")).text();
+  expect(rules).toContain("svc_backup_last_success_timestamp_seconds");
 });
 
 test("a failed dump exits with an error, and is not reported as a success", async () => {

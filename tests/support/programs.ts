@@ -146,6 +146,10 @@ export const programs = {
     ),
     units: Object.keys(proxyPrograms),
   },
+  prometheus: {
+    ...onPath("The tests of the alert rules need promtool", "prometheus", "promtool"),
+    units: ["prometheus"],
+  },
   kubectl: onPath("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl"),
   curl: onPath("The tests of certificates need curl", "curl", "curl"),
   openssl: onPath("The tests of TLS need openssl", "openssl", "openssl"),
