@@ -24,6 +24,7 @@ export async function startTelemetry(
 ): Promise<Telemetry> {
   const resource = defaultResource().merge(
     resourceFromAttributes({
+      "service.version": version,
       ...Object.fromEntries(pairsOf(config.otelResourceAttributes)),
       "service.name": config.otelServiceName ?? program,
       // Several processes form one service, and each has its own counters.

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { version } from "../../../package.json" with { type: "json" };
 import { svc } from "../../../tests/support/cli/process.ts";
 import { attributeOf, type Collector, type Span, startCollector } from "../../../tests/support/collector.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
@@ -48,6 +49,7 @@ test("otlp: sends metrics to the collector with the configured headers, and the 
   });
   expect(first?.text).toContain('{"key":"deployment.environment.name","value":{"stringValue":"trial"}}');
   expect(first?.text).toContain('{"key":"service.name","value":{"stringValue":"svc-server"}}');
+  expect(first?.text).toContain(`{"key":"service.version","value":{"stringValue":"${version}"}}`);
   expect(stderr).not.toContain("secret-of-the-collector");
 });
 
