@@ -17,6 +17,8 @@ interface Service {
   environment?: Record<string, string>;
   volumes?: string[];
   ports?: string[];
+  tmpfs?: string[];
+  healthcheck?: object;
   mem_limit?: string;
   logging?: { driver: string; options: Record<string, string> };
   deploy?: { replicas: string };
@@ -77,6 +79,11 @@ describe.each(cases)("%s", (_, services, names) => {
     }
   });
 
+  test("every file system in memory has a size", () => {
+    for (const [name, { tmpfs = [] }] of Object.entries(services))
+      expect([name, tmpfs.filter((one) => !/:size=\d+m$/.test(one))]).toEqual([name, []]);
+  });
+
   test("variables set the numbers of servers and workers for `up`", () => {
     expect(services.server!.deploy?.replicas).toBe(variable("SERVER_REPLICAS", "1"));
     expect(services.worker!.deploy?.replicas).toBe(variable("WORKER_REPLICAS", "1"));
@@ -93,6 +100,15 @@ describe.each(cases)("%s", (_, services, names) => {
 });
 
 describe("compose.production.yaml", () => {
+  test("every part that keeps running has a health check: its own, or that of its image", () => {
+    const ofImage = /svc\}?$/;
+    const unchecked = Object.entries(production)
+      .filter(([, { image, healthcheck }]) => !healthcheck && !ofImage.test(image))
+      .map(([name]) => name);
+    // The tools run one command.
+    expect(unchecked).toEqual(["tools"]);
+  });
+
   test("shares no volume with a trial in the same clone", () => {
     const volumesOf = (services: Services, names: string[]) =>
       names.flatMap((name) => services[name]!.volumes ?? []).map((volume) => volume.split(":")[0]!);

@@ -5,7 +5,7 @@ import { freePort } from "../../platform/free_port.ts";
 import { secondsUntilAsked } from "../../tests/support/http/sockets.ts";
 import { listen } from "../../tests/support/listen.ts";
 import { until } from "../../tests/support/process/until.ts";
-import { forward } from "./forward.ts";
+import { addressesOf, forward, Servers } from "./forward.ts";
 
 /** Tests of forwarding. tests/containers tests the choice among several real servers. */
 
@@ -97,7 +97,7 @@ test("waits for a server that starts to listen a moment later", async () => {
 
 test("limits the connections that wait for a server; one that closes frees its place", async () => {
   const later = await freePort();
-  const listener = forward({ host: "127.0.0.1", port: later }, 2);
+  const listener = forward(new Servers(later, () => addressesOf("localhost")), 2);
   const port = await listen(listener);
   const [first, second] = [await open(port), await open(port)];
   const answer = answerTo(second, "second");

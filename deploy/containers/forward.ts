@@ -3,11 +3,20 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 
 /**
  * `bun forward.ts <address:port> <name:port> [/path]`: forwards each connection to one of the addresses that the name
- * currently has, in turn. If nobody listens there, it tries the next address, and retries all of them for a while.
- * It gives any number of servers one address, and lets a server reach the trial sign-in provider where browsers do: on
- * loopback. Nothing is read before a server accepts the connection, so a server that is down costs no request. A server
- * that exits loses connections that the system has accepted but the server has not: with a path, servers are checked
- * there for whether they are stopping, and skipped in time.
+ * currently has, in turn. It gives any number of servers one address, and lets a server reach the trial sign-in provider
+ * where browsers do: on loopback.
+ *
+ * With a path, it checks there whether each server is ready, and uses the others while one is not; if none is ready, it
+ * uses all. There is no time limit for an answer, because polls and streams stay open on purpose. Instead, the connections
+ * of a server that no longer answers its check are closed, however long the requests on them may take.
+ *
+ * If a server accepts no connection, the next one is tried. A GET or HEAD that has been sent is repeated once, on another
+ * server, if the first one fails or is not ready any more, and has answered nothing on this connection. Nothing else is
+ * sent twice.
+ *
+ * Why not HAProxy: its checks tell only up from down. With 2.6 and the check above, a server that freezes held a request until
+ * `timeout server`, which must exceed the longest poll. With `on-marked-down shutdown-sessions`, that request got 502 within
+ * 3 s, but so did one of a server that was stopping and would have answered it.
  */
 
 const connectMilliseconds = 2000;
@@ -16,20 +25,25 @@ const patienceMilliseconds = 5000;
 const pauseMilliseconds = 100;
 /** TCP keep-alive after this silence, so that a peer that vanished is dropped. */
 const keepAliveMilliseconds = 30_000;
-/** At least twice within the time for which a server reports that it is stopping. */
+/**
+ * A broken server gets no further requests after the sum of the two: docs/scale.md. The first is at most half of the time
+ * for which a server reports that it is stopping; the second is longer than a server waits for its database.
+ */
 const checkMilliseconds = 2000;
-const checkPatienceMilliseconds = 2000;
+const checkPatienceMilliseconds = 4000;
+/** After so many checks without an answer, a server's connections are closed. One may be lost to a busy machine. */
+const mostSilentChecks = 2;
 
 /** Enough for a burst on healthy servers. Beyond it, the servers are down, and clients are refused immediately. */
 const mostWaiting = 4096;
+/** A longer request is not repeated: it is as much as a server accepts as headers. */
+const mostRepeatedBytes = 16 * 1024;
 
-interface Address {
-  host: string;
-  port: number;
-}
+/** The result of a check. A stopping server still serves. */
+type Result = "ready" | "stopping" | "not ready" | "silent";
 
 /** @param most the number of connections that may wait for a server; further ones are closed */
-export function forward(to: Address, most = mostWaiting): Server {
+export function forward(servers: Servers, most = mostWaiting): Server {
   let waiting = 0;
   return createServer({ allowHalfOpen: true }, async (client) => {
     client.on("error", () => client.destroy());
@@ -38,49 +52,208 @@ export function forward(to: Address, most = mostWaiting): Server {
       return;
     }
     waiting++;
-    const upstream = await openPatiently(client, to);
+    await new Link(client, servers).open();
     waiting--;
+  });
+}
+
+/** A client's connection and the one to its server. */
+class Link {
+  readonly #client: Socket;
+  readonly #servers: Servers;
+  #upstream: Socket | undefined;
+  #hasAnswered = false;
+  #hasMoved = false;
+  /** What the client has sent since the server last sent anything; undefined if it is too long to be repeated. */
+  #request: Buffer[] | undefined = [];
+
+  constructor(client: Socket, servers: Servers) {
+    this.#client = client;
+    this.#servers = servers;
+  }
+
+  /** Connects to a server and forwards in both directions, beginning with what the client has sent so far. */
+  async open(): Promise<void> {
+    const client = this.#client;
+    const upstream = await openPatiently(client, this.#servers);
     if (!upstream || client.destroyed) {
       upstream?.destroy();
       client.destroy();
       return;
     }
-    for (const [one, other] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      one.setKeepAlive(true, keepAliveMilliseconds);
-      one.on("error", () => other.destroy());
-      one.on("close", () => other.destroy());
-      one.pipe(other);
+    this.#upstream = upstream;
+    const remove = this.#servers.add(upstream.remoteAddress!, this);
+    for (const socket of [client, upstream]) socket.setKeepAlive(true, keepAliveMilliseconds);
+    upstream.on("error", () => upstream.destroy());
+    upstream.on("data", () => {
+      this.#hasAnswered = true;
+      this.#request = [];
+    });
+    upstream.once("end", () => this.#lose(upstream, () => client.end()));
+    upstream.once("close", () => {
+      remove();
+      this.#lose(upstream, () => client.destroy());
+    });
+    if (this.#hasMoved) for (const chunk of this.#request ?? []) upstream.write(chunk);
+    else {
+      client.on("data", (chunk: Buffer) => this.#keep(chunk));
+      client.once("close", () => this.#upstream?.destroy());
     }
-  });
+    client.pipe(upstream);
+    upstream.pipe(client, { end: false });
+  }
+
+  /** The server is not ready, and another one is. If it is silent, even a request that must not be repeated is given up. */
+  leave(isSilent: boolean): void {
+    const client = this.#client;
+    if (this.#canMove()) void this.#move();
+    // An idle connection, a stream, or a GET that the client repeats: it has used this connection before.
+    else if (isSilent || (this.#isRepeatable() && client.writableLength === 0)) client.destroy();
+  }
+
+  #keep(chunk: Buffer): void {
+    if (!this.#request) return;
+    this.#request.push(chunk);
+    const length = this.#request.reduce((sum, one) => sum + one.length, 0);
+    if (length > mostRepeatedBytes) this.#request = undefined;
+  }
+
+  #lose(upstream: Socket, end: () => void): void {
+    if (upstream !== this.#upstream) return;
+    if (this.#request?.length !== 0 && this.#canMove()) void this.#move();
+    else end();
+  }
+
+  /** Once an answer has begun, or the client has sent its last byte, another server would send the wrong one, or none. */
+  #canMove(): boolean {
+    const { readableEnded, destroyed } = this.#client;
+    return !this.#hasMoved && !this.#hasAnswered && !readableEnded && !destroyed && this.#isRepeatable();
+  }
+
+  #isRepeatable(): boolean {
+    return this.#request !== undefined && isRepeatable(Buffer.concat(this.#request).toString("latin1"));
+  }
+
+  async #move(): Promise<void> {
+    const upstream = this.#upstream!;
+    this.#hasMoved = true;
+    this.#upstream = undefined;
+    this.#client.unpipe(upstream);
+    upstream.unpipe(this.#client);
+    upstream.destroy();
+    await this.open();
+  }
 }
 
-let turn = 0;
-/** The servers that are known to be stopping. */
-const leaving = new Set<string>();
+/** Whether the bytes are nothing, or one whole request that has no effect and no body. */
+export function isRepeatable(bytes: string): boolean {
+  if (bytes === "") return true;
+  const isOne = /^(GET|HEAD) /.test(bytes) && bytes.indexOf("\r\n\r\n") === bytes.length - 4;
+  return isOne && !/\n(content-length|transfer-encoding)[ \t]*:/i.test(bytes);
+}
+
+/** The addresses that a name has, the latest check of each, and the connections to it. */
+export class Servers {
+  #turn = 0;
+  readonly #checking = new Set<string>();
+  /** The latest results of each address, and how many in a row were `silent`. */
+  readonly #results = new Map<string, { result: Result; silences: number }>();
+  readonly #links = new Map<string, Set<Link>>();
+
+  readonly #addresses: () => Promise<string[]>;
+
+  /** @param path of the check; without one, there are no checks */
+  constructor(
+    readonly port: number,
+    addresses: () => Promise<string[]>,
+    private readonly path?: string,
+  ) {
+    this.#addresses = addresses;
+  }
+
+  /** The addresses in the order in which to try them: those of the best kind that exists take turns. */
+  async inOrder(): Promise<string[]> {
+    const all = await this.#addresses();
+    const turn = this.#turn++;
+    const rotated = all.map((_, n) => all[(turn + n) % all.length]!);
+    return rotated.sort((one, other) => this.#rank(one) - this.#rank(other));
+  }
+
+  /** @returns a function that removes it */
+  add(address: string, link: Link): () => void {
+    const links = this.#links.get(address) ?? new Set();
+    this.#links.set(address, links.add(link));
+    return () => {
+      links.delete(link);
+      if (links.size === 0 && this.#links.get(address) === links) this.#links.delete(address);
+    };
+  }
+
+  /** Starts a check of each address. One that takes long delays no other. */
+  async check(): Promise<void> {
+    const { path } = this;
+    if (path === undefined) return;
+    // Those that the name has lost may still have connections.
+    const all = new Set([...(await this.#addresses()), ...this.#links.keys()]);
+    for (const address of this.#results.keys()) if (!all.has(address)) this.#results.delete(address);
+    await Promise.all([...all].map((address) => this.#check(address, path)));
+  }
+
+  async #check(address: string, path: string): Promise<void> {
+    if (this.#checking.has(address)) return;
+    this.#checking.add(address);
+    const host = address.includes(":") ? `[${address}]` : address;
+    const result = await resultOf(`http://${host}:${this.port}${path}`);
+    this.#checking.delete(address);
+    const before = this.#results.get(address);
+    const silences = result === "silent" ? (before?.silences ?? 0) + 1 : 0;
+    this.#results.set(address, { result, silences });
+    if (result !== (before?.result ?? "ready")) console.error(`forward: ${address} is ${result}`);
+    if (this.#rank(address) < 2) return;
+    if (![...this.#results.values()].some((one) => one.result === "ready")) return;
+    for (const link of this.#links.get(address) ?? []) link.leave(silences >= mostSilentChecks);
+  }
+
+  #rank(address: string): number {
+    const result = this.#results.get(address)?.result;
+    if (result === "ready") return 0;
+    return result === undefined || result === "stopping" ? 1 : 2;
+  }
+}
+
+async function resultOf(url: string): Promise<Result> {
+  try {
+    const signal = AbortSignal.timeout(checkPatienceMilliseconds);
+    // A new connection, because a reused one would be cut when the server exits.
+    const response = await fetch(url, { signal, redirect: "manual", keepalive: false, proxy: "" });
+    const text = await response.text();
+    if (response.status === 200) return "ready";
+    return /"status":\s*"leaving"/.test(text) ? "stopping" : "not ready";
+  } catch {
+    return "silent";
+  }
+}
 
 /** Undefined if it takes too long, or the client has disconnected. */
-async function openPatiently(client: Socket, { host, port }: Address): Promise<Socket | undefined> {
+async function openPatiently(client: Socket, servers: Servers): Promise<Socket | undefined> {
   const deadline = performance.now() + patienceMilliseconds;
   for (;;) {
-    const socket = await open(host, port);
+    const socket = await open(servers);
     if (socket || client.destroyed || performance.now() > deadline) return socket;
     await Bun.sleep(pauseMilliseconds);
   }
 }
 
 /** Undefined if no server accepts it. */
-async function open(name: string, port: number): Promise<Socket | undefined> {
-  for (const address of inOrder(await addressesOf(name), leaving, turn++)) {
-    const socket = await attempt(address, port);
+async function open(servers: Servers): Promise<Socket | undefined> {
+  for (const address of await servers.inOrder()) {
+    const socket = await attempt(address, servers.port);
     if (socket) return socket;
   }
   return undefined;
 }
 
-async function addressesOf(name: string): Promise<string[]> {
+export async function addressesOf(name: string): Promise<string[]> {
   const all = await lookup(name, { all: true }).catch(() => []);
   return all.map(({ address }) => address);
 }
@@ -97,44 +270,7 @@ async function attempt(host: string, port: number): Promise<Socket | undefined> 
   return opened;
 }
 
-/**
- * Checks at `path` whether each address is stopping, as `/healthcheck` reports (docs/release.md), and keeps those that are
- * in `leaving`. A server that does not answer is not included: connecting to it shows whether it is up.
- */
-export async function updateLeaving(
-  addresses: readonly string[],
-  { port, path }: { port: number; path: string },
-  leaving: Set<string>,
-): Promise<void> {
-  const check = async (address: string) => {
-    const host = address.includes(":") ? `[${address}]` : address;
-    const status = await statusOf(`http://${host}:${port}${path}`);
-    if (status === "leaving") leaving.add(address);
-    else if (status !== undefined) leaving.delete(address);
-  };
-  for (const address of leaving) if (!addresses.includes(address)) leaving.delete(address);
-  await Promise.all(addresses.map(check));
-}
-
-/** Servers that stay come first, in turn; stopping ones are used only if there are no others. */
-export function inOrder(addresses: readonly string[], leaving: ReadonlySet<string>, turn: number): string[] {
-  const rotated = (all: string[]) => all.map((_, n) => all[(turn + n) % all.length]!);
-  const stay = addresses.filter((one) => !leaving.has(one));
-  return [...rotated(stay), ...rotated(addresses.filter((one) => leaving.has(one)))];
-}
-
-async function statusOf(url: string): Promise<unknown> {
-  try {
-    const signal = AbortSignal.timeout(checkPatienceMilliseconds);
-    // A new connection, because a reused one would be cut when the server exits.
-    const response = await fetch(url, { signal, redirect: "manual", keepalive: false, proxy: "" });
-    return ((await response.json()) as { status?: unknown }).status;
-  } catch {
-    return undefined;
-  }
-}
-
-function parse(text: string): Address | undefined {
+function parse(text: string): { host: string; port: number } | undefined {
   const [, host, port] = text.match(/^(.+):(\d+)$/) ?? [];
   return host && port ? { host, port: Number(port) } : undefined;
 }
@@ -148,14 +284,15 @@ if (import.meta.main) {
   }
   // The first process of a container receives only signals that it handles, also before it listens.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
-  const listener = forward(to);
+  const servers = new Servers(to.port, () => addressesOf(to.host), path);
+  const listener = forward(servers);
   listener.on("error", (error) => {
     console.error(`forward: ${error.message}`);
     process.exit(1);
   });
   listener.listen(from.port, from.host);
   while (path !== undefined) {
-    await updateLeaving(await addressesOf(to.host), { port: to.port, path }, leaving);
+    void servers.check();
     await Bun.sleep(checkMilliseconds);
   }
 }

@@ -67,7 +67,8 @@ test.each([
 ])("a request that ends because of the database's %s gets 503", (_, code) => {
   const log = createLog("trace", { write: () => undefined });
   const error = new Error("Failed query", { cause: Object.assign(new Error("timeout"), { code }) });
-  expect(faultOf(error, log, "1")).toMatchObject({ status: 503, code: "unavailable" });
+  const headers = { connection: "close" };
+  expect(faultOf(error, log, "1")).toMatchObject({ status: 503, code: "unavailable", headers });
 });
 
 test("an invalid value gets an error that names the field and says what it must be", async () => {

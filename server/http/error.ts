@@ -105,6 +105,8 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   if (known.code === "unavailable")
     log.warn({ err: error, ...reasonOf(error), request_id: requestId }, "request failed");
   const headers: Record<string, string> = {};
+  // A balancer of connections may lead the next one to a server that is ready.
+  if (known.code === "unavailable") headers.connection = "close";
   if (known instanceof TooManyRequests || known instanceof InProgress)
     headers["retry-after"] = String(known.retryAfter);
   // RFC 6750, 3.1: without a token, the answer has no error.

@@ -24,6 +24,8 @@ export interface Target {
   token: string;
   /** Whether a client retries failed requests with the same Idempotency-Key. */
   insistent?: boolean;
+  /** A request that takes longer fails. */
+  mostSeconds?: number;
 }
 
 /**
@@ -31,7 +33,7 @@ export interface Target {
  * connections; and a few messages a second. It records what was acknowledged.
  */
 export class Load implements AsyncDisposable {
-  /** Requests with a wrong answer. */
+  /** Requests with a wrong answer, each with the time at which it began. */
   readonly failures: string[] = [];
   readonly acknowledged = { incidents: [] as string[], notes: [] as string[], deliveries: [] as string[] };
   /** Answers of any kind. */
@@ -119,11 +121,12 @@ export class Load implements AsyncDisposable {
   }
 
   async #attempt(path: string, options: AskOptions, wanted: number): Promise<boolean> {
+    const began = new Date().toISOString();
     const answer = await ask(this.target, path, options).catch((error: Error & { code?: string }) => error);
     if (!(answer instanceof Error)) this.answered += 1;
     if (!(answer instanceof Error) && answer.status === wanted) return true;
     const what = answer instanceof Error ? (answer.code ?? answer.message) : JSON.stringify(answer);
-    this.failures.push(`${new Date().toISOString()} ${options.body ? "POST" : "GET"} ${path}: ${what}`);
+    this.failures.push(`${began} ${options.body ? "POST" : "GET"} ${path}: ${what}`);
     return false;
   }
 
@@ -149,7 +152,11 @@ interface AskOptions {
   key?: string;
 }
 
-async function ask({ url, token }: Target, path: string, { body, keepalive = false, key }: AskOptions = {}) {
+async function ask(
+  { url, token, mostSeconds = patienceSeconds }: Target,
+  path: string,
+  { body, keepalive = false, key }: AskOptions = {},
+) {
   const response = await fetch(url + path, {
     method: body ? "POST" : "GET",
     headers: {
@@ -160,7 +167,7 @@ async function ask({ url, token }: Target, path: string, { body, keepalive = fal
     ...(body ? { body: JSON.stringify(body) } : {}),
     keepalive,
     tls: { rejectUnauthorized: false },
-    signal: AbortSignal.timeout(patienceSeconds * 1000),
+    signal: AbortSignal.timeout(mostSeconds * 1000),
   });
   const text = await response.text();
   return { status: response.status, body: text.startsWith("{") ? (JSON.parse(text) as unknown) : text };

@@ -49,7 +49,7 @@ async function standIns(directory: string): Promise<string[]> {
   writeFileSync(
     join(context, "Dockerfile"),
     `FROM ${bun}
-RUN apt-get update -o Acquire::Retries=5 && apt-get install -y -o Acquire::Retries=5 --no-install-recommends caddy && mkdir -p /data /config
+RUN apt-get update -o Acquire::Retries=5 && apt-get install -y -o Acquire::Retries=5 --no-install-recommends caddy wget && mkdir -p /data /config
 ENV XDG_DATA_HOME=/data XDG_CONFIG_HOME=/config
 CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]
 `,
