@@ -54,8 +54,7 @@ const rows = async () => {
 };
 
 describe("POST", () => {
-  test("answers 201 with the message, which everybody can read; the timeline gets no event", async () => {
-    const before = await timelineOf(server.db, incidentId);
+  test("answers 201 with the message, which everybody can read, also on the timeline", async () => {
     const { http, body } = await say("carol", { text: "Disk full?\nAgain?" });
     expect(http).toBe(201);
     expect(body).toEqual({
@@ -67,7 +66,18 @@ describe("POST", () => {
     });
     for (const who of ["alice", "carol", "stranger", "root"] as const)
       expect((await people[who].call("GET", `${path}/`)).body).toEqual({ items: [body], next_cursor: null });
-    expect(await timelineOf(server.db, incidentId)).toEqual(before);
+    const timeline = await people.stranger.call("GET", `/incidents/${incidentId}/events/?limit=1`);
+    expect(timeline.body.items).toEqual([
+      {
+        id: expect.any(Number),
+        at: body.at,
+        actor: "carol@example.com",
+        source: "core",
+        kind: "message.sent",
+        description: "Disk full?\nAgain?",
+        data: { message_id: body.id },
+      },
+    ]);
   });
 
   test("to one person can be read by them and the author only, not even by an admin", async () => {
@@ -78,6 +88,9 @@ describe("POST", () => {
     expect(await heard("alice")).toBe("public secret");
     expect(await heard("carol")).toBe("public secret");
     for (const who of ["bob", "stranger", "root"] as const) expect(await heard(who)).toBe("public");
+    const said = (await timelineOf(server.db, incidentId)).filter(({ kind }) => kind === "message.sent");
+    expect(said.map(({ data }) => data.message_id)).not.toContain(body.id);
+    expect(said).toHaveLength(1);
     expect((await people.alice.call("GET", `${path}/`)).body.items[1]).toEqual(body);
   });
 

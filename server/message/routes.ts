@@ -12,7 +12,7 @@ import { closed, id, instant, listQuery, listQueryOf, nullable, pageOf } from ".
 import { incidentParams } from "../incident/model.ts";
 import { personView } from "../participant/model.ts";
 
-const messageView = t.Object(
+export const messageView = t.Object(
   {
     id,
     at: instant,

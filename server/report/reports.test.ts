@@ -31,6 +31,19 @@ test("POST answers 201 with the report and its Location; the author is the actor
   expect(await timelineOf(server.db, incidentId)).toMatchObject([
     { kind: "report.written", actor: "carol@example.com", data: { report_id: body.id } },
   ]);
+  expect((await member.call("GET", `/incidents/${incidentId}/events/`)).body.items).toMatchObject([
+    {
+      description: `Status report:\nConditions: ${report.conditions}\nActions: ${report.actions}\nNeeds: ${report.needs}`,
+    },
+  ]);
+});
+
+test("the timeline leaves out the parts of a report that are empty", async () => {
+  await member.call("POST", `${path}/`, { conditions: "Full\nAgain", actions: "", needs: "Disks" });
+  const { body } = await member.call("GET", `/incidents/${incidentId}/events/`);
+  expect(body.items).toMatchObject([
+    { description: "Status report:\nConditions: Full\nAgain\nNeeds: Disks" },
+  ]);
 });
 
 test("reports cannot be changed or deleted", async () => {

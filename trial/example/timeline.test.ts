@@ -83,6 +83,14 @@ test("the timelines agree with the records they describe", () => {
       expect([at("participant.joined"), at("participant.left")]).toEqual([joinedAt, leftAt]);
     }
     expect(listed("report.written report_id")).toEqual(idsOf(of(example.reports)));
+    const inChannel = example.conversations.filter(({ incidentId }) => incidentId === id);
+    const said = example.messages.filter(
+      (one) =>
+        inChannel.some((channel) => channel.id === one.conversationId) &&
+        one.authorId !== null &&
+        one.recipientId === null,
+    );
+    expect(listed("message.sent message_id")).toEqual(idsOf(said));
     expect(listed("document.created document_id")).toEqual(idsOf(of(example.documents)));
     expect(listed("task.created task_id")).toEqual(idsOf(of(example.tasks)));
     for (const [kind, statusOfTask] of [

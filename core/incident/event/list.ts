@@ -1,5 +1,5 @@
 import { and, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import { document, event } from "../../../drizzle/schema/index.ts";
+import { conversationMessage, document, event, statusReport } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
@@ -64,6 +64,19 @@ const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
   select from ${document} where ${id} = (${event.data}->>'document_id')::bigint
     and (${incidentId} is null or ${incidentId} = ${event.incidentId}))`;
 
+/** The text of a status report, or of a message, which is stored only there. Null for other events. */
+const saidText = sql`case ${event.kind}
+  when 'report.written' then (
+    select concat_ws(E'\\n', 'Status report:', 'Conditions: ' || nullif(${statusReport.conditions}, ''),
+      'Actions: ' || nullif(${statusReport.actions}, ''), 'Needs: ' || nullif(${statusReport.needs}, ''))
+    from ${statusReport} where ${statusReport.id} = (${event.data}->>'report_id')::bigint
+      and ${statusReport.incidentId} = ${event.incidentId})
+  when 'message.sent' then (
+    select ${conversationMessage.text} from ${conversationMessage}
+    where ${conversationMessage.id} = (${event.data}->>'message_id')::bigint
+      and ${conversationMessage.recipientId} is null)
+  end`;
+
 const { search: _, ...shown } = getTableColumns(event);
 
 /** The visible columns of an event, whenever it was written. The timeline itself is never rewritten. */
@@ -71,7 +84,7 @@ export const eventColumns = {
   ...shown,
   // Nested, because drizzle would otherwise drop the columns' table names.
   description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: a deleted document'
-    else ${event.description} end`}`,
+    else coalesce(${saidText}, ${event.description}) end`}`,
   data: sql`${sql`case when ${proposesHidden} then ${event.data} - 'document_id' else ${event.data} end`}`.mapWith(
     event.data,
   ),

@@ -9,12 +9,13 @@ import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { announceSaid } from "./announce.ts";
 import type { Message } from "./message.ts";
 
 /**
- * Writes into an incident's own channel: to everyone or, with `recipientId`, to one participant. Anyone who may read
- * the incident may do so. `origin` is the conversation plugin from which the message comes, if any.
+ * Writes into an incident's own channel: to everyone, and on its timeline, or, with `recipientId`, to one participant.
+ * Anyone who may read the incident may do so. `origin` is the conversation plugin from which the message comes, if any.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident
@@ -40,6 +41,16 @@ export async function say(
       .values({ conversationId, at, authorId, recipientId, text, origin })
       .returning({ id: conversationMessage.id });
     const message = { id: said!.id, author: author!, recipient, text };
+    // Everybody who may read the incident reads its timeline, so a message to one person is not on it.
+    if (recipient === null)
+      await recordEvent(tx, {
+        incidentId,
+        at,
+        actor: actor.user,
+        kind: "message.sent",
+        description: "Message sent",
+        data: { message_id: message.id },
+      });
     await announceSaid(tx, context, incident, { ...message, origin });
     return { ...message, at };
   });
