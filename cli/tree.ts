@@ -76,6 +76,7 @@ const incident: Group = {
     update: () => import("./commands/incident/update.ts"),
     note: () => import("./commands/incident/note.ts"),
     say: () => import("./commands/incident/say.ts"),
+    messages: () => import("./commands/incident/messages.ts"),
     stable: () => import("./commands/incident/stable.ts"),
     close: () => import("./commands/incident/close.ts"),
     reopen: () => import("./commands/incident/reopen.ts"),

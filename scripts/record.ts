@@ -44,7 +44,7 @@ const steps: readonly Step[] = [
   {
     types: 'svc incident update -c "A third of payments fail" -a "Rolling back"',
     upper: /Rolling back"\n.*Checkout is down\n\$ $/,
-    lower: /Status report written\n.* · Active/,
+    lower: /Actions: Rolling back\n.* · Active/,
   },
   {
     types: "svc incident stable",

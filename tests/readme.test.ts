@@ -48,7 +48,7 @@ test("runs an incident from report to closure, and a second terminal shows it", 
     expect.arrayContaining(["incident.reported", "note", "report.written", "incident.closed"]),
   );
   expect(stdout).toMatch(/Conditions: +A third of payments fail/);
-  for (const text of ["The release of 11:40 is the cause", "Status report written"])
+  for (const text of ["The release of 11:40 is the cause", "Conditions: A third of payments fail"])
     expect(watched).toContain(text);
   // Ten commands in turn.
 }, 60_000);

@@ -73,7 +73,7 @@ test("runs from the first request to the end", async () => {
   ]);
   expect(watched).toContain("The release of 11:40 is the cause");
   expect(watched).toContain("payments 200");
-  expect(watched).toContain("Status report written");
+  expect(watched).toContain("Conditions: A third of payments fail");
 
   expect(asAlice).toContain(`${name}\n`);
   expect(asAlice).toContain("Northern replica is twenty minutes behind");

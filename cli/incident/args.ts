@@ -1,4 +1,6 @@
 import { clientArgs, serverArgs } from "../client/args.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
 
 /** The incident as the only word of a command. */
 export const idArg = {
@@ -110,3 +112,27 @@ export const affectedArg = wordsArg(
   "NAME",
   "Services and applications by name; service:NAME or application:NAME if both have it",
 );
+
+export const limitArg = (what: string, count = 30) =>
+  ({
+    limit: {
+      type: "number",
+      short: "L",
+      metavar: "COUNT",
+      default: count,
+      description: `Maximum number of ${what}`,
+    },
+  }) as const;
+
+const mostShown = 1000;
+
+/** @throws UsageError */
+export function limitOf(limit: number, most = mostShown): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
+  throw new UsageError(`--limit must be 1 to ${most}`);
+}
+
+/** Says on stderr that there are more than the limit, also if stdout is JSON. `otherwise` is for those who cannot raise it. */
+export function tellMore({ stderr }: Io, limit: number, otherwise: string, most = mostShown): void {
+  stderr.write(`There are more: ${limit < most ? `--limit ${Math.min(limit * 2, most)}` : otherwise}\n`);
+}

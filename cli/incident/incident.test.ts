@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { recordEvent } from "../../core/incident/timeline/event.ts";
+import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import {
   type CliUser,
   cliUser,
@@ -152,12 +154,71 @@ describe("svc incident list", () => {
   });
 });
 
+describe("svc incident messages", () => {
+  test("reads the conversation, oldest first, and says that there are more", async () => {
+    const { id, name } = await reported("Talk");
+    expect(await carol.svc("inc", "messages", name)).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "No messages found.\n",
+    });
+    const channel = { incidentId: id, pluginSlug: "channel", createdAt: server.clock.now() };
+    const [opened] = await server.db.insert(conversation).values(channel).returning();
+    const conversationId = opened!.id;
+    const at = server.clock.now();
+    const text = "**Disk full**\n\x1b[2J\u202egnp";
+    await server.db.insert(conversationMessage).values({ conversationId, at, text });
+    expect((await alice.svc("inc", "join", name)).code).toBe(0);
+    for (const words of ["One\ntwo", "Three"]) {
+      server.clock.advance(1);
+      expect((await carol.svc("inc", "say", "-i", name, words)).code).toBe(0);
+    }
+    server.clock.advance(1);
+    expect((await carol.svc("inc", "say", "-i", name, "--to", "alice", "Only you")).code).toBe(0);
+    const { stdout } = await alice.svc("inc", "messages", name);
+    expect(stdout.replaceAll(/\S+Z/g, "TIME")).toBe(
+      [
+        "svc, TIME\n  **Disk full**\n  \ufffd[2J\ufffdgnp\n",
+        "carol, TIME\n  One\n  two\n",
+        "carol, TIME\n  Three\n",
+        "carol to alice, TIME\n  Only you\n",
+      ].join("\n"),
+    );
+    const bob = await cliUser(server, "bob@example.com");
+    const some = await bob.svc("inc", "messages", name, "-L", "2", "--json");
+    expect(some).toMatchObject({ code: 0, stderr: "There are more: --limit 4\n" });
+    expect(JSON.parse(some.stdout).items.map(({ text }: { text: string }) => text)).toEqual([
+      "One\ntwo",
+      "Three",
+    ]);
+    expect((await bob.svc("inc", "messages", name, "-L", "0")).code).toBe(2);
+    for (const columns of [80, 40]) {
+      const terminal = wideTerminal(columns);
+      await alice.with({ stdout: terminal }).svc("inc", "messages", name);
+      const widths = Bun.stripANSI(terminal.text)
+        .split("\n")
+        .map((line) => Bun.stringWidth(line));
+      expect(Math.max(...widths)).toBeLessThanOrEqual(columns);
+    }
+  });
+
+  test("of an incident that one may not see are like those of none", async () => {
+    const { name } = await reported("Secret", { visibility: "Restricted" });
+    const other = await cliUser(server, "grace@example.com");
+    expect(await other.svc("inc", "messages", name)).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("that you may see"),
+    });
+  });
+});
+
 describe("svc incident view", () => {
   test("shows the roles, the last report, the open tasks and the last events", async () => {
     const { code, stdout } = await carol.svc("incident", "view", "INC-1");
     expect(code).toBe(0);
     for (const text of [
-      /^INC-1 {2}Disk full\nActive · Urgent · Outage · Open\nReported \S+Z by bob\n\nNo space left\n/,
+      /^INC-1 {2}Disk full\nActive · Urgent · Outage · Visible to everyone\nReported \S+Z by bob\n\nNo space left\n/,
       /\nRoles\n {2}commander {2}alice@example.com\n/,
       /\nLast report \(\w+, \S+Z\)\n {2}Conditions: Full\n {2}Actions: {4}Freeing\n {2}Needs: {6}Disks\n/,
       /\nOpen tasks \(1\)\n {2}1 {2}Free some {2}\(bob, /,
@@ -192,6 +253,56 @@ describe("svc incident view", () => {
       (await carol.svc("inc", "view", name, ...args)).stdout.match(/Note \d+/g)?.map(String);
     expect(await notes()).toEqual(Array.from({ length: 10 }, (_, at) => `Note ${51 + at}`));
     expect(await notes("--timeline")).toEqual(Array.from({ length: 60 }, (_, at) => `Note ${1 + at}`));
+  });
+
+  test("shows what people said whole and first, whatever else happened since", async () => {
+    const { id, name } = await reported("Loud");
+    const path = `/incidents/${id}`;
+    const at = new Date(server.clock.now().getTime() - 3_600_000).toISOString();
+    await member.call("POST", `${path}/events/`, { description: "Alarm fired\nfor api-3", at });
+    const report = { conditions: "Down\nin the north", actions: "Rolling back", needs: "" };
+    await member.call("POST", `${path}/reports/`, report);
+    await member.call("POST", `${path}/reports/`, { ...report, conditions: "Up" });
+    const channel = { incidentId: id, pluginSlug: "channel", createdAt: server.clock.now() };
+    await server.db.insert(conversation).values(channel);
+    expect((await alice.svc("inc", "join", name)).code).toBe(0);
+    expect((await alice.svc("inc", "say", "-i", name, "Who can help?")).code).toBe(0);
+    expect((await carol.svc("inc", "join", name)).code).toBe(0);
+    expect((await alice.svc("inc", "say", "-i", name, "--to", "carol", "Only you")).code).toBe(0);
+    const data = { step: "joined" };
+    for (let count = 0; count < 120; count++) {
+      const kind = count % 2 === 0 ? "step.done" : "participant.left";
+      const actor = count % 2 === 0 ? "system" : "erin@example.com";
+      const at = server.clock.now();
+      await recordEvent(server.db, { incidentId: id, at, actor, kind, description: `Moved ${count}`, data });
+    }
+    const shown = async (user: CliUser, ...args: string[]) => {
+      const { stdout } = await user.svc("inc", "view", name, ...args);
+      return stdout.slice(stdout.indexOf("\nTimeline\n"));
+    };
+    const view = await shown(carol);
+    for (const text of [
+      /\(backdated, written \S+Z\) Alarm fired\n {6}for api-3\n/,
+      /Status report:\n {6}Conditions: Down\n {6}in the north\n {6}Actions: Rolling back\n/,
+      /Status report \(above\)\n/,
+      / {2}says: Who can help\?\n/,
+      / {2}says to carol: Only you\n/,
+      new RegExp(`Not all of it: svc incident view ${name} --timeline\n`),
+      /Moved 117; Moved 118\n.*Moved 119\n$/,
+    ])
+      expect(view).toMatch(text);
+    expect(view.match(/Moved/g)!.length).toBeLessThan(25);
+    expect(view.indexOf("Alarm")).toBeLessThan(view.indexOf("Status report"));
+    const whole = await shown(carol, "--timeline");
+    expect(whole).not.toContain("Not all of it");
+    expect(whole.match(/Moved \d+$/gm)).toHaveLength(120);
+    const other = await cliUser(server, "grace@example.com");
+    expect(await shown(other)).toContain("Who can help?");
+    expect(await shown(other, "--timeline")).not.toContain("Only you");
+    const json = JSON.parse((await other.svc("inc", "view", name, "--json")).stdout);
+    expect(json.events.length).toBeGreaterThan(124);
+    expect(JSON.stringify(json)).not.toContain("Only you");
+    expect(json.messages.map(({ text }: { text: string }) => text)).toContain("Who can help?");
   });
 
   test("watch --since reads as many pages as it needs, whatever is backdated", async () => {

@@ -3,6 +3,7 @@ import { NotFound, Unavailable } from "../../platform/errors.ts";
 import { nearest } from "../../platform/nearest.ts";
 import type { eventView } from "../../server/event/model.ts";
 import type { incidentDetail, incidentView } from "../../server/incident/model.ts";
+import type { messageView } from "../../server/message/routes.ts";
 import type { participantView, personView } from "../../server/participant/model.ts";
 import type { reportView } from "../../server/report/model.ts";
 import type { taskView } from "../../server/task/model.ts";
@@ -21,6 +22,7 @@ export type IncidentDetail = Static<typeof incidentDetail>;
 export type Status = Incident["status"];
 export type Participant = Static<typeof participantView>;
 export type TimelineEvent = Static<typeof eventView>;
+export type Message = Static<typeof messageView>;
 export type StatusReport = Static<typeof reportView>;
 export type Task = Static<typeof taskView>;
 
@@ -84,7 +86,11 @@ export class IncidentClient extends ApiClient {
 
   /** All participants, or those who take part now. */
   async participants({ id }: { id: number }, active = true): Promise<Participant[]> {
-    return this.list(`/incidents/${id}/participants/`, active ? { active: "true" } : {});
+    return this.list(
+      `/incidents/${id}/participants/`,
+      active ? { active: "true" } : {},
+      Number.POSITIVE_INFINITY,
+    );
   }
 
   /** Sends a POST with a key: a repetition with the same key changes nothing. */

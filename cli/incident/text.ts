@@ -1,6 +1,7 @@
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { hasColours } from "../screen.ts";
+import { printable } from "../text.ts";
 import { units } from "../when.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
@@ -58,6 +59,17 @@ function opensLinks(env: Environment): boolean {
   if (/^(xterm-kitty|xterm-ghostty|alacritty|foot|wezterm)/.test(TERM)) return true;
   if (/^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio|Tabby)$/.test(TERM_PROGRAM)) return true;
   return Number(VTE_VERSION) >= 5000 || Boolean(WT_SESSION) || Number(KONSOLE_VERSION) >= 201_200;
+}
+
+/** The title in a line or a table, where a word says that not everybody may read the incident. */
+export function titleOf({ title, visibility }: { title: string; visibility?: string }): string {
+  return `${visibility === undefined || visibility === "Open" ? "" : `[${printable(visibility, 40)}] `}${printable(title)}`;
+}
+
+/** Who may read an incident. The values of the API look like those of its status. */
+export function visibilityText(visibility: string): string {
+  if (visibility === "Open") return "Visible to everyone";
+  return visibility === "Restricted" ? "Restricted to its participants" : visibility;
 }
 
 /** A server of a newer release may know more. */

@@ -49,6 +49,46 @@ describe("through a pipe", () => {
     expect(lines[1]).toBe(`${at}  INC-7  dana@example.com  Note: two lines \ufffd[31m`);
   });
 
+  test("what the server does by itself is one line; what people say is shown whole, in its order", async () => {
+    const step = (description: string) =>
+      server.happens(7, description, { actor: "system", kind: "step.done" });
+    const { child, finished, prints } = watchPiped("INC-7");
+    await server.requested(1);
+    server.happens(7, "Bob joined", { kind: "participant.joined" });
+    for (const group of ["Conversation", "Conversation", "Group"]) step(`${group} members updated`);
+    server.happens(7, "Who can help?", { kind: "message.sent" });
+    server.happens(7, "Status report:\nConditions: Down\nNeeds: Disks", { kind: "report.written" });
+    server.happens(7, "Alarm", { data: { noted_at: "2026-11-20T14:00:00.000Z" } });
+    step("Conversation archived");
+    // Without another event.
+    await prints("Conversation archived");
+    child.kill("SIGINT");
+    const { stdout } = await finished;
+    expect(stdout.split("\n").map((line) => line.split("  ").slice(2).join("  "))).toEqual([
+      "dana@example.com  Incident reported: Checkout is down",
+      "dana@example.com  Bob joined",
+      "system  Conversation members updated (2 times); Group members updated",
+      "dana@example.com  says: Who can help?",
+      "dana@example.com  Status report: Conditions: Down Needs: Disks",
+      "dana@example.com  (backdated, written 2026-11-20T14:00:00.000Z) Alarm",
+      "system  Conversation archived",
+      "",
+    ]);
+  });
+
+  test("begins with ten lines, whatever happened by itself since", async () => {
+    for (let count = 0; count < 12; count += 1) server.happens(7, `Note ${count}`);
+    for (let count = 0; count < 50; count += 1)
+      server.happens(7, "Conversation members updated", { actor: "system", kind: "step.done" });
+    const { child, finished, prints } = watchPiped("INC-7");
+    await prints("(50 times)");
+    child.kill("SIGINT");
+    const { stdout } = await finished;
+    expect([...stdout.matchAll(/Note \d+/g)].map(String)).toEqual(
+      Array.from({ length: 9 }, (_, at) => `Note ${at + 3}`),
+    );
+  });
+
   test("--json prints each event as the API has it, with the name of its incident", async () => {
     const { finished } = watchPiped("7", "--json", "--until", "stable");
     await server.requested(1);

@@ -8,6 +8,7 @@ import type { Io } from "../io.ts";
 import { canDraw, type Display, statusLine, writeSlowly } from "../screen.ts";
 import { parseWhen } from "../when.ts";
 import { IncidentClient, type IncidentDetail, type Status, type TimelineEvent } from "./incident.ts";
+import { type Entry, folded, notedAt } from "./timeline.ts";
 import { endingText, eventsText, statusText, terminalLines, type WatchedEvent } from "./watch_text.ts";
 
 export interface WatchOptions {
@@ -18,8 +19,10 @@ export interface WatchOptions {
   json?: boolean;
 }
 
-/** Events that are shown at first, unless --since says otherwise. */
+/** Lines that are shown at first, unless --since says otherwise. */
 export const firstEvents = 10;
+/** Of so many events, because a line may have several. */
+const readAtFirst = 100;
 /** Of those since a time. */
 const mostEvents = 10_000;
 
@@ -52,11 +55,17 @@ export abstract class Watch {
   #connection: string | undefined;
   #isLost = false;
   #ticker: NodeJS.Timeout | undefined;
+  /** The event that was shown last. */
+  #last: WatchedEvent | undefined;
+  /** What the server did after that. It often does more within moments, which then gets no line of its own. */
+  #held: WatchedEvent[] = [];
+  #flushing: NodeJS.Timeout | undefined;
 
   constructor(
     readonly io: Io,
     readonly client: IncidentClient,
     readonly options: WatchOptions,
+    readonly withIncident = false,
   ) {}
 
   /** Opens the display, unless lines of text are wanted. */
@@ -89,11 +98,42 @@ export abstract class Watch {
     return wasLost;
   }
 
+  /** Shows events. What the server does by itself is shown a moment later, in one line. */
+  protected async print(events: readonly WatchedEvent[]): Promise<void> {
+    if (this.options.json) return this.write(events.map((event) => ({ event, more: [] })));
+    const entries = folded([...this.#held, ...events], this.#last);
+    const open = entries.at(-1)?.isMachinery ? entries.pop() : undefined;
+    this.#held = open ? [open.event, ...open.more] : [];
+    const shown = entries.at(-1);
+    if (shown) this.#last = shown.more.at(-1) ?? shown.event;
+    if (this.#held.length > 0) this.#flushing ??= setTimeout(() => void this.flush(), foldMilliseconds);
+    if (entries.length > 0) await this.write(entries);
+  }
+
+  /** Shows what is held back. */
+  protected async flush(): Promise<void> {
+    clearTimeout(this.#flushing);
+    this.#flushing = undefined;
+    const entries = folded(this.#held);
+    this.#last = this.#held.at(-1) ?? this.#last;
+    this.#held = [];
+    if (entries.length > 0) await this.write(entries);
+  }
+
+  protected async write(entries: readonly Entry<WatchedEvent>[]): Promise<void> {
+    const { io, options, withIncident } = this;
+    if (this.display) this.display.print(entries.flatMap((entry) => terminalLines(entry, io, withIncident)));
+    else await writeSlowly(io.stdout, eventsText(entries, io, options.json === true, withIncident));
+  }
+
   close(): void {
     clearInterval(this.#ticker);
+    void this.flush();
     this.display?.close();
   }
 }
+
+const foldMilliseconds = 1000;
 
 /** Events of one incident as they happen, and its state in a line below them if the terminal can draw. */
 class IncidentWatch extends Watch {
@@ -110,13 +150,19 @@ class IncidentWatch extends Watch {
   async run(since: Date | undefined): Promise<void> {
     const { io, client, options } = this;
     const path = `/incidents/${this.#incident.id}`;
-    const { events, last, isCut } = await readEvents(client, this.#incident.id, since);
+    const { events, last, isCut } = await readEvents(client, this.#incident.id, since, readAtFirst);
     if (isCut) this.#tell(`Older events are left out: svc incident view ${this.#incident.name} --timeline`);
-    await this.#show(events);
+    const first = newestLines(
+      events.map((event) => this.#watched(event)),
+      options,
+    );
+    await this.print(first);
+    await this.flush();
     // After the events: what happens from now on is in the stream.
     await this.#refetch();
     if (isReached(this.#incident.status, options.until)) {
-      return this.#show(await client.list<TimelineEvent>(`${path}/events/`, { after: String(last) }));
+      const missed = await client.list<TimelineEvent>(`${path}/events/`, { after: String(last) });
+      return this.print(missed.map((event) => this.#watched(event)));
     }
     const { session, signal } = client;
     const stream = follow({ io, session, signal, path: `${path}/stream`, after: String(last) });
@@ -136,7 +182,7 @@ class IncidentWatch extends Watch {
     // Compared with the previous id, not the last event shown: after a restored backup, ids continue at a smaller number.
     if (event === undefined || event.id <= Number(message.previousId)) return false;
     if (/^(incident|role|participant)\./.test(event.kind)) void this.#refetch();
-    await this.#show([event]);
+    await this.print([this.#watched(event)]);
     const { until } = this.options;
     const status = statusAfter[event.kind];
     if (status === undefined || !isReached(status, until)) return false;
@@ -144,12 +190,8 @@ class IncidentWatch extends Watch {
     return true;
   }
 
-  async #show(events: readonly TimelineEvent[]): Promise<void> {
-    const { io, options } = this;
-    const { name: incident } = this.#incident;
-    const watched = events.map((event): WatchedEvent => ({ ...event, incident }));
-    if (this.display) this.display.print(watched.flatMap((event) => terminalLines(event, io)));
-    else await writeSlowly(io.stdout, eventsText(watched, io, options.json === true));
+  #watched(event: TimelineEvent): WatchedEvent {
+    return { ...event, incident: this.#incident.name };
   }
 
   #tell(line: string): void {
@@ -177,6 +219,18 @@ class IncidentWatch extends Watch {
   #gone(error: NotFound): NotFound {
     return new NotFound(`${this.#incident.name} is no longer visible to you`, { cause: error });
   }
+}
+
+/** The events of the last lines, unless --since says where to begin. */
+export function newestLines(
+  events: readonly WatchedEvent[],
+  { since, json }: WatchOptions,
+): readonly WatchedEvent[] {
+  if (since !== undefined) return events;
+  if (json) return events.slice(-firstEvents);
+  return folded(events)
+    .slice(-firstEvents)
+    .flatMap(({ event, more }) => [event, ...more]);
 }
 
 /** Says that the sign-in ends soon, until the user has signed in again. */
@@ -224,17 +278,18 @@ function isEvent(value: object): value is TimelineEvent {
 }
 
 /**
- * The newest events of an incident, oldest first: ten, or those since a time, up to ten thousand. `last` is the id after
+ * The newest events of an incident, oldest first: `atFirst`, or those since a time, up to ten thousand. `last` is the id after
  * which the stream continues, and `isCut` whether there are more since that time.
  */
 export async function readEvents(
   client: IncidentClient,
   id: number,
   since: Date | undefined,
+  atFirst = firstEvents,
 ): Promise<{ events: TimelineEvent[]; last: number; isCut: boolean }> {
   const path = `/incidents/${id}/events/`;
   // By id, since a backdated note is not among the newest by time.
-  const most = since === undefined ? firstEvents : mostEvents;
+  const most = since === undefined ? atFirst : mostEvents;
   const newest: TimelineEvent[] = [];
   const isOlder = (event: TimelineEvent) => since !== undefined && writtenAt(event) < since;
   for await (const page of client.pages<TimelineEvent>(path, { sort: "-id" }, most)) {
@@ -250,7 +305,6 @@ export async function readEvents(
 }
 
 /** A backdated note says when it was written. */
-function writtenAt({ at, data }: TimelineEvent): Date {
-  const { noted_at: noted } = (data ?? {}) as { noted_at?: unknown };
-  return new Date(typeof noted === "string" ? noted : at);
+function writtenAt(event: TimelineEvent): Date {
+  return new Date(notedAt(event) ?? event.at);
 }

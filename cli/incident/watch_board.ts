@@ -4,19 +4,20 @@ import type { Query } from "../client/api_client.ts";
 import { follow } from "../client/follow.ts";
 import { mayPass } from "../client/request.ts";
 import type { Io } from "../io.ts";
-import { fullScreen, writeSlowly } from "../screen.ts";
+import { fullScreen } from "../screen.ts";
 import { cut } from "../table.ts";
 import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
 import { incidentTable } from "./incident_table.ts";
 import { stylesOf } from "./text.ts";
-import { firstEvents, parseObject, readEvents, Watch, type WatchOptions } from "./watch.ts";
-import { eventsText, shortLine, type WatchedEvent } from "./watch_text.ts";
+import { folded } from "./timeline.ts";
+import { firstEvents, newestLines, parseObject, readEvents, Watch, type WatchOptions } from "./watch.ts";
+import { shortLine, type WatchedEvent } from "./watch_text.ts";
 
 /** Incidents on the board. `svc incident list` shows the others. */
 const mostIncidents = 100;
 /** Incidents that stay on the board after they are closed. */
 const mostClosed = 5;
-const keptEvents = 50;
+const keptEvents = 200;
 /** Requests at a time. */
 const parallel = 6;
 const retryMilliseconds = 1000;
@@ -57,7 +58,7 @@ class Board extends Watch {
     readonly since: Date | undefined,
     leave: () => void,
   ) {
-    super(io, client, options);
+    super(io, client, options, true);
     this.#failed.promise.catch(() => {});
     this.draw(() => {
       const display = fullScreen(
@@ -109,11 +110,11 @@ class Board extends Watch {
     if (isFirst) {
       await pLimit(parallel).map(ids, (id) => this.#begin(id));
       this.#events.sort((a, b) => a.at.localeCompare(b.at) || a.id - b.id);
-      if (since === undefined) this.#events = this.#events.slice(-firstEvents);
-      const begun = this.#events;
+      const begun = newestLines(this.#events, options);
       this.#events = [];
       this.#isLoaded = true;
       await this.#show(begun);
+      await this.flush();
     } else await pLimit(parallel).map(ids, (id) => this.#read(id));
     this.display?.refresh();
   }
@@ -218,11 +219,10 @@ class Board extends Watch {
   }
 
   async #show(events: readonly WatchedEvent[]): Promise<void> {
-    const { io } = this;
     if (this.display) {
       this.#events = [...this.#events, ...events].slice(-keptEvents);
       this.display.refresh();
-    } else await writeSlowly(io.stdout, eventsText(events, io, this.options.json === true, true));
+    } else await this.print(events);
   }
 
   #sorted(): Incident[] {
@@ -242,7 +242,7 @@ class Board extends Watch {
     const shown = incidents.slice(0, incidents.length > mostRows ? Math.max(1, mostRows - 1) : mostRows);
     const rest = incidents.length - shown.length;
     const rows = shown.length === 0 ? [] : incidentTable(shown, io).trimEnd().split("\n");
-    const events = mostEvents > 0 ? this.#events.slice(-mostEvents) : [];
+    const events = mostEvents > 0 ? folded(this.#events).slice(-mostEvents) : [];
     return [
       ...(rows.length > 0 ? rows : ["No open incidents."]),
       ...(rest > 0 ? [cut(`… and ${rest} more: svc incident list`, columns)] : []),
@@ -260,7 +260,7 @@ class Board extends Watch {
     // The title, the header, an empty line, and a third of the rest for events.
     const free = Math.max(1, rows - 3);
     const events = Math.min(
-      this.#events.length,
+      folded(this.#events).length,
       Math.max(Math.floor(free / 3), free - this.#incidents.size - 1),
     );
     const lines = this.#lines(columns, Math.max(1, free - Math.max(0, events)), events);

@@ -1,10 +1,11 @@
 import type { Session } from "../client/session.ts";
 import type { Io } from "../io.ts";
-import { cut } from "../table.ts";
+import { cut, widthOf } from "../table.ts";
 import { jsonText, printable, printableLines } from "../text.ts";
 import type { Incident, TimelineEvent } from "./incident.ts";
 import { nameOf, shortName } from "./people.ts";
-import { ageText, statusStyle, stylesOf } from "./text.ts";
+import { ageText, statusStyle, stylesOf, titleOf } from "./text.ts";
+import { type Entry, entryText } from "./timeline.ts";
 
 // How `svc incident watch` shows events and incidents. A line of an event stays on the terminal, where a relative time
 // would not stay true: it has the time of day.
@@ -16,14 +17,14 @@ export interface WatchedEvent extends TimelineEvent {
 
 /** What stdout gets: lines of JSON, lines for people on a terminal, or lines for other programs. */
 export function eventsText(
-  events: readonly WatchedEvent[],
+  entries: readonly Entry<WatchedEvent>[],
   io: Io,
   json: boolean,
   withIncident = false,
 ): string {
-  if (json) return events.map(jsonLine).join("");
-  if (!io.stdout.isTTY) return events.map(plainLine).join("");
-  const lines = events.flatMap((event) => terminalLines(event, io, withIncident));
+  if (json) return entries.flatMap(({ event, more }) => [event, ...more].map(jsonLine)).join("");
+  if (!io.stdout.isTTY) return entries.map(plainLine).join("");
+  const lines = entries.flatMap((entry) => terminalLines(entry, io, withIncident));
   return lines.map((line) => `${line}\n`).join("");
 }
 
@@ -33,25 +34,41 @@ function jsonLine({ incident, ...event }: WatchedEvent): string {
 }
 
 /** One line for programs: time, incident, actor and text, without line breaks. */
-function plainLine({ at, incident, actor, description }: WatchedEvent): string {
-  return `${at}  ${incident}  ${printable(actor, 320)}  ${oneLine(description)}\n`;
+function plainLine(entry: Entry<WatchedEvent>): string {
+  const { at, incident, actor } = entry.event;
+  const text = entryText(entry, (instant) => instant);
+  return `${at}  ${incident}  ${printable(actor, 320)}  ${oneLine(text)}\n`;
 }
 
-/** The lines of an event on a terminal; the further ones of a long text are indented. */
-export function terminalLines(
-  { at, incident, actor, description }: WatchedEvent,
-  io: Io,
-  withIncident = false,
-): string[] {
-  const [first = "", ...more] = printableLines(description);
-  const dim = stylesOf(io);
-  const parts = [dim(timeText(at, io), "dim"), ...(withIncident ? [incident] : []), shortName(actor), first];
-  return [parts.join("  "), ...more.map((line) => `    ${line}`.trimEnd())];
+/** The lines of an entry on a terminal; the further ones of a long text are indented. */
+export function terminalLines(entry: Entry<WatchedEvent>, io: Io, withIncident = false): string[] {
+  const { at, incident, actor } = entry.event;
+  const styled = stylesOf(io);
+  const begin = [timeText(at, io), ...(withIncident ? [incident] : []), shortName(actor), ""].join("  ");
+  const text = entryText(entry, (instant) => timeText(instant, io));
+  const [first = "", ...rest] = linesOf(entry, text, begin, io);
+  return [
+    `${begin}${first}`.replace(timeText(at, io), (time) => styled(time, "dim")),
+    ...rest.map((line) => `    ${line}`.trimEnd()),
+  ];
+}
+
+/** The lines of a text after `begin`. What follows from an event is cut to the line, and left out if there is no room. */
+export function linesOf({ event, more }: Entry, text: string, begin: string, { stdout }: Pick<Io, "stdout">) {
+  if (more.length === 0) return printableLines(text);
+  const [line, alone] = [oneLine(text), oneLine(event.description)];
+  const width = widthOf(stdout);
+  if (width === undefined) return [line];
+  // Within the columns in which `svc incident view` wraps a line.
+  const room = width - 4 - Bun.stringWidth(begin);
+  return [Bun.stringWidth(alone) < room ? cut(line, room) : alone];
 }
 
 /** The same in one line of at most so many columns. */
-export function shortLine({ at, incident, actor, description }: WatchedEvent, io: Io, width: number): string {
-  return cut([timeText(at, io), incident, shortName(actor), oneLine(description)].join("  "), width);
+export function shortLine(entry: Entry<WatchedEvent>, io: Io, width: number): string {
+  const { at, incident, actor } = entry.event;
+  const text = entryText(entry, (instant) => timeText(instant, io));
+  return cut([timeText(at, io), incident, shortName(actor), oneLine(text)].join("  "), width);
 }
 
 function oneLine(text: string): string {
@@ -87,7 +104,7 @@ export function statusText(
   width: number,
   connection: string | undefined = undefined,
 ): string {
-  const { name, status, title, incident_priority, commander, reported_at } = incident;
+  const { name, status, incident_priority, commander, reported_at } = incident;
   const age = ageText(new Date(reported_at), io.clock.now());
   const before = [...(connection === undefined ? [] : [connection]), name, status];
   const isWide = width >= 60;
@@ -95,7 +112,7 @@ export function statusText(
   const after = [...(isWide ? [cut(printable(incident_priority.name), 20)] : []), ...people, age];
   const separator = " · ";
   const fixed = Bun.stringWidth([...before, "", ...after].join(separator));
-  const shown = cut(printable(title), Math.max(0, width - fixed));
+  const shown = cut(titleOf(incident), Math.max(0, width - fixed));
   const parts = [...before, ...(shown === "" || shown === "…" ? [] : [shown]), ...after];
   const line = cut(parts.join(separator), width);
   // Only after it was cut to the width.

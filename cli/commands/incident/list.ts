@@ -1,6 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { UsageError } from "../../errors.ts";
-import { clientArgs } from "../../incident/args.ts";
+import { clientArgs, limitArg, limitOf, tellMore } from "../../incident/args.ts";
 import { type Incident, IncidentClient, type Named, pickNamed } from "../../incident/incident.ts";
 import { incidentTable } from "../../incident/incident_table.ts";
 import { emailOf } from "../../incident/people.ts";
@@ -33,13 +32,7 @@ export default defineCommand({
       metavar: "TIME",
       description: "Only incidents reported since then: 2h, 7d, 14:05, 2026-11-20",
     },
-    limit: {
-      type: "number",
-      short: "L",
-      metavar: "COUNT",
-      default: 30,
-      description: "Maximum number of incidents",
-    },
+    ...limitArg("incidents"),
     ...clientArgs,
   },
   examples: [
@@ -51,9 +44,8 @@ export default defineCommand({
   notes: [
     "Open incidents are Active or Stable. On a narrow terminal, titles are cut, and COMMANDER and PRIORITY are left out.",
   ],
-  async run({ status, mine, commander, type, priority, search, since, limit, json }, io) {
-    if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)
-      throw new UsageError(`--limit must be 1 to ${mostShown}`);
+  async run({ status, mine, commander, type, priority, search, since, limit: given, json }, io) {
+    const limit = limitOf(given);
     const after = since === undefined ? undefined : parseWhen("--since", since, io.clock.now());
     const found = await IncidentClient.within(io, async (client) => {
       const idOf = async (path: string, text: string | undefined, what: string) =>
@@ -78,18 +70,12 @@ export default defineCommand({
       return found;
     });
     const items = found.slice(0, limit);
-    if (json) return printJson(io, { items });
-    if (items.length === 0) io.stderr.write("No incidents found.\n");
+    if (json) printJson(io, { items });
+    else if (items.length === 0) io.stderr.write("No incidents found.\n");
     else io.stdout.write(incidentTable(items, io));
-    if (found.length > limit) {
-      const hint =
-        limit < mostShown ? `--limit ${Math.min(limit * 2, mostShown)}` : "add a filter, such as --since";
-      io.stderr.write(`There are more: ${hint}\n`);
-    }
+    if (found.length > limit) tellMore(io, limit, "add a filter, such as --since");
   },
 });
-
-const mostShown = 1000;
 
 /** As the API filters by them; `all` filters by none. */
 const statuses: Record<string, string | undefined> = {

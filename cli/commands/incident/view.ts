@@ -5,6 +5,7 @@ import {
   IncidentClient,
   type IncidentDetail,
   ifUnknown,
+  type Message,
   type Participant,
   type StatusReport,
   type Task,
@@ -12,25 +13,35 @@ import {
 } from "../../incident/incident.ts";
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
 import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
-import { linkText, statusStyle, stylesOf, whenText } from "../../incident/text.ts";
+import { linkText, statusStyle, stylesOf, visibilityText, whenText } from "../../incident/text.ts";
+import { type Entry, entryText, folded, isSaid, saidKinds } from "../../incident/timeline.ts";
+import { linesOf } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
 import { widthOf, wrapped } from "../../table.ts";
-import { jsonText, printable, printableLines } from "../../text.ts";
+import { printable, printableLines, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "Show an incident",
   args: {
     ...idArg,
-    timeline: { type: "boolean", description: "Show the whole timeline, not only its last ten events" },
+    timeline: {
+      type: "boolean",
+      description: "Show the whole timeline, and every event in a line of its own",
+    },
     ...clientArgs,
   },
   examples: ["svc incident view INC-44", "svc incident view --timeline", "svc incident view 44 --json"],
+  notes: [
+    "The timeline has the last ten status reports, notes and messages, and the last ten lines. What the server does by itself shares a line with what it follows from. --json has everything.",
+  ],
   async run({ timeline, json, ...named }, io) {
+    const isWhole = timeline === true || json === true;
     const view = await IncidentClient.within(io, async (client) =>
-      readView(client, await client.resolve(idOf(named)), timeline ? Number.POSITIVE_INFINITY : shownEvents),
+      readView(client, await client.resolve(idOf(named)), isWhole ? Number.POSITIVE_INFINITY : readEvents),
     );
-    io.stdout.write(json ? `${jsonText(view)}\n` : viewText(view, io));
+    if (json) printJson(io, view);
+    else io.stdout.write(viewText(view, io, isWhole));
   },
 });
 
@@ -44,11 +55,15 @@ interface IncidentView extends IncidentDetail {
   links: Link[];
   last_report: StatusReport | null;
   open_tasks: Task[];
-  /** Oldest first. */
+  /** Also those to or from the user alone. Oldest first, like the events. */
+  messages: Message[];
   events: TimelineEvent[];
 }
 
-const shownEvents = 10;
+/** Lines of the timeline, and at least as many reports, notes and messages. */
+const shownLines = 10;
+/** A line may have several events. */
+const readEvents = 100;
 
 async function readView(
   client: IncidentClient,
@@ -57,26 +72,49 @@ async function readView(
 ): Promise<IncidentView> {
   const path = `/incidents/${incident.id}`;
   const tasks = { incident_id: String(incident.id), status: "Open" };
-  const [participants, affected, links, reports, open_tasks, newest] = await Promise.all([
+  const all = Number.POSITIVE_INFINITY;
+  const [participants, affected, links, reports, open_tasks, messages, newest] = await Promise.all([
     client.participants(incident),
     affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
     linksOf(client, incident).catch(ifUnknown<Link[]>([])),
     client.list<StatusReport>(`${path}/reports/`, {}, 1),
-    client.list<Task>("/tasks/", tasks),
+    client.list<Task>("/tasks/", tasks, all),
+    client.list<Message>(`${path}/messages/`, {}, mostEvents),
     client.list<TimelineEvent>(`${path}/events/`, {}, mostEvents),
   ]);
   const last_report = reports[0] ?? null;
-  const events = newest.reverse();
-  return { ...incident, participants, affected, links, last_report, open_tasks, events };
+  // What people said may be older than so many other events.
+  const said =
+    newest.length < mostEvents
+      ? []
+      : await Promise.all(
+          saidKinds.map((kind) => client.list<TimelineEvent>(`${path}/events/`, { kind }, shownLines)),
+        );
+  const events = [...new Map([...newest, ...said.flat()].map((event) => [event.id, event])).values()];
+  return {
+    ...incident,
+    participants,
+    affected,
+    links,
+    last_report,
+    open_tasks,
+    messages: messages.reverse(),
+    events: events.sort(byTime),
+  };
 }
 
-function viewText(view: IncidentView, io: Io): string {
+/** A backdated note is where it happened. */
+function byTime(a: TimelineEvent, b: TimelineEvent): number {
+  return a.at.localeCompare(b.at) || a.id - b.id;
+}
+
+function viewText(view: IncidentView, io: Io, isWhole: boolean): string {
   const parts = [
     header(view, io),
     roles(view, io),
     report(view, io),
     tasks(view, io),
-    timelineText(view, io),
+    timelineText(view, io, isWhole),
   ];
   return `${parts
     .filter((lines) => lines.length > 0)
@@ -86,7 +124,7 @@ function viewText(view: IncidentView, io: Io): string {
 
 function header(view: IncidentView, io: Io): string[] {
   const styled = stylesOf(io);
-  const kind = [view.incident_priority.name, view.incident_type.name, view.visibility];
+  const kind = [view.incident_priority.name, view.incident_type.name, visibilityText(view.visibility)];
   const status = styled(view.status, statusStyle[view.status]);
   const reporter = view.reporter ? ` by ${nameOf(view.reporter)}` : "";
   const times = [`Reported ${whenText(view.reported_at, io)}${reporter}`];
@@ -94,8 +132,8 @@ function header(view: IncidentView, io: Io): string[] {
   if (view.closed_at) times.push(`closed ${whenText(view.closed_at, io)}`);
   const lines = [
     styled(`${view.name}  ${printable(view.title)}`, "bold"),
-    [status, ...kind.map((word) => printable(word, 80))].join(" · "),
-    times.join(", "),
+    ...wrapped([status, ...kind.map((word) => printable(word, 80))].join(" · "), widthOf(io.stdout)),
+    ...wrapped(times.join(", "), widthOf(io.stdout)),
   ];
   const links = (view.conversations ?? []).filter(({ weblink }) => weblink !== null);
   for (const { plugin_slug, weblink } of links)
@@ -159,18 +197,43 @@ function tasks({ open_tasks }: IncidentView, io: Io): string[] {
   return [`Open tasks (${open_tasks.length})`, ...lines];
 }
 
-/** A line for each event, and more for texts of several lines. */
-function timelineText({ events }: IncidentView, io: Io): string[] {
+/** A line for each entry, and more for texts of several lines. */
+function timelineText(
+  { name, events, messages, last_report }: IncidentView,
+  io: Io,
+  isWhole: boolean,
+): string[] {
   if (events.length === 0) return [];
-  return ["Timeline", ...events.flatMap((event) => eventLines(event, io))];
+  const all = [...events, ...messages.flatMap(directMessage)].sort(byTime);
+  const entries: Entry[] = isWhole ? all.map((event) => ({ event, more: [] })) : folded(all);
+  const said = new Set(entries.filter(({ event }) => isSaid(event)).slice(-shownLines));
+  const shown = isWhole
+    ? entries
+    : entries.filter((entry, at) => at >= entries.length - shownLines || said.has(entry));
+  const isCut = shown.length < entries.length || (!isWhole && events.length >= readEvents);
+  return [
+    "Timeline",
+    ...(isCut ? [`  Not all of it: svc incident view ${name} --timeline`] : []),
+    ...shown.flatMap((entry) => entryLines(entry, isWhole ? null : last_report, io)),
+  ];
 }
 
-function eventLines({ at, actor, description }: TimelineEvent, io: Io): string[] {
-  const [first = "", ...more] = printableLines(description);
-  const text = `  ${whenText(at, io)}  ${shortName(actor)}  ${first}`;
-  const [begin = "", ...rest] = wrapped(text, narrower(io, 4));
-  const below = [...rest.map((line) => line.trimStart()), ...more];
-  return [begin, ...below.flatMap((line) => hanging("      ", line, io))];
+/** A message to one person is not on the timeline of everybody. */
+function directMessage({ at, author, recipient, text }: Message): TimelineEvent[] {
+  if (author === null || recipient === null) return [];
+  const data = { recipient: recipient.email };
+  return [{ id: 0, at, actor: author.email, source: "core", kind: "message.sent", description: text, data }];
+}
+
+function entryLines(entry: Entry, lastReport: StatusReport | null, io: Io): string[] {
+  const { at, actor, kind, data } = entry.event;
+  const begin = `  ${whenText(at, io)}  ${shortName(actor)}  `;
+  const text = entryText(entry, (instant) => whenText(instant, io));
+  const isAbove = kind === "report.written" && data.report_id === lastReport?.id;
+  const [first = "", ...more] = isAbove ? ["Status report (above)"] : linesOf(entry, text, begin, io);
+  const [line = "", ...rest] = wrapped(`${begin}${first}`, narrower(io, 4));
+  const below = [...rest.map((one) => one.trimStart()), ...more];
+  return [line, ...below.flatMap((one) => hanging("      ", one, io))];
 }
 
 function indented(text: string, io: Io): string[] {
