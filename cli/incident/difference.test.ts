@@ -37,8 +37,11 @@ describe("a difference", () => {
     const shown = await difference(all.join("\n"), mine.join("\n"));
     expect(shown.length).toBeLessThan(30);
     expect(shown.at(-1)).toBe("… 294 more lines differ");
-    const other = await difference(lines(9000, "Theirs").join("\n"), lines(9000, "Mine").join("\n"));
-    expect(other.length).toBeLessThan(30);
+    const around = (text: string) => ["Same", ...lines(9000, text), "Same"].join("\n");
+    const other = await difference(around("Theirs"), around("Mine"));
+    const added = await difference("Same", `Same\n${lines(9000, "Mine").join("\n")}`);
+    expect([added.length, ...added.slice(1, 3)]).toEqual([13, "@@ line 2", "+Mine 0"]);
+    expect([other.length, other[1], other.at(-1)]).toEqual([24, "@@ line 2", "+… 8990 more lines"]);
   });
 
   test("has nothing that a terminal would obey", async () => {

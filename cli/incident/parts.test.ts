@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { zonedTime } from "../when.ts";
 
 // The parts of an incident: people with their roles, tasks, and documents.
 
@@ -325,7 +326,11 @@ describe("tasks", () => {
       "2d",
     );
     const [task] = await tasksOf(id);
-    expect(added).toEqual({ code: 0, stdout: `${task.id}\n`, stderr: `${name}: Broken\n` });
+    expect(added).toEqual({
+      code: 0,
+      stdout: `${task.id}\n`,
+      stderr: `${name}: Broken\nDue ${zonedTime(new Date(task.resolve_by))} (in 2d)\n`,
+    });
     expect(Date.parse(task.resolve_by)).toBe(server.clock.now().getTime() + 2 * 86_400_000);
     const { stdout } = await carol.svc("inc", "task", "list", name);
     expect(stdout).toMatch(/^ID +STATUS +DESCRIPTION +ASSIGNEES +DUE\n\d+ +Open +Order disks/);

@@ -8,7 +8,7 @@ import { announce, IncidentClient, type IncidentDetail, type Task } from "./inci
 import { emailOf, peopleOf } from "./people.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
-import { ageText, inText } from "./text.ts";
+import { ageText, atText, inText } from "./text.ts";
 import {
   againLine,
   done,
@@ -119,6 +119,7 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
     return { incident, task };
   });
   done(io, incident, json, task);
+  if (due !== undefined) io.stderr.write(`Due ${atText(new Date(task.resolve_by), io)}\n`);
   if (!json) io.stdout.write(`${task.id}\n`);
 }
 

@@ -2,7 +2,7 @@ import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { hasColours } from "../screen.ts";
 import { printable } from "../text.ts";
-import { units } from "../when.ts";
+import { units, zonedTime } from "../when.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
 
@@ -24,6 +24,12 @@ export function whenText(instant: string, io: Pick<Io, "stdout" | "clock">): str
 /** `in 2h`, also a moment after that was typed: an age is rounded down. */
 export function inText(at: Date, now: Date): string {
   return `in ${ageText(now, new Date(at.getTime() + (at.getTime() - now.getTime()) / 100))}`;
+}
+
+/** The time that was meant by what was typed: `2026-11-20 14:05:00+01:00 (5m ago)`. */
+export function atText(at: Date, { clock }: Pick<Io, "clock">): string {
+  const now = clock.now();
+  return `${zonedTime(at)} (${at > now ? inText(at, now) : `${ageText(at, now)} ago`})`;
 }
 
 /** An age for a column: relative on a terminal, RFC 3339 for other programs. */

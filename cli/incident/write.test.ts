@@ -5,6 +5,7 @@ import { drafts, editor } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import type { Io } from "../io.ts";
+import { zonedTime } from "../when.ts";
 
 let { server, member, ids, reported, notesOf } = {} as IncidentServer;
 useIncidentServer((given) => {
@@ -70,7 +71,9 @@ describe("svc incident note", () => {
     expect((await person.svc("inc", "list", "--since", zoned)).code).toBe(0);
     expect((await person.svc("inc", "note", name, "Now")).code).toBe(0);
     expect((await notesOf(id)).sort()).toEqual(["Now", "Text"]);
-    expect((await carol.svc("inc", "note", name, "Text", "--at", "5m")).code).toBe(0);
+    const noted = await carol.svc("inc", "note", name, "Text", "--at", "5m");
+    const at = zonedTime(new Date(server.clock.now().getTime() - 300_000));
+    expect(noted.stderr).toBe(`${name}: Broken\nNoted at ${at} (5m ago)\n`);
   });
 
   test("takes words that begin with a hyphen after --", async () => {
@@ -143,6 +146,7 @@ describe("svc incident note", () => {
     [["-F", "/"], 1, "cannot read /: it is a directory"],
     [["text", "--at", "tomorrow"], 2, '--at: "tomorrow" is not a time such as'],
     [["text", "--at", "2999-01-01"], 2, "--at: 2999-01-01 is in the future"],
+    [["text", "--at", "23:59:59"], 2, "--at: 23:59:59 is still to come, it is "],
   ])("refuses %p", async (args, code, message) => {
     const ran = await carol.svc("inc", "note", "-i", "INC-1", ...args);
     expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });

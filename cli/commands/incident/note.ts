@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg, textArg, textArgs } from "../../incident/args.ts";
 import { IncidentClient } from "../../incident/incident.ts";
+import { atText } from "../../incident/text.ts";
 import {
   againLine,
   done,
@@ -21,7 +22,7 @@ export default defineCommand({
     at: {
       type: "string",
       metavar: "TIME",
-      description: "When it happened, if not now: 10m, 14:05, 2026-11-20T14:05:00Z",
+      description: "When it happened, if not now: 10m, 14:05 (today), 2026-11-20T14:05:00Z",
     },
     ...clientArgs,
   },
@@ -35,7 +36,7 @@ export default defineCommand({
   ],
   async run(options, io) {
     const { at, json } = options;
-    const instant = at === undefined ? undefined : parseWhen("--at", at, io.clock.now());
+    const instant = at === undefined ? undefined : parseWhen("--at", at, io.clock.now(), false);
     const { incident: typed, source } = incidentAndText(options, "note TEXT");
     const again = (incident = typed) =>
       againLine(io, ["note", ...option("-i", incident), ...option("--at", instant?.toISOString())]);
@@ -56,6 +57,7 @@ export default defineCommand({
         ),
       );
       done(io, incident, json, event);
+      if (instant) io.stderr.write(`Noted at ${atText(instant, io)}\n`);
     });
   },
 });
