@@ -146,7 +146,7 @@ test("a held poll is logged when it is answered, with its challenge as a hash of
   const line = await lineOf(to, headers.get("x-request-id"));
   const hash = new Bun.CryptoHasher("sha256").update(challenge.token).digest("hex");
   expect(line).toMatchObject({ level: 20, status: 200, challenge: hash.slice(0, 8) });
-  const names = ["level", "time", "request_id", "method", "route", "status", "challenge", "msg"];
+  const names = "level time request_id method route status duration_ms address challenge msg".split(" ");
   expect(Object.keys(line)).toEqual(names);
 });
 

@@ -28,10 +28,14 @@ export interface Listener {
 }
 
 /** The client's address, as seen by this server and the proxies it trusts. */
-export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {
+export function addressOf(
+  { proxies }: Pick<Deps, "proxies">,
+  request: Request,
+  server: Server<unknown> | null,
+): string {
   return clientAddress(
     server?.requestIP(request)?.address,
-    deps.proxies.enabled ? request.headers.get("x-forwarded-for") : null,
-    deps.proxies,
+    proxies.enabled ? request.headers.get("x-forwarded-for") : null,
+    proxies,
   );
 }

@@ -28,9 +28,9 @@ interface Transformed {
 
 const verified = new WeakMap<Request, Actor>();
 
-/** Whether the request has a valid access token, on a route that requires one. */
-export function isAuthenticated(request: Request): boolean {
-  return verified.has(request);
+/** The user of a request with a valid access token, on a route that requires one. */
+export function userOf(request: Request): string | undefined {
+  return verified.get(request)?.user;
 }
 
 /** Whether a route requires an access token. */

@@ -25,6 +25,21 @@ test("the log has the status that was sent, also for refused requests", async ()
   }
 });
 
+test("the log has the user, the client's address and the duration", async () => {
+  await using server = await startTestServer({ proxyHeaders: true });
+  const person = await personOf(server, "carol@example.com");
+  const { headers } = await person.call("GET", "/whoami");
+  const line = await requestLine(server, headers.get("x-request-id"));
+  expect(line).toMatchObject({ user: "carol@example.com", duration_ms: expect.any(Number) });
+  expect(line.duration_ms).toBeWithin(0, 60_000);
+  const stranger = await server.fetch("/whoami", {
+    headers: { "x-forwarded-for": "192.0.2.7", authorization: "Bearer carol@example.com" },
+  });
+  const refused = await requestLine(server, stranger.headers.get("x-request-id"));
+  expect(refused).toMatchObject({ status: 401, address: "192.0.2.7" });
+  expect(Object.keys(refused)).not.toContain("user");
+});
+
 test("polls and successful health checks are logged at a lower level, because machines send them every few seconds", async () => {
   await using server = await startTestServer();
   const levelOf = async (path: string, status: number) => {

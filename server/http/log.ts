@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import { LogBudget } from "../../platform/log_budget.ts";
 import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
-import { isAuthenticated } from "../auth/actor.ts";
-import type { Deps, Listener } from "../deps.ts";
+import { userOf } from "../auth/actor.ts";
+import { addressOf, type Deps, type Listener } from "../deps.ts";
 import { clientAddress } from "./address.ts";
 import type { ObservedRequests } from "./metrics.ts";
 
@@ -16,10 +16,11 @@ const answersPerMinute = 600;
  * `debug`: polls, and health checks that succeed.
  */
 export const logRequests = (
-  { log, config, proxies, clock }: Pick<Deps, "log" | "config" | "proxies" | "clock">,
+  deps: Pick<Deps, "log" | "config" | "proxies" | "clock">,
   listener: Listener,
   requests?: ObservedRequests,
 ) => {
+  const { log, config, proxies, clock } = deps;
   const refused = new LogBudget(log, clock, "requests", refusalsPerMinute);
   const answered = new LogBudget(log, clock, "requests", answersPerMinute);
   /** Whether a stranger's request still gets a log line. */
@@ -31,8 +32,13 @@ export const logRequests = (
     const peer = clientAddress(listener.server?.requestIP(request)?.address, null, proxies);
     return proxies.trusts(peer) ? id : undefined;
   };
+  /** Noted at once, because a request that was answered has no connection any more. */
+  const begun = new WeakMap<Request, { at: number; address: string }>();
+  const note = (request: Request) =>
+    begun.set(request, { at: performance.now(), address: addressOf(deps, request, listener.server) });
   return new Elysia({ name: "log requests" })
     .onRequest(({ request, set }) => {
+      if (config.accessLog) note(request);
       set.headers[idHeader] = (proxies.enabled && idFromProxy(request)) || newRequestId();
     })
     .onAfterResponse({ as: "global" }, (context) => {
@@ -43,7 +49,9 @@ export const logRequests = (
       const isPoll = route?.startsWith("/noauth/") && path.includes("poller/");
       const level = isPoll || (route === "/healthcheck" && status === 200) ? "debug" : "info";
       if (!config.accessLog || !log.isLevelEnabled(level)) return;
-      if (level === "info" && !isAuthenticated(request) && !admits(route || "none", status)) return;
+      const user = userOf(request);
+      if (level === "info" && user === undefined && !admits(route || "none", status)) return;
+      const begin = begun.get(request);
       // Undefined values are left out of the line.
       const line = {
         request_id: requestIdOf(set),
@@ -51,6 +59,9 @@ export const logRequests = (
         method: request.method,
         route: route || "none",
         status,
+        duration_ms: begin && Math.round((performance.now() - begin.at) * 10) / 10,
+        user,
+        address: begin?.address,
         challenge: challengeIn(params),
       };
       log[level](line, "request");
