@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
 import { knownVariables } from "../server/installed_plugins.ts";
+import { scheduleConnections } from "../worker/connections.ts";
 import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { startTestServer } from "./support/http/server.ts";
 
@@ -79,6 +80,38 @@ const pods = manifests.flatMap(({ kind, spec }) => {
 const containers = pods.flatMap(({ spec }) => spec.containers);
 const named = (kind: string, name: string) =>
   manifests.find((one) => one.kind === kind && one.metadata.name === name)!;
+
+test("settings.env and docs/scale.md count the connections that the programs may open", () => {
+  const config = readConfig({});
+  const pool = config.databasePoolSize;
+  expect(Number(settings.SVC_DATABASE_POOL_SIZE)).toBe(pool);
+  // A server listens on one more. The commands: `svc scheduler status`, an upgrade and a dump.
+  const [listening, commands] = [1, 4 + 2 + 2];
+  const most = (servers: number, workers: number) =>
+    servers * (pool + listening) + workers * (pool + scheduleConnections) + commands;
+  const [servers, workers] = ["svc-server", "svc-worker"].map(
+    (name) => named("Deployment", name).spec.replicas,
+  );
+  const normal = most(servers!, workers!);
+  const text = readFileSync(join(folder, "config/settings.env"), "utf8");
+  expect(text).toContain(`at most ${normal} connections (docs/scale.md)`);
+  const page = readFileSync(join(import.meta.dir, "../docs/scale.md"), "utf8");
+  const [ofServer, ofWorker] = ["server", "worker"].map(
+    (name) => page.match(new RegExp(`^\\| ${name} .*\\| P \\+ (\\d)`, "m"))?.[1],
+  );
+  expect([ofServer, ofWorker]).toEqual([String(listening), String(scheduleConnections)]);
+  expect(page).toContain(
+    `servers x (P + ${listening}) + workers x (P + ${scheduleConnections}) + ${commands}\n`,
+  );
+  const rows = [...page.matchAll(/^\| .* \| (\d+) \| (\d+) \|$/gm)].map(([, ...counts]) =>
+    counts.map(Number),
+  );
+  expect(rows).toEqual([
+    [normal, most(servers! + 1, workers! + 1)],
+    [normal, Math.max(most(2 * servers!, workers!), most(servers!, 2 * workers!))],
+    [most(10, 4), most(11, 5)],
+  ]);
+});
 
 test("every file of the folder is in a kustomization", () => {
   const all = [...new Bun.Glob("**/*.yaml").scanSync(folder)].filter(

@@ -2,7 +2,7 @@ import type { DatabasePlace } from "../core/open.ts";
 import { type Database, type DatabaseClient, openDatabase, shortStatements } from "../drizzle/client.ts";
 
 /** Claims, leases and heartbeats use a separate pool, so that tasks never delay them. */
-const scheduleConnections = 3;
+export const scheduleConnections = 3;
 /** Tasks read and write batches. Deliveries and revocations use their pool too. */
 const taskStatements = { limitSeconds: 60 };
 
