@@ -47,11 +47,27 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
         const given = positionals.length - commandPath.length;
         const options = isOwn ? withWords(definition.args, values, given, rest) : values;
         const { server, certificate } = options as Pick<Io, "server" | "certificate">;
-        await definition.run(options as never, { ...io, server, certificate }, rest);
+        const own = { ...io, server, certificate };
+        if (dependsOnClock(definition.args, options)) await setClock(own);
+        await definition.run(options as never, own, rest);
       },
     };
   };
   return lazy(load, { name });
+}
+
+/** Whether a time was given, which is relative to now, or must not be in the future: the server records the result. */
+function dependsOnClock(args: Args, options: Record<string, unknown>): boolean {
+  const isTime = (name: string) => args[name]!.metavar === "TIME" && options[name] !== undefined;
+  return args.server !== undefined && Object.keys(args).some(isTime);
+}
+
+async function setClock(io: Io): Promise<void> {
+  const [{ askServerClock }, { chosenServer }] = await Promise.all([
+    import("./client/server_clock.ts"),
+    import("./client/session.ts"),
+  ]);
+  await askServerClock(io, chosenServer(io).server);
 }
 
 /** Adds the words that follow `--` to the positionals, even if they begin with a hyphen. */

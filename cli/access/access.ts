@@ -44,7 +44,7 @@ export class AccessClient extends ApiClient {
           now = await this.call<AccessRequest>("GET", `/access/requests/${asked.id}`).catch(
             (error: unknown) => {
               // Keep waiting while the server or its database restarts.
-              const isOver = this.serverClock.now() >= new Date(asked.expires_at);
+              const isOver = io.clock.now() >= new Date(asked.expires_at);
               if (isOver || !mayPass(error)) throw error;
               if (error instanceof TooManyRequests) pause = Math.max(pause, error.retryAfter * 1000);
               return now;
@@ -75,7 +75,7 @@ export class AccessClient extends ApiClient {
       (one) =>
         one.role === slug &&
         one.user === this.session.user &&
-        new Date(one.expires_at) > this.serverClock.now() &&
+        new Date(one.expires_at) > this.io.clock.now() &&
         (incident === undefined || one.incident === incident),
     );
     let refusal: Conflict | undefined;

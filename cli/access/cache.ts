@@ -1,10 +1,10 @@
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
-import type { Clock } from "../../platform/clock.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { credentialsPath, writePrivately } from "../client/private_file.ts";
+import { clockAhead, machineClock } from "../client/server_clock.ts";
 import { chosenServer } from "../client/session.ts";
 import { readToken } from "../client/token.ts";
 import { Interrupted } from "../errors.ts";
@@ -85,24 +85,24 @@ export async function cachedCredential(
   io: Io,
   key: CacheKey,
   margin: Margin,
-  issue: () => Promise<{ issued: Issued; serverClock: Clock }>,
+  issue: () => Promise<Issued>,
 ): Promise<Issued> {
   const warn: Warn = (message) => io.stderr.write(`svc: warning: ${message}\n`);
   const look = (within: Margin, say: Warn = () => {}) =>
-    findCredential(io.env, key, { now: io.clock.now(), margin: within, warn: say });
+    findCredential(io.env, key, { now: machineClock(io).now(), margin: within, warn: say });
   const known = look(margin, warn);
   if (known) return known;
   const path = pathOf(io.env, key);
   const directory = makeDirectory(dirname(path), io.clock.now(), warn);
-  if (!directory) return (await issue()).issued;
+  if (!directory) return await issue();
   const lockPath = `${path.slice(0, -".json".length)}.lock`;
   const lock = await waitForLock(io, lockPath, () => look(margin) !== undefined);
   try {
     const meanwhile = look(margin);
     if (meanwhile) return meanwhile;
-    const { issued, serverClock } = await issue();
+    const issued = await issue();
     // A clock that is ahead only causes a replacement too early, and may be set right before the credential's end.
-    const behind = Math.max(0, serverClock.now().getTime() - io.clock.now().getTime());
+    const behind = Math.max(0, -clockAhead(io));
     // The user may have signed out in the meantime.
     const account = accountOf({ ...io, server: key.server });
     if (account?.session === key.session) write(path, key, { issued, behind }, warn);

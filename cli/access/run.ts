@@ -41,7 +41,6 @@ export async function runWithAccess(
     client,
     issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)),
   }));
-  const timed = { ...io, clock: client.serverClock };
   /** The leases to revoke at the end. */
   const leases: Lease[] = [issued];
   const over = new AbortController();
@@ -58,10 +57,10 @@ export async function runWithAccess(
   for (const signal of forwarded) process.on(signal, forward);
   let code: number;
   try {
-    await using used = await key.use(timed, issued);
+    await using used = await key.use(io, issued);
     if (received !== undefined) throw new ExitCode(128 + constants.signals[received]);
     child = start(io, command, { ...io.env, ...used.env });
-    const renewing = keepRenewed(timed, issued, over.signal, async (lease) => {
+    const renewing = keepRenewed(io, issued, over.signal, async (lease) => {
       const { replace } = used;
       if (replace) return await askAgain(client, leases, { first: issued, key, replace });
       if (!renewableKinds.has(issued.credential.kind)) {

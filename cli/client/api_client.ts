@@ -3,6 +3,7 @@ import { Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { largestAnswer, problem, type Request, request } from "./request.ts";
+import { clockAhead, offsetText } from "./server_clock.ts";
 import { authorization, currentSession, renewInTime, renewSession, type Session } from "./session.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
@@ -24,17 +25,21 @@ export class ApiClient {
   /** Whether something else draws on the terminal. */
   isDrawing = false;
   readonly #waiting: WaitingLine;
-  /** Milliseconds by which the clock of this machine is ahead of the server's, as of the last answer. */
-  #ahead = 0;
-  /** The server's clock, to a second, for times that the server sets: the clock of this machine may be wrong. */
-  readonly serverClock: Clock = { now: () => new Date(this.io.clock.now().getTime() - this.#ahead) };
+  /** By which offset times were parsed before there was a client. */
+  readonly #firstAhead: number;
 
   constructor(
     protected readonly io: Io,
     readonly session: Session,
     readonly signal: AbortSignal,
   ) {
+    this.#firstAhead = clockAhead(io);
     this.#waiting = new WaitingLine(io, session.server.base, signal);
+  }
+
+  /** As of the last answer. */
+  get serverClock(): Clock {
+    return this.io.clock;
   }
 
   /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */
@@ -56,7 +61,10 @@ export class ApiClient {
   ): Promise<T> {
     await renewInTime(this.session, this.io);
     try {
-      return await this.callOnce<T>(method, path, body, options);
+      const answer = await this.callOnce<T>(method, path, body, options);
+      // Only now, the server's time may be known.
+      await renewInTime(this.session, this.io);
+      return answer;
     } catch (error) {
       if (!(error instanceof Unauthenticated && (await renewSession(this.session, this.io)))) throw error;
       return this.callOnce<T>(method, path, body, options);
@@ -78,23 +86,21 @@ export class ApiClient {
     const stopWaiting = this.isDrawing ? () => {} : this.#waiting.start();
     const sent = { method, headers, body, signal, timeout, largest: largestAnswer };
     const answer = await request(io, endpoint, `${endpoint.base}${path}`, sent).finally(stopWaiting);
-    const date = Date.parse(answer.headers.get("date") ?? "");
-    if (!Number.isNaN(date)) this.#ahead = io.clock.now().getTime() - date;
     if (answer.status >= 400) throw problem(answer, endpoint);
     return answer.body as T;
   }
 
   /**
-   * Refuses a time that the user gave relative to now, or without a zone, if this machine's clock is wrong: the timeline
-   * would record a wrong time. Call it after a request, because it uses the time in the server's answer.
+   * Refuses a time that the user gave relative to now, or without a zone, if it was parsed by a clock of this machine that
+   * turned out to be wrong: the timeline would record a wrong time. Call it after a request.
    *
    * @throws UsageError
    */
   checkClock(option: string, text: string): void {
-    if (Math.abs(this.#ahead) < largestSkew || /(?:Z|[+-]\d\d:\d\d)$/.test(text.trim())) return;
-    const by = `${Math.round(Math.abs(this.#ahead) / 60_000)} minutes ${this.#ahead > 0 ? "ahead of" : "behind"}`;
+    const ahead = clockAhead(this.io) - this.#firstAhead;
+    if (Math.abs(ahead) < largestSkew || /(?:Z|[+-]\d\d:\d\d)$/.test(text.trim())) return;
     throw new UsageError(
-      `${option}: the clock of this machine is ${by} that of ${this.session.server.base}: give a time with a zone, such as 2026-11-20T14:05:00Z`,
+      `${option}: the clock of this machine is ${offsetText(ahead)} that of ${this.session.server.base}: give a time with a zone, such as 2026-11-20T14:05:00Z`,
     );
   }
 

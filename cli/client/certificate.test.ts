@@ -136,6 +136,25 @@ test("a renewal that fails does not fail the command, and is tried again later",
   expect(serialIn(user.files.certificate)).not.toBe(serial);
 });
 
+test.each([-10, 20, 30])(
+  "it is renewed by the server's clock if that of this machine is wrong by %i hours",
+  async (hours) => {
+    const user = await certified();
+    const { certificate: file } = user.files;
+    const serial = serialIn(file);
+    const now = () => new Date(server.clock.now().getTime() + hours * 3_600_000);
+    const wrong = user.with({ clock: { now } });
+    expect(await whoami(wrong)).toBe("alice@example.com");
+    expect((await wrong.svc("--certificate", "incident", "list")).code).toBe(0);
+    server.clock.advance(15 * 3600);
+    expect(await whoami(wrong)).toBe("alice@example.com");
+    expect(serialIn(file)).toBe(serial);
+    server.clock.advance(4 * 3600);
+    expect((await wrong.svc("--certificate", "incident", "list")).code).toBe(0);
+    expect(serialIn(file)).not.toBe(serial);
+  },
+);
+
 test("a server that does not answer a renewal delays a command for a few seconds at most", async () => {
   const user = await certified();
   server.clock.advance(19 * 3600);

@@ -22,6 +22,7 @@ import { updateCredentials } from "./credentials_file.ts";
 import { makePrivateDirectory, storing, writePrivately } from "./private_file.ts";
 import { problem, request } from "./request.ts";
 import { parseServer, type Server } from "./server.ts";
+import { askServerClock, machineClock } from "./server_clock.ts";
 import { authorization, fromKeychain, type Session } from "./session.ts";
 
 // The client certificate of a server. Its key is generated here and never leaves this machine; the certificate is renewed
@@ -50,11 +51,13 @@ export async function openCertificate(io: Io, server: Server, entry: Entry | und
   if (stored === undefined)
     throw new Unauthenticated(`no client certificate of ${server.base}; run svc login --certificate`);
   let pair = await readPair(io, server, stored);
+  if (isDue(pair, stored, io.clock.now()) || !isCurrent(pair, io.clock.now()))
+    await askServerClock(io, server);
   if (isDue(pair, stored, io.clock.now())) pair = await renew(io, server, stored, pair);
   const expiresAt = endOf(pair);
   if (expiresAt <= io.clock.now())
     throw new Unauthenticated(
-      `the client certificate of ${server.base} expired at ${expiresAt.toISOString()}, and the clock of this machine says ${io.clock.now().toISOString()}; run svc login --certificate`,
+      `the client certificate of ${server.base} expired at ${expiresAt.toISOString()}, and the clock of this machine says ${machineClock(io).now().toISOString()}; run svc login --certificate`,
     );
   const endpoint = endpointOf(stored.url, pair);
   return { endpoint, token: undefined, expiresAt, user: stored.user, source: "certificate" };
@@ -187,6 +190,7 @@ async function revokeAnywhere(
   server: Server,
   { stored, pair, token }: { stored: StoredCertificate; pair: KeyPair; token: Session["token"] },
 ): Promise<boolean> {
+  if (!isCurrent(pair, io.clock.now())) await askServerClock(io, server);
   if (endOf(pair) <= io.clock.now()) return false;
   const serial = new X509Certificate(pair.cert).serialNumber.toLowerCase();
   try {
@@ -281,6 +285,11 @@ function isDue({ cert }: KeyPair, stored: StoredCertificate, now: Date): boolean
   const jitter = Number.parseInt(fingerprint256.slice(0, 2), 16) / 256 / 12;
   const canBeLonger = to < Date.parse(stored.sign_in_expires_at) - 1000;
   return canBeLonger && now.getTime() < to && now.getTime() >= from + (to - from) * (2 / 3 + jitter);
+}
+
+function isCurrent({ cert }: KeyPair, now: Date): boolean {
+  const { validFrom, validTo } = new X509Certificate(cert);
+  return Date.parse(validFrom) <= now.getTime() && now.getTime() < Date.parse(validTo);
 }
 
 /** Has a key certified, by a token or by the certificate of `server`. @throws SvcError */

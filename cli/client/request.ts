@@ -19,6 +19,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { proxyOf } from "./proxy.ts";
 import { DEFAULT_SERVER, isLoopback, type Server } from "./server.ts";
+import { hearServerClock, machineClock } from "./server_clock.ts";
 
 export interface Request {
   method?: "GET" | "DELETE" | "POST" | "PUT";
@@ -64,6 +65,7 @@ export const largestAnswer = 33_554_432;
 export async function request(io: Io, server: Server, url: string, options: Request = {}): Promise<Answer> {
   const { method = "GET", headers = {}, body, signal, timeout = 10, largest = largestBody } = options;
   const timer = AbortSignal.timeout(timeout * 1000);
+  const sent = machineClock(io).now().getTime();
   try {
     const response = await io.fetch(url, {
       method,
@@ -82,7 +84,9 @@ export async function request(io: Io, server: Server, url: string, options: Requ
     assertServed(io, server, response);
     const text = await readText(response, server, largest);
     const { status, headers: received } = response;
-    return { status, headers: received, body: readObject(text, response, server) };
+    const answer = { status, headers: received, body: readObject(text, response, server) };
+    hearServerClock(io, received, sent);
+    return answer;
   } catch (error) {
     if (signal?.aborted) throw new Interrupted();
     if (error instanceof Unavailable) throw error;
@@ -261,8 +265,12 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
 }
 
 function unauthenticated({ detail }: Answer["body"], { base, takesVariable, tls }: Server): Unauthenticated {
+  const isExpired = String(detail).includes("access token has expired");
+  if (takesVariable && isExpired)
+    return new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
   if (takesVariable)
     return new Unauthenticated(`${base} does not accept the token in SVC_TOKEN; set a new one`);
+  if (isExpired) return new Unauthenticated(`the sign-in to ${base} has expired; run svc login`);
   if (tls === undefined) return new Unauthenticated(`${base} does not accept this token; run svc login`);
   // The server gives no other reasons (platform/x509/refusal.ts).
   const [why] = /certificate has (expired|been revoked)/.exec(String(detail)) ?? [];

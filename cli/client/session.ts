@@ -1,8 +1,10 @@
+import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";
 import { chooseServer, plainHttpWarning, type Server } from "./server.ts";
+import { askServerClock } from "./server_clock.ts";
 import { type AccessToken, readToken } from "./token.ts";
 
 /** A server, and how to authenticate there. */
@@ -62,7 +64,8 @@ export async function currentSession(io: Io): Promise<Session> {
     const token = readToken(given);
     if (token === undefined)
       throw new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]);
-    if (isExpired(token, io)) throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
+    if (await isExpired(io, server, token))
+      throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
     const { subject: user, expiresAt } = token;
     const endpoint = { ...server, takesVariable: true } as const;
     return { server, endpoint, token, expiresAt, user, source: "SVC_TOKEN" };
@@ -72,7 +75,7 @@ export async function currentSession(io: Io): Promise<Session> {
   if (entry === undefined || token === undefined) {
     throw new Unauthenticated(`not signed in to ${server.base}; run svc login`);
   }
-  if (isExpired(token, io))
+  if (await isExpired(io, server, token))
     throw new Unauthenticated(`the sign-in to ${server.base} has expired; run svc login`);
   const { user, storage: source = "file" } = entry;
   return { server, endpoint: server, token, expiresAt: token.expiresAt, user, source };
@@ -117,7 +120,8 @@ export async function renewSession(session: Session, io: Io): Promise<boolean> {
   }
   if (entry === undefined || entry.user !== session.user) return false;
   const token = await storedToken(io, session.server, entry);
-  if (token === undefined || token.token === session.token?.token || isExpired(token, io)) return false;
+  if (token === undefined || token.token === session.token?.token) return false;
+  if (await isExpired(io, session.server, token)) return false;
   Object.assign(session, { token, expiresAt: token.expiresAt });
   return true;
 }
@@ -128,8 +132,11 @@ export async function storedToken(io: Io, server: Server, entry: Entry): Promise
   return readToken(entry.token);
 }
 
-export function isExpired(token: AccessToken, io: Io): boolean {
-  return token.expiresAt <= io.clock.now();
+/** Whether a token has expired by the server's clock, which is asked if that of this machine does not fit the token. */
+export async function isExpired(io: Io, server: Server, token: AccessToken): Promise<boolean> {
+  const { expiresAt, issuedAt = new Date(0) } = token;
+  if (expiresAt <= io.clock.now() || issuedAt > after(io.clock.now(), 60)) await askServerClock(io, server);
+  return expiresAt <= io.clock.now();
 }
 
 /** Runs `work` on the keychain; a machine without one (a server, a container) gets a specific error. */

@@ -4,6 +4,7 @@ import { isRecord } from "../../platform/record.ts";
 export interface AccessToken {
   token: string;
   expiresAt: Date;
+  issuedAt?: Date;
   subject?: string;
 }
 
@@ -19,7 +20,8 @@ export function readToken(text: unknown): AccessToken | undefined {
   // The largest Date is 8.64e15 ms.
   if (typeof payload?.exp !== "number" || !(payload.exp > 0 && payload.exp <= 8.64e12)) return undefined;
   const subject = typeof payload.sub === "string" ? payload.sub : undefined;
-  return { token: text, expiresAt: new Date(payload.exp * 1000), subject };
+  const issuedAt = typeof payload.iat === "number" ? new Date(payload.iat * 1000) : undefined;
+  return { token: text, expiresAt: new Date(payload.exp * 1000), issuedAt, subject };
 }
 
 function decode(part: string): Record<string, unknown> | undefined {

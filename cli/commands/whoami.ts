@@ -11,7 +11,7 @@ export default defineCommand({
     "Asks the server, so it detects a revoked token. SVC_TOKEN takes precedence over the stored token.",
   ],
   async run({ json }, io) {
-    const [{ whoami }, { readUser }, { currentSession }] = await Promise.all([
+    const [{ whoami }, { readUser }, { currentSession, renewInTime }] = await Promise.all([
       import("../client/api.ts"),
       import("../client/answer.ts"),
       import("../client/session.ts"),
@@ -19,6 +19,7 @@ export default defineCommand({
     const session = await currentSession(io);
     const { server } = session;
     const answer = await io.interruptible((signal) => whoami(io, session, signal));
+    await renewInTime(session, io);
     if (json) return printJson(io, { server: server.base, ...answer });
     const groups = answer.groups.map((group) => readUser(group) ?? printable(jsonText(group)));
     const rows = [

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drafts, editor } from "../../tests/support/cli/drafts.ts";
-import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
+import { type CliUser, cliUser, fetchAt } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import type { Io } from "../io.ts";
 import { zonedTime } from "../when.ts";
@@ -47,13 +47,42 @@ describe("svc incident note", () => {
     expect(existsSync(file)).toBe(true);
   });
 
+  test.each([-90, -20, 20, 90])("takes times by the server's clock: here %i minutes", async (minutes) => {
+    const { name } = await reported();
+    const { clock } = server;
+    const now = () => new Date(clock.now().getTime() + minutes * 60_000);
+    const person = carol.with({ clock: { now } });
+    const at = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000);
+    const two = (number: number) => String(number).padStart(2, "0");
+    const timeOfDay = `${two(at(-60).getHours())}:${two(at(-60).getMinutes())}`;
+    for (const [time, noted] of [
+      ["5m", at(-300)],
+      [timeOfDay, new Date(at(-60).setSeconds(0, 0))],
+      [at(-1800).toISOString(), at(-1800)],
+    ] as const) {
+      const { stdout } = await person.svc("inc", "note", name, "Text", "--at", time, "--json");
+      expect([time, JSON.parse(stdout).at]).toEqual([time, noted.toISOString()]);
+    }
+    expect(await person.svc("inc", "list", "--since", "1m", "--json")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`"${name}"`),
+    });
+    const { stdout } = await person.svc("inc", "task", "add", name, "Text", "--due", "2h", "--json");
+    expect(JSON.parse(stdout).resolve_by).toBe(at(7200).toISOString());
+  });
+
   test.each([
     [20, "ahead of"],
     [-20, "behind"],
-  ])("refuses a relative time if the clock of this machine is wrong by %i minutes", async (minutes, by) => {
+  ])("refuses a relative time if the clock proves wrong afterwards, by %i minutes", async (minutes, by) => {
     const { id, name } = await reported();
     const now = () => new Date(server.clock.now().getTime() + minutes * 60_000);
-    const person = carol.with({ clock: { now } });
+    const lost = Object.assign(new Error("lost"), { code: "ECONNRESET" });
+    const person = carol.with({
+      clock: { now },
+      fetch: (url, init) =>
+        url.endsWith("/healthcheck") ? Promise.reject(lost) : fetchAt(server, url, init),
+    });
     const zoned = new Date(server.clock.now().getTime() - 1_800_000).toISOString();
     for (const words of [
       ["note", name, "Text", "--at", "5m"],

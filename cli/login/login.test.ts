@@ -4,7 +4,8 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { FakeServer, fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { configHome, fakeTerminal, type TestIo, testIo } from "../../tests/support/cli/io.ts";
-import { readCredentials } from "../client/credentials_file.ts";
+import { withEntry } from "../client/credentials.ts";
+import { readCredentials, updateCredentials } from "../client/credentials_file.ts";
 import { credentialsPath } from "../client/private_file.ts";
 import { Interrupted, UsageError } from "../errors.ts";
 import { login, newVerifier } from "./login.ts";
@@ -146,10 +147,22 @@ describe("a valid token", () => {
     await expect(signIn()).rejects.toThrow(detail);
     expect(generated()).toHaveLength(1);
   });
+  test.each([-26, -1, 1, 26])(
+    "is reused although the clock of this machine is wrong by %i hours",
+    async (hours) => {
+      io.clock = { now: () => new Date(Date.now() + hours * 3_600_000) };
+      expect(await signIn()).toMatchObject({ reused: true });
+      expect(generated()).toHaveLength(1);
+    },
+  );
   test("is not used after it has expired", async () => {
-    io.clock = { now: () => new Date(Date.now() + 3_600_000) };
-    await expect(signIn()).rejects.toThrow("an expired token");
+    updateCredentials(io.env, (all) => {
+      const entry = { ...all.servers[server.url]!, token: fakeToken({ seconds: -1 }) };
+      return withEntry(all, server.url, entry);
+    });
+    expect(await signIn()).toMatchObject({ reused: false });
     expect(generated()).toHaveLength(2);
+    expect(server.requests.filter(({ path }) => path === "/whoami")).toEqual([]);
   });
 });
 
@@ -266,10 +279,55 @@ describe("a directory that cannot be written", () => {
   });
 });
 
-test("a token that is expired by this machine's clock is revoked", async () => {
-  io.clock = { now: () => new Date(Date.now() + 3_600_000) };
+describe("a clock of this machine that is wrong", () => {
+  test.each([
+    [-26 * 3600, "1560 minutes behind"],
+    [-4000, "67 minutes behind"],
+    [90, "2 minutes ahead of"],
+    [4000, "67 minutes ahead of"],
+    [26 * 3600, "1560 minutes ahead of"],
+  ])("by %i s does not matter, and is mentioned before the browser opens", async (seconds, by) => {
+    io.clock = { now: () => new Date(Date.now() + seconds * 1000) };
+    let saidBefore = "";
+    io.openBrowser = () => {
+      saidBefore = io.out.stderr;
+      return { failed: new Promise(() => {}) };
+    };
+    expect(await signIn()).toMatchObject({ reused: false, user: "alice@example.com" });
+    const line = `The clock of this machine is ${by} that of ${server.url}, whose time svc uses.\n`;
+    expect(saidBefore).toContain(line);
+    expect(io.out.stderr.split(line)).toHaveLength(2);
+    expect(io.out.stderr).toContain("Waiting for your approval in the browser, 2:00 left.");
+    expect(revoked()).toEqual([]);
+  });
+
+  test("by seconds is not mentioned", async () => {
+    io.clock = { now: () => new Date(Date.now() + 45_000) };
+    await signIn();
+    expect(io.out.stderr).not.toContain("clock");
+  });
+
+  test("does not lengthen or shorten the wait for a busy server", async () => {
+    const real = io.clock;
+    let requests = 0;
+    server.generator = () => {
+      requests += 1;
+      return Response.json({ code: "too_many_requests" }, { status: 429, headers: { "retry-after": "200" } });
+    };
+    for (const seconds of [-26 * 3600, 26 * 3600]) {
+      requests = 0;
+      io.clock = { now: () => new Date(real.now().getTime() + seconds * 1000) };
+      await expect(signIn()).rejects.toThrow("try again in 200 s");
+      expect(requests).toBe(4);
+    }
+  });
+});
+
+test("a token that has expired is revoked", async () => {
+  const encoded_jwt = fakeToken({ seconds: -1 });
+  server.poller = () => Response.json({ status: "success", encoded_jwt });
   await expect(signIn()).rejects.toThrow(/an expired token .*; the token was revoked$/);
-  expect(revoked()).toEqual([`Bearer ${server.token}`]);
+  expect(revoked()).toEqual([`Bearer ${encoded_jwt}`]);
 });
 
 describe("the token that is replaced is revoked", () => {

@@ -7,6 +7,7 @@ import { type Entry, withEntry } from "../client/credentials.ts";
 import { assertStorable, updateCredentials } from "../client/credentials_file.ts";
 import { type Answer, problem, request, retryAfter } from "../client/request.ts";
 import type { Server } from "../client/server.ts";
+import { clockAhead, offsetText } from "../client/server_clock.ts";
 import { fromKeychain, isExpired, openServer, storedToken } from "../client/session.ts";
 import { type AccessToken, readToken } from "../client/token.ts";
 import { UsageError } from "../errors.ts";
@@ -177,7 +178,7 @@ async function takenBack(io: Io, server: Server, token: AccessToken, error: unkn
 
 /** Revokes a token that was replaced. The new sign-in is valid even if the server cannot be reached now. */
 async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promise<void> {
-  if (isExpired(token, io)) return;
+  if (await isExpired(io, server, token)) return;
   await revokeToken(io, server, token).catch((error: Error) => {
     io.stderr.write(
       `svc: warning: the replaced token could not be revoked (${error.message}) and is ${validUntil(token)}\n`,
@@ -188,7 +189,7 @@ async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promi
 const validUntil = (token: AccessToken) => `valid until ${localTime(token.expiresAt)}`;
 
 /**
- * Returns the stored sign-in, if it is the wanted user's, has not expired by this clock and the server accepts it.
+ * Returns the stored sign-in, if it is the wanted user's, has not expired and the server accepts it.
  *
  * @throws SvcError if the server neither accepts nor refuses it
  */
@@ -201,7 +202,7 @@ async function stillSignedIn(
   if (entry?.storage === undefined || !isSameUser(options.user, entry.user)) return undefined;
   if (options.keychain && entry.storage !== "keychain") return undefined;
   const token = await storedToken(io, server, entry);
-  if (token === undefined || isExpired(token, io)) return undefined;
+  if (token === undefined || (await isExpired(io, server, token))) return undefined;
   try {
     await io.interruptible((signal) => whoami(io, { endpoint: server, token }, signal));
   } catch (error) {
@@ -226,6 +227,11 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
     ]);
   const deadline = new Date(io.clock.now().getTime() + challenge.lifetime * 1000);
   io.stderr.write(invitation(challenge, server, user));
+  const ahead = clockAhead(io);
+  if (Math.abs(ahead) >= tellingOffset)
+    io.stderr.write(
+      `The clock of this machine is ${offsetText(ahead)} that of ${server.base}, whose time svc uses.\n\n`,
+    );
   const reason = reasonNotToOpen(options.browser, io.env, io.platform);
   if (reason === "ssh") io.stderr.write("Not opening a browser over SSH; use --browser to open one.\n");
   if (reason === "no-display") io.stderr.write("Not opening a browser: there is no display.\n");
@@ -248,19 +254,22 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   }
 }
 
+/** Milliseconds. */
+const tellingOffset = 60_000;
 /** Seconds in total that a busy server may make us wait. */
 const LONGEST_WAIT = 600;
 
 /** Sends a request, and repeats it after the time that a busy server asks for (429, or 503 with Retry-After). */
 async function requestPatiently(io: Io, server: Server, url: string, signal: AbortSignal): Promise<Answer> {
-  const deadline = io.clock.now().getTime() + LONGEST_WAIT * 1000;
+  let waited = 0;
   let said = false;
   for (;;) {
     const answer = await request(io, server, url, { signal });
     const asked = retryAfter(answer.headers);
     const busy = answer.status === 429 || (answer.status === 503 && asked !== undefined);
     const pause = Math.max(1, asked ?? 1) * 1000;
-    if (!busy || io.clock.now().getTime() + pause > deadline) return answer;
+    waited += pause;
+    if (!busy || waited > LONGEST_WAIT * 1000) return answer;
     if (!said) {
       const why =
         answer.status === 429 ? "too many sign-in requests from this address" : "the server is busy";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Unavailable } from "../../platform/errors.ts";
-import { FakeServer } from "../../tests/support/cli/fake_server.ts";
+import { FakeServer, fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { type TestIo, testIo } from "../../tests/support/cli/io.ts";
 import { type Entry, withEntry } from "../client/credentials.ts";
 import { readCredentials, updateCredentials } from "../client/credentials_file.ts";
@@ -44,10 +44,19 @@ test("deletes an invalid token without an error", async () => {
   store(server.url);
   expect(await logout({}, io)).toMatchObject([{ revoked: false }]);
   store(server.url);
-  io.clock = { now: () => new Date(Date.now() + 4_000_000) };
+  updateCredentials(io.env, (all) => {
+    const entry = { ...all.servers[server.url]!, token: fakeToken({ seconds: -1 }) };
+    return withEntry(all, server.url, entry);
+  });
   expect(await logout({}, io)).toMatchObject([{ revoked: false }]);
-  expect(server.requests).toHaveLength(1);
+  expect(server.requests.map(({ path }) => path)).toEqual(["/tokens/current"]);
   expect(entries()[server.url]).not.toHaveProperty("token");
+});
+
+test.each([-2, 2])("revokes the token although the clock is wrong by %i hours", async (hours) => {
+  store(server.url);
+  io.clock = { now: () => new Date(Date.now() + hours * 3_600_000) };
+  expect(await logout({}, io)).toMatchObject([{ revoked: true }]);
 });
 
 test("deletes the token and reports it if the server cannot be reached", async () => {

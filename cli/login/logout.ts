@@ -42,7 +42,9 @@ export async function logout(options: { all?: boolean }, io: Io): Promise<Signed
     try {
       const token = await storedToken(io, server, entry);
       const isTokenRevoked =
-        token !== undefined && !isExpired(token, io) && (await revokeToken(io, server, token));
+        token !== undefined &&
+        !(await isExpired(io, server, token)) &&
+        (await revokeToken(io, server, token));
       const revoked = certificate.revoked || isTokenRevoked;
       if (certificate.fault === undefined) done.push({ server: server.base, user: entry.user, revoked });
     } catch (error) {

@@ -40,7 +40,7 @@ export default defineCommand({
       AccessClient.within(io, async (client) => {
         const issued = await client.obtain(role, wanted);
         await client.use(issued, () => use(issued));
-        return { issued, serverClock: client.serverClock };
+        return issued;
       });
     const margin = cachedFormats[format];
     const account = margin && accountOf(io);

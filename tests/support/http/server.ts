@@ -101,6 +101,11 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const db = parts.db as Database;
   await watch.start();
   const { app, drain } = createApp(parts);
+  // The time in its answers is that of its clock, unless the test has set that to the real time, for processes.
+  app.onRequest(({ set }) => {
+    const now = clock.now();
+    if (Math.abs(now.getTime() - Date.now()) > 3_600_000) set.headers.date = now.toUTCString();
+  });
   app.listen({ port, hostname: "127.0.0.1", reusePort: true });
   await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
