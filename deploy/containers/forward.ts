@@ -39,8 +39,11 @@ const mostWaiting = 4096;
 /** A longer request is not repeated: it is as much as a server accepts as headers. */
 const mostRepeatedBytes = 16 * 1024;
 
-/** The result of a check. A stopping server still serves. */
-type Result = "ready" | "stopping" | "not ready" | "silent";
+/**
+ * The result of a check. A stopping server still serves, and finishes its requests after it has stopped listening. A silent
+ * one is frozen or cut off.
+ */
+type Result = "ready" | "stopping" | "not listening" | "not ready" | "silent";
 
 /** @param most the number of connections that may wait for a server; further ones are closed */
 export function forward(servers: Servers, most = mostWaiting): Server {
@@ -167,6 +170,7 @@ export class Servers {
     readonly port: number,
     addresses: () => Promise<string[]>,
     private readonly path?: string,
+    private readonly patience = checkPatienceMilliseconds,
   ) {
     this.#addresses = addresses;
   }
@@ -203,13 +207,13 @@ export class Servers {
     if (this.#checking.has(address)) return;
     this.#checking.add(address);
     const host = address.includes(":") ? `[${address}]` : address;
-    const result = await resultOf(`http://${host}:${this.port}${path}`);
+    const result = await resultOf(`http://${host}:${this.port}${path}`, this.patience);
     this.#checking.delete(address);
     const before = this.#results.get(address);
     const silences = result === "silent" ? (before?.silences ?? 0) + 1 : 0;
     this.#results.set(address, { result, silences });
     if (result !== (before?.result ?? "ready")) console.error(`forward: ${address} is ${result}`);
-    if (this.#rank(address) < 2) return;
+    if (result !== "not ready" && result !== "silent") return;
     if (![...this.#results.values()].some((one) => one.result === "ready")) return;
     for (const link of this.#links.get(address) ?? []) link.leave(silences >= mostSilentChecks);
   }
@@ -221,16 +225,16 @@ export class Servers {
   }
 }
 
-async function resultOf(url: string): Promise<Result> {
+async function resultOf(url: string, patience: number): Promise<Result> {
   try {
-    const signal = AbortSignal.timeout(checkPatienceMilliseconds);
+    const signal = AbortSignal.timeout(patience);
     // A new connection, because a reused one would be cut when the server exits.
     const response = await fetch(url, { signal, redirect: "manual", keepalive: false, proxy: "" });
     const text = await response.text();
     if (response.status === 200) return "ready";
     return /"status":\s*"leaving"/.test(text) ? "stopping" : "not ready";
-  } catch {
-    return "silent";
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ECONNREFUSED" ? "not listening" : "silent";
   }
 }
 

@@ -26,6 +26,7 @@ class Fake {
 
   #answer(socket: Socket, line: string): void {
     if (line.startsWith("GET /health")) {
+      if (this.health === "frozen") return;
       const body = JSON.stringify({ status: this.health });
       const status = this.health === "ok" ? 200 : 503;
       socket.end(
@@ -43,7 +44,7 @@ class Fake {
   }
 
   listen = (port: number) => listen(this.#server, { port, host: this.address });
-  /** Only its open connections stay, as if it had frozen. */
+  /** Its open connections stay. */
   refuse = () => void this.#server.close();
   cut = () => {
     for (const socket of this.#sockets) socket.destroy();
@@ -63,7 +64,7 @@ beforeEach(async () => {
   fakes = [new Fake("127.0.0.1"), new Fake("127.0.0.2"), new Fake("127.0.0.3")];
   const upstreamPort = await freePort();
   for (const fake of fakes) await fake.listen(upstreamPort);
-  servers = new Servers(upstreamPort, async () => fakes.map(({ address }) => address), "/health");
+  servers = new Servers(upstreamPort, async () => fakes.map(({ address }) => address), "/health", 200);
   listener = forward(servers);
   port = await listen(listener);
   await servers.check();
@@ -146,11 +147,11 @@ test("a server that refuses connections is skipped, also before its next check",
 });
 
 test.each([
-  ["is not ready any more", (fake: Fake) => (fake.health = "unavailable")],
-  ["answers no check", (fake: Fake) => fake.refuse()],
-])("a GET that waits for a server that %s is answered by another one", async (_, fail) => {
+  ["is not ready any more", "unavailable"],
+  ["answers no check", "frozen"],
+])("a GET that waits for a server that %s is answered by another one", async (_, health) => {
   const client = await heldBy(fakes[0], get("/poll"));
-  fail(fakes[0]);
+  fakes[0].health = health;
   await servers.check();
   expect(await client.answer()).toMatch(/^127\.0\.0\.[23]$/);
 });
@@ -159,7 +160,7 @@ test("a POST is never sent twice: it waits while its server answers checks, and 
   const [client, other] = [await heldBy(fakes[0], post), await heldBy(fakes[1], post)];
   const sent = count("POST");
   fakes[0].health = "unavailable";
-  fakes[1].refuse();
+  fakes[1].health = "frozen";
   await servers.check();
   fakes[0].release();
   expect(await client.answer()).toBe(fakes[0].address);
@@ -167,6 +168,16 @@ test("a POST is never sent twice: it waits while its server answers checks, and 
   await servers.check();
   await other.closed();
   expect(count("POST")).toBe(sent);
+});
+
+test("a server that has stopped listening keeps its requests, which it finishes", async () => {
+  const clients = [await heldBy(fakes[0], get("/poll")), await heldBy(fakes[0], post)];
+  fakes[0].health = "leaving";
+  await servers.check();
+  fakes[0].refuse();
+  for (let n = 0; n < 3; n++) await servers.check();
+  fakes[0].release();
+  for (const client of clients) expect(await client.answer()).toBe(fakes[0].address);
 });
 
 test("idle connections and streams of a server that is not ready are closed, if another one is ready", async () => {
