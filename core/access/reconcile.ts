@@ -56,7 +56,8 @@ export async function revokeDifferences(
   { slug, names }: { slug: string; names: readonly string[] },
 ): Promise<{ revoking: string[] }> {
   const { role, differences } = await compare(context, actor, slug);
-  const chosen = (among: readonly string[]) => among.filter((name) => names.includes(name));
+  const named = new Set(names);
+  const chosen = (among: readonly string[]) => among.filter((name) => named.has(name));
   const [orphans, missing] = [chosen(differences.orphans), chosen(differences.missing)];
   await context.db.transaction(async (tx) => {
     const at = await databaseNow(tx);

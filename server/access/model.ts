@@ -96,7 +96,7 @@ export const checkView = t.Object(
   closed,
 );
 
-const names = t.Array(t.String({ maxLength: 200 }), { maxItems: 100_000 });
+const names = t.Array(t.String({ maxLength: 200 }), { maxItems: 5000 });
 export const differencesView = t.Object(
   {
     orphans: Type.Array(t.String(), {

@@ -9,7 +9,7 @@ const standardChain = "client-cert-chain";
 const byteSequence = /^:[A-Za-z0-9+/]+={0,2}:$/;
 /** HAProxy's header without a certificate, and Caddy's, which has the name of its variable. */
 const none = /^(|::|:?\{[\w.]+\}:?)$/;
-const pem = /^-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/;
+const pem = /^-----BEGIN CERTIFICATE-----(\s[A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/;
 
 /** The headers that only a trusted proxy may send. */
 export function forwardedHeaders(configured: string | undefined): string[] {

@@ -11,7 +11,7 @@ import {
   signInSession,
   signOutSession,
 } from "../../core/auth/session/session.ts";
-import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../platform/errors.ts";
+import { Conflict, Forbidden, InvalidInput, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireOwnOrigin } from "../auth/origin.ts";
@@ -31,12 +31,6 @@ interface Visit {
   address: string;
 }
 
-const readsForm = {
-  transform: async (context: { request: Request; body: unknown }) => {
-    context.body = await readForm(context.request);
-  },
-};
-const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"), t.Literal("deny")]) });
 const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
 
 /**
@@ -82,18 +76,20 @@ export function browserRoutes(deps: Deps) {
     );
   }
 
-  async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {
+  /** The form is read last, so that a stranger's is never read. */
+  async function checkedForm(id: string, name: string, request: Request, address: string) {
     requireOwnOrigin(config, request);
     const visited = await visit(id, request, address);
     if (!visited) throw new NotFound("There is no such sign-in request for this browser");
     const { session } = visited;
-    if (!isCsrfToken(csrf, visited.sessionId, name)) {
+    const form = await readForm(request);
+    if (!isCsrfToken(form.get("csrf") ?? "", visited.sessionId, name)) {
       throw new Forbidden("This form is not from this browser: reload the page and try again");
     }
     if (!isSignedIn(session) || !(await stillTheSame(request, session))) {
       throw new Forbidden("You are no longer signed in in this browser: reload the page");
     }
-    return { ...visited, session };
+    return { ...visited, session, form };
   }
 
   return new Elysia({ name: "challenge pages" })
@@ -128,11 +124,14 @@ export function browserRoutes(deps: Deps) {
     )
     .post(
       "/approve/:id",
-      async ({ params, body, request, server }) => {
+      async ({ params, request, server }) => {
         const address = addressOf(deps, request, server);
-        const { session, challenge } = await checkedForm(params.id, body.csrf, params.id, request, address);
+        const { session, challenge, form } = await checkedForm(params.id, params.id, request, address);
+        const decision = form.get("decision");
+        if (decision !== "approve" && decision !== "deny")
+          throw new InvalidInput("decision", "The field decision must be approve or deny");
         try {
-          await decideChallenge(deps, { id: challenge.id, decision: body.decision, session, address });
+          await decideChallenge(deps, { id: challenge.id, decision, session, address });
         } catch (error) {
           // Already decided or expired: the page shows the result.
           if (!(error instanceof Conflict)) throw error;
@@ -141,19 +140,19 @@ export function browserRoutes(deps: Deps) {
         }
         return redirect(`/approve/${challenge.id}`);
       },
-      { ...readsForm, params: uuid, body: form },
+      { params: uuid },
     )
     .post(
       "/approve/:id/switch",
-      async ({ params, body, request, server }) => {
+      async ({ params, request, server }) => {
         const address = addressOf(deps, request, server);
         const name = `switch ${params.id}`;
-        const { session, challenge } = await checkedForm(params.id, body.csrf, name, request, address);
+        const { session, challenge } = await checkedForm(params.id, name, request, address);
         await signOutSession(deps, { session, address });
         // A page instead of a redirect: browsers apply `form-action` to every redirect after a form, including the
         // issuer's.
         return signInAgainPage(challenge);
       },
-      { ...readsForm, params: uuid, body: t.Object({ csrf: t.String() }) },
+      { params: uuid },
     );
 }

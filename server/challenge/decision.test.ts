@@ -169,14 +169,49 @@ describe("the decision", () => {
 
   test("a body that is not a form is refused", async () => {
     const { browser, url } = await opened();
-    for (const [type, body] of [
-      ["application/json", '{"decision":"approve"}'],
-      ["application/x-www-form-urlencoded", ""],
-      ["text/plain", "decision=approve"],
+    for (const [type, body, status] of [
+      ["application/json", '{"decision":"approve"}', 400],
+      ["application/x-www-form-urlencoded", "", 403],
+      ["application/x-www-form-urlencoded", "decision=approve", 403],
+      ["text/plain", "decision=approve", 400],
     ] as const) {
       const headers = { "content-type": type, origin: server.url };
-      expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(400);
+      expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(status);
     }
+  });
+
+  test.each(["", "approved", "approve "])("%p is not a decision", async (decision) => {
+    const { browser, url, text } = await opened();
+    const answer = await browser.submit(url, text, { decision });
+    expect(answer.status).toBe(400);
+    expect(await answer.text()).toContain("The field decision must be approve or deny");
+  });
+
+  test.each([
+    ["nine fields", "a=1&b=1&c=1&d=1&e=1&f=1&g=1&h=1", 400],
+    ["a repeated field", "decision=approve&decision=approve", 400],
+    ["a byte that is not UTF-8", "decision=approve%FF&a=\xff", 400],
+    ["more than 4 KiB", `decision=approve&a=${"a".repeat(4096)}`, 413],
+  ])("a form with %s is refused", async (_, fields, status) => {
+    const { browser, url, text } = await opened();
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const headers = { "content-type": "application/x-www-form-urlencoded", origin: server.url };
+    const body = Buffer.from(`csrf=${csrf}&${fields}`, "latin1");
+    expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(status);
+  });
+
+  test("the form of another site, or of a browser that opened no challenge, is not read", async () => {
+    const { browser, url } = await opened();
+    /** It never ends: a server that reads it never answers. */
+    const endless = () => new ReadableStream({ start: (stream) => stream.enqueue("decision=") });
+    const send = (by: TestBrowser, origin: string) =>
+      by.request(url, {
+        method: "POST",
+        body: endless(),
+        headers: { "content-type": "application/x-www-form-urlencoded", origin },
+      });
+    expect((await send(browser, "https://evil.example")).status).toBe(403);
+    expect((await send(new TestBrowser(), server.url)).status).toBe(404);
   });
 
   test("an access token approves nothing", async () => {

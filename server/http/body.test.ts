@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import {
+  newChallenge,
+  signInToken,
+  startTestServer,
+  type TestServer,
+} from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let authorization: string;
@@ -68,12 +74,34 @@ test.each([
 });
 
 test("a page does not read one, either", async () => {
-  const response = await server.fetch(`/approve/${crypto.randomUUID()}`, {
+  const browser = new TestBrowser();
+  const { url } = await browser.open((await newChallenge(server)).challengeUrl);
+  const response = await browser.request(url, {
     method: "POST",
-    headers: { "content-type": "multipart/form-data; boundary=x" },
+    headers: { "content-type": "multipart/form-data; boundary=x", origin: server.url },
     body: parts(["csrf", '{"toString":1}']),
   });
   expect(response.status).toBe(400);
+});
+
+test("a body with more values or levels than any route accepts is refused before validation", async () => {
+  const tooMany = "The body has more than 10,000 values";
+  const tooDeep = "The body has more than 100 levels";
+  const deep = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+  for (const [body, detail] of [
+    [
+      JSON.stringify({ resource_type: "a", name: "a", term_ids: Array(9997).fill(1) }),
+      "The field term_ids has too many entries: at most 200",
+    ],
+    [JSON.stringify({ term_ids: Array(10_000).fill(1) }), tooMany],
+    [JSON.stringify({ a: Array(100).fill(Array(100).fill(1)) }), tooMany],
+    [JSON.stringify(Object.fromEntries(Array.from({ length: 10_001 }, (_, n) => [`a${n}`, 1]))), tooMany],
+    [deep(100), "The field name is missing"],
+    [deep(101), tooDeep],
+    [`{"a":${'{"a":'.repeat(100)}1${"}".repeat(101)}`, tooDeep],
+    ['{"a":[{"__proto__":1}]}', "A field of the body is named like a method"],
+  ] as const)
+    expect(await post(body, "application/json")).toMatchObject({ http: 400, body: { detail } });
 });
 
 test("a form with all fields of a document creates none", async () => {

@@ -2,10 +2,27 @@ import { Elysia, t } from "elysia";
 import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
 import { closed } from "./schema.ts";
-import { BodyTooLarge, largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
+import {
+  BodyTooLarge,
+  largestBytes,
+  largestFormBytes,
+  largestTextBytes,
+  readBody,
+  textRoute,
+} from "./size.ts";
 
 /** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
 const methods = new Set(["__proto__", "toString", "valueOf"]);
+
+/**
+ * More than any route accepts, and few enough to validate: a body of 1 MiB may contain half a million values, each of
+ * which would cost more than its bytes.
+ */
+const mostValues = 10_000;
+/** Elysia's validator takes seconds for 100,000 levels in 200 KB. */
+const mostLevels = 100;
+/** Our forms have two fields: a token and a decision. */
+const mostFields = 8;
 
 /** The body schema of a request whose path says everything. */
 export const nothing = t.Optional(t.Object({}, closed));
@@ -19,7 +36,8 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
  * Turns off Elysia's parsers, which read bodies of any size, and before a hook of the route can refuse the request.
- * A route reads its body with `readJson` or `readForm` in a `transform` hook, which also runs before validation.
+ * A route reads its body with `readJson` in a `transform` hook, which also runs before validation, or with `readForm` in
+ * its handler.
  */
 export const noParsers = new Elysia({ name: "no parsers" }).onParse({ as: "global" }, () => null);
 
@@ -42,30 +60,34 @@ export const readJson = (request: Request, route: string): Promise<unknown> =>
     const bytes = await bytesOf(request, route === textRoute ? largestTextBytes : largestBytes);
     if (bytes.length === 0) return undefined;
     if (!json.test(typeOf(request))) throw new WrongMediaType();
-    const value = parseJson(utf8.decode(bytes), bytes.length > largestBytes);
+    const value: unknown = JSON.parse(utf8.decode(bytes));
     if (!isRecord(value)) throw new InvalidInput("body", "The field body must be an object");
+    refuseLarge(value);
     return value;
   });
 
 /**
- * Reads a form of one of our pages. A repeated field becomes a list, which no form accepts.
+ * Reads a form of one of our pages. Call it last: everything that does not need the form is checked before.
  *
  * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
  * `a[99999999]` from an unauthenticated client blocks the server for a minute.
  *
  * @throws SvcError, BodyTooLarge
  */
-export const readForm = (request: Request): Promise<Record<string, string | string[]>> =>
+export const readForm = (request: Request): Promise<Map<string, string>> =>
   readable(async () => {
-    const bytes = await bytesOf(request, largestBytes);
     if (!form.test(typeOf(request)))
       throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
-    const fields = new URLSearchParams(utf8.decode(bytes));
-    const valuesOf = (name: string) => {
-      const [value = "", ...more] = fields.getAll(name);
-      return more.length === 0 ? value : [value, ...more];
-    };
-    return Object.fromEntries([...new Set(fields.keys())].map((name) => [name, valuesOf(name)]));
+    const text = utf8.decode(await bytesOf(request, largestFormBytes));
+    const pairs = text.split("&", mostFields + 1);
+    if (pairs.length > mostFields)
+      throw new InvalidInput("body", `The form has more than ${mostFields} fields`);
+    const fields = new Map<string, string>();
+    for (const [name, value] of new URLSearchParams(text)) {
+      if (fields.has(name)) throw new InvalidInput("body", "The form has a field twice");
+      fields.set(name, value);
+    }
+    return fields;
   });
 
 /** Turns errors of parsers, and of a client that disconnects, into one of ours. */
@@ -91,24 +113,19 @@ async function bytesOf(request: Request, largest: number): Promise<Uint8Array> {
   return await readBody(request, largest);
 }
 
-/**
- * With a reviver, JSON.parse fails beyond some thousand levels. That is intended: Elysia's validator takes seconds for
- * 100,000 levels in 200 KB.
- */
-function parseJson(text: string, isLarge: boolean): unknown {
-  if (isLarge) return flat(JSON.parse(text));
-  return JSON.parse(text, (name, value) => {
-    if (methods.has(name)) throw new SyntaxError("a field is named like a method");
-    return value;
-  });
-}
-
-/** Accepts only an object with a few texts: checking a large one takes long, and strangers can send them. */
-function flat(value: unknown): unknown {
-  const isFlat = isRecord(value) && Object.keys(value).length <= 8;
-  if (!isFlat || Object.values(value).some((one) => typeof one === "object" && one !== null))
-    throw new SyntaxError("not an object of a few texts");
-  if (Object.keys(value).some((name) => methods.has(name)))
-    throw new SyntaxError("a field is named like a method");
-  return value;
+/** Refuses a body with more values or levels than any route accepts, before anything looks at each of them. */
+function refuseLarge(body: object): void {
+  let values = 0;
+  const walk = (value: unknown, level: number): void => {
+    if (typeof value !== "object" || value === null) return;
+    if (level > mostLevels) throw new InvalidInput("body", `The body has more than ${mostLevels} levels`);
+    const names = Array.isArray(value) ? undefined : Object.keys(value);
+    values += names?.length ?? (value as unknown[]).length;
+    if (values > mostValues)
+      throw new InvalidInput("body", `The body has more than ${mostValues.toLocaleString("en")} values`);
+    if (names?.some((name) => methods.has(name)))
+      throw new InvalidInput("body", "A field of the body is named like a method");
+    for (const one of Object.values(value)) walk(one, level + 1);
+  };
+  walk(body, 1);
 }

@@ -71,8 +71,9 @@ const codings = Object.keys(suffixes) as Coding[];
 export function acceptedCodings(header: string | null): Coding[] {
   const weights = new Map<string, number>();
   for (const entry of (header ?? "").toLowerCase().split(",")) {
+    // Trimmed first: white space at two places of the pattern would take quadratic time.
     const [, name, weight = "1"] =
-      entry.match(/^\s*([a-z0-9*-]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?\s*$/) ?? [];
+      entry.trim().match(/^([a-z0-9*-]+)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/) ?? [];
     if (name !== undefined) weights.set(name === "x-gzip" ? "gzip" : name, Number(weight));
   }
   const weightOf = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;

@@ -18,6 +18,9 @@ export interface IdpOptions {
   log: (line: string) => void;
 }
 
+/** Several times as many as svc sends. oidc-provider takes quadratic time for more. */
+const mostParameters = 64;
+
 /**
  * The bundled sign-in provider for trials and tests: three fictional users with the same password.
  *
@@ -32,9 +35,11 @@ export async function startIdp(options: IdpOptions): Promise<{ issuer: string; s
     ]);
   }
   const server = createServer();
+  const tooMany = (url = "") => url.split("&", mostParameters + 1).length > mostParameters;
   // Installed at once, because a request that arrives before the provider exists would otherwise never be answered.
   const handler = Promise.withResolvers<RequestListener>();
   server.on("request", async (request, response) => {
+    if (tooMany(request.url)) return void response.writeHead(414).end();
     const handle = await handler.promise;
     // The provider's addresses are always the issuer's, whatever a proxy says about the requested host.
     const { protocol, host: publicHost } = new URL(issuer);

@@ -5,6 +5,9 @@ import { ExitCode } from "../../errors.ts";
 import { printTable } from "../../table.ts";
 import { printable, printJson } from "../../text.ts";
 
+/** The server accepts no more. */
+const namesPerRequest = 5000;
+
 export default defineCommand({
   summary: "Compare the leases of an access role with its target, after restoring a backup",
   args: {
@@ -23,11 +26,15 @@ export default defineCommand({
       const path = `/access/roles/${slug}/reconcile`;
       const differences = await client.call<Differences>("GET", path, undefined, { timeout: targetSeconds });
       const names = [...differences.orphans, ...differences.missing];
-      if (!revoke || names.length === 0) return { differences, revoking: [] };
-      return {
-        differences,
-        ...(await client.call<{ revoking: string[] }>("POST", path, { names }, { timeout: targetSeconds })),
-      };
+      const revoking: string[] = [];
+      for (let from = 0; revoke && from < names.length; from += namesPerRequest) {
+        const some = { names: names.slice(from, from + namesPerRequest) };
+        const answer = await client.call<{ revoking: string[] }>("POST", path, some, {
+          timeout: targetSeconds,
+        });
+        revoking.push(...answer.revoking);
+      }
+      return { differences, revoking };
     });
     const { orphans, missing } = differences;
     const total = orphans.length + missing.length;
