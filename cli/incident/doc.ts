@@ -55,14 +55,14 @@ const columns: Column[] = [
 /** `svc incident doc list` */
 export async function docListCommand({ json, ...named }: IdOptions, io: Io): Promise<void> {
   const id = idOf(named);
-  const items = await IncidentClient.within(io, async (client) =>
-    documentsOf(client, await client.resolve(id)),
-  );
+  const { incident, items } = await IncidentClient.within(io, async (client) => {
+    const incident = await client.resolve(id);
+    return { incident, items: await documentsOf(client, incident) };
+  });
   if (json) return printJson(io, { items });
-  if (items.length === 0) {
-    io.stderr.write("No documents found.\n");
-    return;
-  }
+  const proposed = proposedLines(incident).map((line) => `${line}\n`);
+  io.stderr.write(items.length === 0 ? ["No documents found.\n", ...proposed].join("") : "");
+  if (items.length === 0) return;
   const rows = items.map((one) => [
     String(one.id),
     printable(one.resource_type, 40),
@@ -70,6 +70,20 @@ export async function docListCommand({ json, ...named }: IdOptions, io: Io): Pro
     printable(one.weblink ?? ""),
   ]);
   printTable(io, columns, rows);
+  io.stderr.write(proposed.join(""));
+}
+
+const mostProposed = 10;
+
+/** The documents, such as runbooks, that svc proposes for an incident. */
+export function proposedLines({ name, documents }: IncidentDetail): string[] {
+  const proposed = [...new Map(documents.map((one) => [one.document_id, one])).values()];
+  if (proposed.length === 0) return [];
+  const lines = proposed
+    .slice(0, mostProposed)
+    .map((one) => `  svc incident doc open ${one.document_id}   # ${printable(one.name, 100)}`);
+  const left = proposed.length - lines.length;
+  return [`Documents that may help with ${name}:`, ...lines, ...(left > 0 ? [`  and ${left} more`] : [])];
 }
 
 interface DocNewOptions extends WordOptions {
@@ -275,10 +289,12 @@ async function findDocument(
   const word = text.trim();
   if (/^#?[1-9]\d{0,14}$/.test(word)) return byNumber(client, word.replace("#", ""), incident);
   const resolved = await client.resolve(incident);
-  const documents = await documentsOf(client, resolved);
+  const proposed = resolved.documents.map(({ document_id: id, name }) => ({ id, name }));
+  const own = await documentsOf(client, resolved);
+  const documents = [...new Map([...proposed, ...own].map((one) => [one.id, one])).values()];
   const wanted = word.toLowerCase();
   const found = documents.filter(({ name }) => name.toLowerCase() === wanted);
-  if (found.length === 1) return found[0]!;
+  if (found.length === 1) return client.call("GET", `/documents/${found[0]!.id}`);
   if (found.length > 1) {
     const ids = found.map(({ id }) => id).join(", ");
     throw new UsageError(`"${printable(text, 80)}" is the name of several documents: ${ids}`);

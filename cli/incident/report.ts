@@ -10,10 +10,11 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines, printJson } from "../text.ts";
 import { overridden, writeDefaultIncident } from "./default.ts";
+import { proposedLines } from "./doc.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
-import { emailOf } from "./people.ts";
+import { emailOf, fullNameOf } from "./people.ts";
 import { againLine, checked, sourceOf, wordAndDash } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
 
@@ -68,6 +69,7 @@ export async function reportCommand(typed: ReportOptions, io: Io): Promise<void>
   if (options.recover !== undefined) removeDraft(io.env, options.recover);
   const { incident, base } = sent;
   show(io, incident, options);
+  if (!options.quiet) await showAssigned(io, incident);
   // Not refused: whatever runs the command in an alert may have left a pipe open.
   if (draft.description === "" && file === undefined && io.hasInput())
     io.stderr.write(
@@ -199,6 +201,16 @@ function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void 
   if (json) printJson(io, incident);
   else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
+}
+
+/** Who commands it, and which documents may help. The server has usually found both when it answers the report. */
+async function showAssigned(io: Io, { id, name }: Incident): Promise<void> {
+  const find = IncidentClient.within(io, (client) => client.get(String(id)));
+  const found = await find.catch(() => undefined);
+  if (found === undefined) return;
+  const { commander } = found;
+  const who = commander ? fullNameOf(commander) : `not found yet (svc incident view ${name})`;
+  for (const line of [`Commander: ${who}`, ...proposedLines(found)]) io.stderr.write(`${line}\n`);
 }
 
 /** Stores a report that could not be sent, and prints the command that sends it again. @returns whether that worked */

@@ -1,8 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
-import { printable, printJson } from "../text.ts";
+import { counted, printable, printJson } from "../text.ts";
 import { changeIncident } from "./change.ts";
-import { type Incident, IncidentClient, type Status } from "./incident.ts";
+import { type Incident, IncidentClient, type Status, type Task } from "./incident.ts";
 import { type IdOptions, idOf } from "./write.ts";
 
 /** `svc incident stable` and `reopen` */
@@ -14,11 +14,20 @@ export async function stateCommand(status: Status, options: IdOptions, io: Io): 
       throw new Conflict(`${seen.name} is Closed; to open it again: svc incident reopen ${seen.name}`);
     return seen.status === status ? seen : changeIncident(client, seen, { status });
   });
-  finish(io, incident, options.json);
+  await finish(io, incident, options.json);
 }
 
-/** Prints the new state. */
-export function finish(io: Io, incident: Incident, json: boolean | undefined): void {
-  io.stderr.write(`${incident.name}: ${printable(incident.title)} (${incident.status})\n`);
+/** Prints the new state, and how many tasks are left. */
+export async function finish(io: Io, incident: Incident, json: boolean | undefined): Promise<void> {
+  const { id, name, title, status } = incident;
+  io.stderr.write(`${name}: ${printable(title)} (${status})\n`);
+  if (status !== "Active") {
+    const open = { incident_id: String(id), status: "Open" };
+    const tasks = await IncidentClient.within(io, (client) => client.list<Task>("/tasks/", open)).catch(
+      () => [],
+    );
+    if (tasks.length > 0)
+      io.stderr.write(`Still open: ${counted(tasks.length, "task")} (svc incident task list ${name})\n`);
+  }
   if (json) printJson(io, incident);
 }

@@ -280,6 +280,16 @@ describe("the state of an incident", () => {
   });
 });
 
+test("a change of the state says how many tasks are left", async () => {
+  const { id, name } = await reported();
+  for (const description of ["One", "Two"])
+    await member.call("POST", "/tasks/", { incident_id: id, description });
+  const left = `Still open: 2 tasks (svc incident task list ${name})\n`;
+  expect((await carol.svc("inc", "stable", name)).stderr).toBe(`${name}: Broken (Stable)\n${left}`);
+  expect((await carol.svc("inc", "close", name)).stderr).toBe(`${name}: Broken (Closed)\n${left}`);
+  expect((await carol.svc("inc", "reopen", name)).stderr).toBe(`${name}: Broken (Active)\n`);
+});
+
 test("a resolution comes from one place", async () => {
   const ran = await carol.svc("inc", "close", "INC-1", "-r", "Done", "-F", "-");
   expect(ran).toMatchObject({

@@ -51,7 +51,7 @@ export default defineCommand({
         ),
       );
     });
-    finish(io, incident, json);
+    await finish(io, incident, json);
   },
 });
 
