@@ -91,6 +91,7 @@ const incident: Group = {
       },
     },
     status: () => import("./commands/incident/status.ts"),
+    drafts: () => import("./commands/incident/drafts.ts"),
     export: () => import("./commands/incident/export.ts"),
     join: () => import("./commands/incident/join.ts"),
     leave: () => import("./commands/incident/leave.ts"),

@@ -113,7 +113,7 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
   await withStdin(io, "document", { file }, again(), async (io) => {
     const incident = await incidentOf(io, typed);
     if (file === undefined && !editor && link === undefined) refuseInput(io, "text");
-    const text = await newText(io, file, editor);
+    const text = await newText(io, file, editor, again(incident.name));
     const create = () =>
       IncidentClient.within(io, (client) => {
         const body = { name, resource_type: type, incident_id: incident.id, weblink: link };
@@ -152,18 +152,19 @@ async function newText(
   io: Io,
   file: string | undefined,
   editor: boolean | undefined,
+  again: string,
 ): Promise<Written | undefined> {
   if (file !== undefined) {
     const written = await fromFile(io, file, "document");
     return { ...written, text: checkText(written.text, "document", longestContent) };
   }
   if (!editor) return undefined;
-  const { text, draft } = await editDraft(io, "document", "");
+  const { text, draft } = await editDraft(io, "document", "", again);
   if (text.trim() === "") {
     removeDraft(io.env, draft.path);
     return undefined;
   }
-  return checked(io, text, "document", draft, longestContent);
+  return checked(io, text, "document", draft, again, longestContent);
 }
 
 /** A document has no text yet. */
@@ -212,15 +213,15 @@ export async function docEditCommand(
       const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
       return { found, incident, before: before ?? { text: "", version: null } };
     });
-    const written = await editedContent(io, file, before.text);
+    const again = againLine(io, ["doc", "edit", String(found.id)]);
+    const written = await editedContent(io, file, before.text, again);
     if (written === undefined) {
       io.stderr.write("Nothing was changed.\n");
       return;
     }
-    const again = againLine(io, ["doc", "edit", String(found.id)]);
     const after = await sending(io, "document", written, again, () =>
       IncidentClient.within(io, (client) => putContent(client, found, before, written)).catch(
-        followTheirs<{ text: string }>(written, ({ text }) => [text]),
+        followTheirs<{ text: string }>(io, written, ({ text }) => [text]),
       ),
     );
     if (incident) announce(io, incident);
@@ -228,14 +229,19 @@ export async function docEditCommand(
   });
 }
 
-async function editedContent(io: Io, file: string | undefined, before: string): Promise<Written | undefined> {
+async function editedContent(
+  io: Io,
+  file: string | undefined,
+  before: string,
+  again: string,
+): Promise<Written | undefined> {
   const key = keyOfSeen([before]);
   if (file !== undefined) {
     const written = await fromFile(io, file, "document", key);
     checkText(written.text, "document", longestContent);
     return written;
   }
-  const { text, draft } = await editDraft(io, "document", before, key);
+  const { text, draft } = await editDraft(io, "document", before, again, key);
   if (text !== before) return { ...draft, text };
   removeDraft(io.env, draft.path);
   return undefined;

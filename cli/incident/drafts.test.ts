@@ -58,7 +58,7 @@ describe("the editor", () => {
     expect(ran).toEqual({
       code: 1,
       stdout: "",
-      stderr: `Your text is kept in ${path}\nsvc: ed --wait ${how}; nothing was sent\n`,
+      stderr: `Your text is kept. To send it: svc incident note -i ${name} -F ${path}\nsvc: ed --wait ${how}; nothing was sent\n`,
     });
     expect(readFileSync(path, "utf8")).toEndWith("Kept");
     expect(await notesOf(id)).toEqual([]);
@@ -294,6 +294,60 @@ Your text is kept. To send it: svc incident edit ${name} -F ${path}
   expect(drafts(person.home)).toEqual([]);
 });
 
+test("svc incident drafts lists the kept texts with the commands that send them", async () => {
+  const { name } = await reported();
+  const person = await somebody();
+  const none = await person.svc("inc", "drafts");
+  expect(none).toEqual({ code: 0, stdout: "", stderr: "No kept texts found.\n" });
+  const lost = await person.with(gone).svc("inc", "note", "-i", name, "A note\nof two lines");
+  const [note = ""] = drafts(person.home);
+  await person.with(gone).svc("inc", "report", "Down", "-p", "Urgent");
+  await person.with(gone).svc("inc", "task", "add", "-i", name, "Do it");
+  writeFileSync(join(note, "../other.md"), "Not ours");
+  const { items } = JSON.parse((await person.svc("inc", "drafts", "--json")).stdout);
+  const command = `svc incident note -i ${name} -F ${note}`;
+  expect(lost.stderr).toContain(`To send it: ${command}\n`);
+  expect(items).toMatchObject([
+    { kind: "note", text: "A note\nof two lines\n", file: note, command },
+    {
+      kind: "report",
+      text: "Down\n",
+      command: expect.stringMatching(/^svc incident report --recover .*json$/),
+    },
+    { kind: "task", text: "Do it", command: null },
+  ]);
+  const listed = (await person.svc("inc", "drafts")).stdout.replaceAll(/^\S+Z {2}/gm, "");
+  expect(listed).toBe(
+    `note: A note\n  ${command}\nreport: Down\n  ${items[1].command}\ntask: Do it\n  Repeat its command within a day\n`,
+  );
+  expect((await person.svc(...command.split(" ").slice(1))).code).toBe(0);
+  expect((await person.svc("inc", "drafts")).stdout).not.toContain("note: ");
+  expect(readdirSync(join(person.home, "svc/draft-commands"))).toEqual([]);
+});
+
+describe("an editor that fails", () => {
+  test.each([
+    [["note", "-i", "INC-1", "-e"], "note -i INC-1"],
+    [["say", "-i", "INC-1", "-e", "--to", "alice"], "say -i INC-1 --to alice"],
+    [["task", "add", "-i", "INC-1", "-e"], "task add -i INC-1"],
+    [["update", "INC-1", "-e"], "update INC-1"],
+    [["close", "INC-1", "-e"], "close INC-1"],
+    [["edit", "INC-1", "-e", "-p", "Urgent"], "edit INC-1 --priority Urgent"],
+    [["doc", "new", "-i", "INC-1", "Log", "-e"], "doc new -i INC-1 Log --type reference"],
+    [["report", "Down", "-e", "-p", "Urgent", "--use"], "report Down --priority Urgent --use"],
+  ])("prints the command that sends its text: %p", async (words, again) => {
+    const person = await somebody();
+    const failing = person.with(editor((text) => `${text}Kept`, { code: 3 }));
+    const { code, stderr } = await failing.svc("inc", ...words);
+    const [path = ""] = drafts(person.home);
+    expect([code, stderr]).toEqual([
+      1,
+      `Your text is kept. To send it: svc incident ${again} -F ${path}\nsvc: vi failed (exit code 3); nothing was sent\n`,
+    ]);
+    expect((await person.svc("inc", "drafts")).stdout).toContain(`  svc incident ${again} -F ${path}\n`);
+  });
+});
+
 describe("the command that sends a text again", () => {
   test.each([
     [["say", "INC-1", "Hello", "--to", "alice"], "say -i INC-1 --to alice"],
@@ -341,7 +395,7 @@ describe("a text from the editor that is too long", () => {
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(
-        /^Your text is kept in (.*)\nsvc: the \w+ is too long: it has 1,048,581 characters/,
+        /^Your text is kept\. To send it: (.*)\nsvc: the \w+ is too long: it has 1,048,581 characters/,
       ),
     ]);
     expect([stderr, readFileSync(path, "utf8")]).toEqual([expect.stringContaining(path), long]);

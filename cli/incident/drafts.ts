@@ -5,15 +5,102 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { writePrivately } from "../client/private_file.ts";
+import { shellWord } from "../text.ts";
 
 // Texts that people wrote and requests whose answer was lost: the server may not have them yet. The name of a draft
 // contains the Idempotency-Key of its request, so that sending it again adds nothing twice.
 
 /** `$XDG_STATE_HOME/svc/drafts`; only its owner can read it. */
 export function draftDirectory(env: Environment): string {
+  return join(stateDirectory(env), "drafts");
+}
+
+function stateDirectory(env: Environment): string {
   const xdg = env.XDG_STATE_HOME;
   const state = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".local", "state");
-  return join(state, "svc", "drafts");
+  return join(state, "svc");
+}
+
+/** Holds the command that sends a draft. */
+function commandPath(env: Environment, path: string): string {
+  return join(stateDirectory(env), "draft-commands", basename(path));
+}
+
+/**
+ * Returns the command that sends a draft, and remembers it for `svc incident drafts`.
+ *
+ * @param again the command line before the file. One that ends with `-` reads stdin
+ */
+export function sendingCommand(env: Environment, path: string, again: string): string {
+  const command = `${again} ${again.endsWith(" -") ? "<" : "-F"} ${shellWord(path)}`;
+  const file = commandPath(env, path);
+  try {
+    fs.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writePrivately(file, `${command}\n`);
+  } catch {
+    // The user still sees it now.
+  }
+  return command;
+}
+
+/** `Your text is kept. To send it: svc incident note -i INC-44 -F ...` */
+export function keptLine(env: Environment, path: string, again: string): string {
+  return `Your text is kept. To send it: ${sendingCommand(env, path, again)}`;
+}
+
+/** A draft, as `svc incident drafts` lists it. */
+export interface ListedDraft {
+  kind: string;
+  /** When it was last written. */
+  at: string;
+  file: string;
+  text: string;
+  command: string | null;
+}
+
+/** The drafts of the user, oldest first. */
+export function listDrafts(env: Environment): ListedDraft[] {
+  const read = (path: string) => fs.readFileSync(path, "utf8");
+  let names: string[];
+  try {
+    names = fs.readdirSync(draftDirectory(env));
+  } catch {
+    // There was never one.
+    return [];
+  }
+  const found = names.flatMap((name): ListedDraft[] => {
+    const file = join(draftDirectory(env), name);
+    if (draftKey(env, file) === undefined) return [];
+    const kind = name.slice(0, name.indexOf("-"));
+    try {
+      const at = fs.statSync(file).mtime.toISOString();
+      let command: string | null = null;
+      try {
+        command = read(commandPath(env, file)).trim();
+      } catch {}
+      return [{ kind, at, file, text: read(file), command }];
+    } catch {
+      // Sent in the meantime.
+      return [];
+    }
+  });
+  return found.sort((a, b) => a.at.localeCompare(b.at));
+}
+
+/** Gives a draft another key. @returns its new path */
+export function renameDraft(env: Environment, path: string, from: string, to: string): string {
+  const renamed = path.replace(from, to);
+  fs.renameSync(path, renamed);
+  forgetCommand(env, path);
+  return renamed;
+}
+
+function forgetCommand(env: Environment, path: string): void {
+  try {
+    fs.rmSync(commandPath(env, path), { force: true });
+  } catch {
+    // It could not be written either.
+  }
 }
 
 export interface Draft {
@@ -112,5 +199,6 @@ function isTemporary(env: Environment, directory: string): boolean {
 export function removeDraft(env: Environment, path: string): void {
   if (draftKey(env, path) === undefined) return;
   const directory = dirname(resolve(path));
+  forgetCommand(env, path);
   fs.rmSync(isTemporary(env, directory) ? directory : path, { recursive: true, force: true });
 }

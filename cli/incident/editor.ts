@@ -4,7 +4,7 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
-import { type Draft, removeDraft, writeDraft } from "./drafts.ts";
+import { type Draft, keptLine, removeDraft, writeDraft } from "./drafts.ts";
 import { decodeText } from "./written_text.ts";
 
 /** The user's editor: VISUAL (not on a dumb terminal), else EDITOR, else vi. */
@@ -17,16 +17,19 @@ function editorOf(env: Environment): string {
  * Lets the user edit a text in a draft. The text stays in the file until the caller removes it, also when the editor
  * fails or is killed.
  *
- * @throws Unavailable if the editor fails, and says where the text is
+ * @param again of `againLine`
+ * @throws Unavailable if the editor fails, and prints how to send the text
  */
 export async function editDraft(
   io: Io,
   kind: string,
   text: string,
+  again: string,
   key?: string,
 ): Promise<{ text: string; draft: Draft }> {
   const draft = writeDraft(io.env, kind, text, "md", key);
   const editor = editorOf(io.env);
+  const kept = `${keptLine(io.env, draft.path, again)}\n`;
   const exit = await io.runOnTerminal(editor, [draft.path]);
   const bytes = readBack(draft.path);
   const changed = bytes === undefined ? undefined : !Buffer.from(text).equals(bytes);
@@ -34,17 +37,13 @@ export async function editDraft(
     try {
       return { text: decodeText(bytes, draft.path, "text"), draft };
     } catch (error) {
-      io.stderr.write(`${keptAt(draft)}\n`);
+      io.stderr.write(kept);
       throw error;
     }
   }
-  if (changed) io.stderr.write(`${keptAt(draft)}\n`);
+  if (changed) io.stderr.write(kept);
   else removeDraft(io.env, draft.path);
   throw new Unavailable(`${printable(editor, 100)} ${howItEnded(exit)}; nothing was sent`);
-}
-
-export function keptAt({ path }: Draft): string {
-  return `Your text is kept in ${path}`;
 }
 
 function readBack(path: string): Uint8Array | undefined {

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import type { Io } from "../io.ts";
 
 let { server, admin } = {} as IncidentServer;
 useIncidentServer(
@@ -61,6 +62,7 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("role give", "frank@example.com", "scribe");
   await check("note", "Text");
   await check("say", "INC-1", "Text");
+  await check("messages", "INC-1");
   await check("update", "-c", "Bad");
   await check("link", "INC-1");
   await check("unlink", "INC-1");
@@ -83,6 +85,9 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("stable");
   await check("edit", "--title", "Renamed");
   await check("status");
+  const gone: Partial<Io> = { fetch: () => Promise.reject(new Error("gone")) };
+  expect((await alice.with(gone).svc("inc", "report", "Lost", "-p", "urgent")).code).toBe(1);
+  await check("drafts");
   await check("view");
   await check("export");
   await check("close", "-r", "Done");

@@ -15,7 +15,7 @@ import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, fullNameOf } from "./people.ts";
-import { againLine, checked, sourceOf, wordAndDash } from "./write.ts";
+import { againLine, checked, option, sourceOf, wordAndDash } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 /** A report before it is sent, as a draft keeps it. Names are those that people typed. */
@@ -47,7 +47,7 @@ export async function reportCommand(typed: ReportOptions, io: Io): Promise<void>
   const recovered = options.recover === undefined ? undefined : await readDraft(io, options.recover);
   const key = (options.recover && draftKey(io.env, options.recover)) || crypto.randomUUID();
   const title = await titleOf(options, recovered, io);
-  const written = await descriptionOf(options, recovered, io);
+  const written = await descriptionOf(options, recovered, title, io);
   const draft = draftOf(options, recovered, title, written.text);
   const keepReport = () => {
     if (keep(io, draft, key)) written.remove();
@@ -109,15 +109,30 @@ async function titleOf({ title: typed }: ReportOptions, recovered: ReportDraft |
 }
 
 /** Returns the description. `remove` removes the editor's file, once the text is stored elsewhere. */
-async function descriptionOf(options: ReportOptions, recovered: ReportDraft | undefined, io: Io) {
+async function descriptionOf(
+  options: ReportOptions,
+  recovered: ReportDraft | undefined,
+  title: string,
+  io: Io,
+) {
   let text = options.description ?? recovered?.description ?? "";
-  if (options.file !== undefined) text = await readText(io, options.file, "description");
+  const { file } = options;
+  if (file !== undefined) text = await readText(io, file, "description");
   const isEmpty = () => text.trim() === "";
-  if (!options.editor) return { text: isEmpty() ? "" : checkText(text, "description"), remove: () => {} };
-  const edited = await editDraft(io, "report", text);
+  if (!options.editor) {
+    const remove = () => file !== undefined && removeDraft(io.env, file);
+    return { text: isEmpty() ? "" : checkText(text, "description"), remove };
+  }
+  const { type, priority, commander, restricted, use } = draftOf(options, recovered, title, text);
+  const again = againLine(io, [
+    ...["report", title, ...option("--type", type), ...option("--priority", priority)],
+    ...option("--commander", commander),
+    ...[restricted ? "--restricted" : undefined, use ? "--use" : undefined],
+  ]);
+  const edited = await editDraft(io, "report", text, again);
   text = edited.text;
   const remove = () => removeDraft(io.env, edited.draft.path);
-  return { text: isEmpty() ? "" : checked(io, text, "description", edited.draft).text, remove };
+  return { text: isEmpty() ? "" : checked(io, text, "description", edited.draft, again).text, remove };
 }
 
 function draftOf(

@@ -110,7 +110,7 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
       );
       return { incident, task };
     }
-    const written = await writtenText(io, "task", source, incident);
+    const written = await writtenText(io, "task", source, incident, again(incident.name));
     const task = await sending(io, "task", written, again(incident.name), () =>
       IncidentClient.within(io, (client) =>
         client.post<Task>("/tasks/", { ...fields, description: written.text }, { key: written.key }),

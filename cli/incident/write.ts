@@ -1,10 +1,9 @@
-import { renameSync } from "node:fs";
 import { ConfigurationError, Conflict, InvalidInput } from "../../platform/errors.ts";
 import { ExplainedConflict, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines, printJson, shellWord } from "../text.ts";
-import { type Draft, draftKey, keyOfSeen, removeDraft, writeDraft } from "./drafts.ts";
-import { editDraft, keptAt } from "./editor.ts";
+import { type Draft, draftKey, keptLine, keyOfSeen, removeDraft, renameDraft, writeDraft } from "./drafts.ts";
+import { editDraft } from "./editor.ts";
 import { hasFormOfId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { BothChanged } from "./put_change.ts";
@@ -118,6 +117,7 @@ export function sourceOf(
  * Reads the text that a command sends. On a terminal, without any source, the editor opens.
  *
  * @param what the kind of text, for errors and for the name of a draft: `note`
+ * @param again of `againLine`
  * @param key the key of a new text
  * @throws UsageError without a source
  * @throws InvalidInput for an empty one, one that is too long, and binary data
@@ -127,6 +127,7 @@ export async function writtenText(
   what: string,
   source: TextSource,
   incident: Pick<Incident, "name" | "title">,
+  again: string,
   key: string = crypto.randomUUID(),
 ): Promise<Written> {
   if (source.file !== undefined) {
@@ -138,8 +139,8 @@ export async function writtenText(
     throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
   const { name, title } = incident;
   const template = commentText([`Your ${what} on ${name}: ${title}`, "This comment is not sent."]);
-  const { text, draft } = await editDraft(io, what, `${template}\n`, key);
-  return checked(io, withoutComment(text), what, draft);
+  const { text, draft } = await editDraft(io, what, `${template}\n`, again, key);
+  return checked(io, withoutComment(text), what, draft, again);
 }
 
 /** Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
@@ -155,12 +156,19 @@ export async function fromFile(
 }
 
 /** Checks the text of the editor. The draft of an empty text is removed; with any other fault, it stays. */
-export function checked(io: Io, text: string, what: string, draft: Draft, limit?: number): Written {
+export function checked(
+  io: Io,
+  text: string,
+  what: string,
+  draft: Draft,
+  again: string,
+  limit?: number,
+): Written {
   if (text.trim() === "") removeDraft(io.env, draft.path);
   try {
     return { ...draft, text: checkText(text, what, limit) };
   } catch (error) {
-    if (text.trim() !== "") io.stderr.write(`${keptAt(draft)}\n`);
+    if (text.trim() !== "") io.stderr.write(`${keptLine(io.env, draft.path, again)}\n`);
     throw error;
   }
 }
@@ -173,11 +181,6 @@ export function againLine(io: Io, words: readonly (string | undefined)[]): strin
     .filter((word) => word !== undefined)
     .map(shellWord)
     .join(" ");
-}
-
-/** An `again` that ends with `-` reads stdin. */
-function keptLine(path: string, again: string): string {
-  return `Your text is kept. To send it: ${again} ${again.endsWith(" -") ? "<" : "-F"} ${shellWord(path)}`;
 }
 
 /** An option of `againLine`, if it was given. */
@@ -203,7 +206,7 @@ export async function sending<T>(
   // A conflict changes the key and the path.
   const keptText = () => {
     const kept = written.path ?? keep(io, what, written.text, written.key);
-    return kept && keptLine(kept, again);
+    return kept && keptLine(io.env, kept, again);
   };
   const keepText = () => {
     const line = keptText();
@@ -240,6 +243,7 @@ export function withNext(error: Conflict, next: string | undefined): Conflict {
  * @param seen the texts for `keyOfSeen`
  */
 export function followTheirs<F>(
+  io: Io,
   written: Written,
   seen: (theirs: Partial<F>) => (string | undefined)[],
 ): (error: unknown) => never {
@@ -247,9 +251,7 @@ export function followTheirs<F>(
     if (error instanceof BothChanged) {
       const key = keyOfSeen(seen(error.theirs), written.key);
       if (written.path !== undefined) {
-        const path = written.path.replace(written.key, key);
-        renameSync(written.path, path);
-        written.path = path;
+        written.path = renameDraft(io.env, written.path, written.key, key);
       }
       written.key = key;
     }
@@ -305,7 +307,7 @@ function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void
     return;
   }
   const path = keep(io, what, text, crypto.randomUUID());
-  if (path) io.stderr.write(`${keptLine(path, again)}\n`);
+  if (path) io.stderr.write(`${keptLine(io.env, path, again)}\n`);
 }
 
 /** Stores the text, and returns its file. If that fails, for example on a full disk, it prints the text. */

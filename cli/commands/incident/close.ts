@@ -42,12 +42,12 @@ export default defineCommand({
         return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }
       const now = textsOf(seen);
-      const written = await writtenText(io, "resolution", source, seen, keyOfSeen(now));
+      const written = await writtenText(io, "resolution", source, seen, again(seen.name), keyOfSeen(now));
       const before = wasSeen(written.key, now[0]!) === false ? { status: seen.status } : undefined;
       const change = { status: "Closed", resolution: written.text } as const;
       return sending(io, "resolution", written, again(seen.name), () =>
         IncidentClient.within(io, (client) => changeIncident(client, seen, change, {}, before)).catch(
-          followTheirs<IncidentFields>(written, textsOf),
+          followTheirs<IncidentFields>(io, written, textsOf),
         ),
       );
     });

@@ -100,7 +100,7 @@ export default defineCommand({
       const send = (written: Written, read: (written: Written) => Edited) =>
         sending(io, "edit", written, again(seen.name), () => {
           const { edited, before } = read(written);
-          return saved(edited, before).catch(followTheirs<IncidentFields>(written, textsOf));
+          return saved(edited, before).catch(followTheirs<IncidentFields>(io, written, textsOf));
         });
       let incident: Incident;
       if (description !== undefined)
@@ -108,7 +108,7 @@ export default defineCommand({
           edited: { description },
         }));
       else if (isNothing || editor || file !== undefined)
-        incident = await send(await writtenIncident(io, { title, file }, seen), (written) =>
+        incident = await send(await writtenIncident(io, { title, file }, seen, again(seen.name)), (written) =>
           parseEdited(written, seen),
         );
       else
@@ -159,6 +159,7 @@ async function writtenIncident(
   io: Io,
   { file, title }: { file?: string; title?: string },
   seen: IncidentDetail,
+  again: string,
 ): Promise<Written> {
   const comment = [`${seen.name}. This comment is not saved.`];
   const asTemplate = (description: string) =>
@@ -174,7 +175,7 @@ async function writtenIncident(
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
     return isTemplate ? written : { ...written, text: asTemplate(written.text) };
   }
-  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description), key);
+  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description), again, key);
   return { ...draft, text };
 }
 

@@ -46,7 +46,7 @@ export default defineCommand({
         if (at !== undefined) client.checkClock("--at", at);
         return found;
       });
-      const note = await writtenText(io, "note", source, incident);
+      const note = await writtenText(io, "note", source, incident, again(incident.name));
       const event = await sending(io, "note", note, again(incident.name), () =>
         IncidentClient.within(io, (client) =>
           client.post(

@@ -41,7 +41,7 @@ export default defineCommand({
         const recipient_id = to === undefined ? undefined : await participantId(io, client, incident, to);
         return { incident, recipient_id };
       });
-      const message = await writtenText(io, "message", source, incident);
+      const message = await writtenText(io, "message", source, incident, again(incident.name));
       const said = await sending(io, "message", message, again(incident.name), () =>
         IncidentClient.within(io, (client) =>
           client.post(

@@ -73,7 +73,7 @@ export default defineCommand({
         const path = `/incidents/${incident.id}/reports/`;
         return { incident, last: (await client.list<StatusReport>(path, {}, 1))[0] };
       });
-      const written = await writtenReport(io, { ...options, file }, incident, last);
+      const written = await writtenReport(io, { ...options, file }, incident, last, again(incident.name));
       const report = await sending(io, "update", written, again(incident.name), async () => {
         const body = written.typed ? checkedReport(written.typed) : parseReport(written.text);
         return IncidentClient.within(io, (client) =>
@@ -98,6 +98,7 @@ async function writtenReport(
   }: { conditions?: string; actions?: string; needs?: string; file?: string },
   incident: IncidentDetail,
   last: StatusReport | undefined,
+  again: string,
 ): Promise<Written & { typed?: string[] }> {
   if (file !== undefined) {
     const written = await fromFile(io, file, "report");
@@ -119,7 +120,7 @@ async function writtenReport(
     commentOf(incident, last),
     headings.map((heading) => [heading, ""]),
   );
-  const { text, draft } = await editDraft(io, "update", template);
+  const { text, draft } = await editDraft(io, "update", template, again);
   if (text === template) {
     removeDraft(io.env, draft.path);
     throw new InvalidInput("report", "the report is empty: nothing was sent");
