@@ -51,7 +51,7 @@ export async function attemptRevocation(
           if (claim.incidentId !== null) await tx.execute(sql`set local lock_timeout = '2s'`);
           await lockIncidents(tx, [claim.incidentId]);
           const failed = claim.issuedAt === null;
-          await finishWork(tx, revocations, claim, at, failed ? "Failed" : "Revoked");
+          await finishWork(tx, revocations, claim, at, { state: failed ? "Failed" : "Revoked" });
           const lease = { ...claim, role: role!.slug };
           await recordAccess(tx, {
             ...changeOf(lease, "system", at),

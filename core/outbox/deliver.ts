@@ -1,7 +1,8 @@
-import { eq } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { after, type Clock } from "../../platform/clock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
 import { comingConversations, openConversations } from "./conversations.ts";
@@ -9,7 +10,9 @@ import { type Claim, dueNow, finishWork, type WorkKind } from "./work.ts";
 
 // Vocabulary. A delivery is a row of the table `delivery`: a message to send, and its outcome. An attempt is one call
 // of the plugin. A delivery is Dead when it is no longer retried; resending it resets its attempts. A delivery to
-// everyone is Split if its plugin sends to each recipient separately: each recipient then has a delivery.
+// everyone is Split if its plugin sends to each recipient separately: each recipient then has a delivery. A reminder or
+// a summary is a statement about the present: it is written again when it is sent, and Obsolete if it is no longer true,
+// or if a newer one says it. Other messages to everyone are sent in their order.
 
 /** A delivery that this process has claimed, as it was at that time. */
 export type DeliveryClaim = typeof delivery.$inferSelect & Claim;
@@ -40,6 +43,15 @@ export interface Outgoing {
   except?: readonly string[];
   /** Also through plugins whose conversation is not open yet, or not again: it is sent once it is. */
   awaitsOpening?: boolean;
+  /**
+   * For a statement about the present, what it is about: it replaces older ones that the plugin has not sent. The task is
+   * part of it.
+   */
+  topic?: string;
+  /** When it happened, or the period of a statement about the present began. By default now. */
+  occurredAt?: Date;
+  /** Its place in the conversation. By default after all others. */
+  sequence?: number;
   message: Message;
 }
 
@@ -82,18 +94,112 @@ export async function deliver(
       individualId: one.individualId ?? null,
       subject: one.message.subject,
       text: one.message.text,
+      topic: one.topic === undefined ? null : keyOf(one.key.task, one.topic),
+      ...(one.sequence !== undefined && { sequence: one.sequence }),
       queuedAt: at,
+      occurredAt: one.occurredAt ?? null,
       dueAt: dueNow(at),
     })),
   );
-  if (rows.length > 0) {
-    // In a fixed order, so that concurrent callers with the same keys cannot deadlock.
-    await tx
+  // In a fixed order, so that concurrent callers with the same keys cannot deadlock. Messages of a conversation keep
+  // theirs, which numbers them: their callers hold the incident's lock.
+  const [ordered, others] = [rows.filter(isInOrder), rows.filter((row) => !isInOrder(row))];
+  const values = [...others.sort((a, b) => (a.key < b.key ? -1 : 1)), ...ordered];
+  if (values.length > 0) {
+    const written = await tx
       .insert(delivery)
-      .values(rows.sort((a, b) => (a.key < b.key ? -1 : 1)))
-      .onConflictDoNothing({ target: delivery.key });
+      .values(values)
+      .onConflictDoNothing({ target: delivery.key })
+      .returning({ key: delivery.key });
+    const keys = new Set(written.map(({ key }) => key));
+    await replaceOlder(
+      tx,
+      at,
+      values.filter(({ key, topic }) => topic !== null && keys.has(key)),
+    );
   }
   return { reached, unreachable };
+}
+
+const isInOrder = (row: { individualId: number | null; topic: string | null }) =>
+  row.individualId === null && row.topic === null;
+
+/**
+ * Drops older statements about the present that wait or are dead. The new one also covers their period. One that is being
+ * sent is left alone: if that fails, its next attempt finds the new one.
+ */
+async function replaceOlder(
+  tx: Transaction,
+  at: Date,
+  written: readonly Pick<DeliveryClaim, "key" | "topic" | "pluginSlug" | "occurredAt">[],
+): Promise<void> {
+  if (written.length === 0) return;
+  const { key, topic, pluginSlug, occurredAt, leaseUntil, state } = delivery;
+  const older = await tx
+    .select({ key, topic, pluginSlug, occurredAt, leaseUntil })
+    .from(delivery)
+    .where(
+      and(
+        inArray(topic, [...new Set(written.flatMap((one) => one.topic ?? []))]),
+        inArray(state, ["Queued", "Dead"]),
+        notInArray(
+          key,
+          written.map((one) => one.key),
+        ),
+      ),
+    )
+    .orderBy(asc(key))
+    .for("update");
+  const idle: string[] = [];
+  for (const one of written) {
+    const before = older.filter((old) => old.topic === one.topic && old.pluginSlug === one.pluginSlug);
+    idle.push(...before.filter((old) => !old.leaseUntil || old.leaseUntil <= at).map((old) => old.key));
+    const [since] = before.flatMap((old) => old.occurredAt ?? []).sort((a, b) => a.getTime() - b.getTime());
+    if (since && one.occurredAt && since < one.occurredAt)
+      await tx.update(delivery).set({ occurredAt: since }).where(eq(key, one.key));
+  }
+  if (idle.length === 0) return;
+  await tx
+    .update(delivery)
+    .set({ state: "Obsolete", leaseUntil: null, dueAt: null, finishedAt: at, error: replacedReason })
+    .where(inArray(key, idle));
+}
+
+export const replacedReason = "A newer one has replaced it";
+
+/** How many attempts of a message hold back the later ones of its conversation. */
+const holdingAttempts = 3;
+/** A message that the receiver wants later than this holds nothing back. */
+const holdingSeconds = 120;
+
+const earlier = alias(delivery, "earlier");
+
+/** Messages of conversations that may hold back later ones, written like the index. */
+const inOrderOf = ({ state, individualId, topic, attempts }: typeof delivery | typeof earlier) =>
+  sql`${state} = 'Queued' and ${individualId} is null and ${topic} is null
+    and ${attempts} <= ${sql.raw(String(holdingAttempts))}`;
+
+export const inOrder = inOrderOf(delivery);
+
+/**
+ * Matches messages of a conversation that no earlier one holds back in the same plugin, and for the same recipient if they
+ * go to single recipients. An earlier one holds them back until it is sent, or its third attempt has failed.
+ */
+export function isNotHeldBack(at: Date, toRecipient: boolean): SQL {
+  const { attempts, leaseUntil, dueAt } = earlier;
+  const time = sql`${at.toISOString()}::timestamptz`;
+  const waits = and(sql`${attempts} < ${holdingAttempts}`, lte(dueAt, after(at, holdingSeconds)));
+  const holding = and(
+    inOrderOf(earlier),
+    eq(earlier.pluginSlug, delivery.pluginSlug),
+    eq(earlier.incidentId, delivery.incidentId),
+    toRecipient ? eq(earlier.recipient, delivery.recipient) : isNull(earlier.recipient),
+    sql`${earlier.sequence} < ${delivery.sequence}`,
+    or(waits, sql`${leaseUntil} > ${time}`),
+  );
+  // A scalar subquery is never turned into a join, which would compare all waiting messages of a conversation with each
+  // other: it reads the first entry of the index.
+  return sql`(select true from ${delivery} as "earlier" where ${holding} order by ${earlier.recipient}, ${earlier.sequence} limit 1) is null`;
 }
 
 /** Returns `task/what/whom/plugin`, or the prefix of several keys from the first of these parts. */
@@ -117,7 +223,8 @@ export async function splitDelivery(
   recipients: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const { key, task, incidentId, about, pluginSlug, subject, text } = claim;
+  const { key, task, incidentId, about, pluginSlug, subject, text, topic, sequence } = claim;
+  const occurredAt = claim.occurredAt ?? claim.queuedAt;
   const rows = [...new Set(recipients)].map((recipient) => ({
     key: `${key}/${encodeURIComponent(recipient)}`,
     task,
@@ -127,11 +234,14 @@ export async function splitDelivery(
     recipient,
     subject,
     text,
+    topic,
+    sequence,
     queuedAt: at,
+    occurredAt,
     dueAt: dueNow(at),
   }));
   await db.transaction(async (tx) => {
-    await finishWork(tx, deliveries, claim, at, rows.length > 0 ? "Split" : "Done");
+    await finishWork(tx, deliveries, claim, at, { state: rows.length > 0 ? "Split" : "Done" });
     for (let from = 0; from < rows.length; from += batch)
       await tx.insert(delivery).values(rows.slice(from, from + batch));
   });

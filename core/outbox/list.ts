@@ -7,7 +7,8 @@ import type { Context } from "../context.ts";
 export type DeliveryState = Exclude<(typeof deliveryStates)[number], "Split">;
 
 const { key, state, queuedAt } = delivery;
-const { task, about, individualId, subject, text, leaseUntil, ...columns } = getTableColumns(delivery);
+const { task, about, individualId, subject, text, leaseUntil, topic, sequence, occurredAt, ...columns } =
+  getTableColumns(delivery);
 
 /**
  * A delivery for operators, without its text, which is only for readers of the incident. The recipient is the plugin's id

@@ -180,13 +180,16 @@ export async function renewLease<C extends Claim>(
   claim.leaseUntil = leaseUntil;
 }
 
-/** Records that the work is done, unless it was made due again meanwhile. @throws LeaseLost */
+/**
+ * Records that the work is done, or has ended in another `state`, unless it was made due again meanwhile.
+ * @throws LeaseLost
+ */
 export async function finishWork<C extends Claim>(
   db: Writer,
   kind: WorkKind<C>,
   claim: C,
   at: Date,
-  state: string = kind.states.done,
+  { state = kind.states.done, error = null }: { state?: string; error?: string | null } = {},
 ): Promise<void> {
   const { table, states } = kind;
   const over = asClaimed(table);
@@ -195,7 +198,7 @@ export async function finishWork<C extends Claim>(
     attempts: sql`case when ${over} then ${table.attempts} else 0 end`,
     finishedAt: sql`case when ${over} then ${timestamp(at)} end`,
     dueAt: sql`case when not ${over} then ${table.dueAt} end`,
-    error: null,
+    error,
     leaseUntil: null,
   });
 }

@@ -73,3 +73,11 @@ export interface Message {
   /** Markdown. */
   text: string;
 }
+
+/** The place of a message in the course of the incident. */
+export interface Place {
+  /** When what it reports happened. It may be sent much later. */
+  occurredAt?: string;
+  /** Increases from message to message of a conversation. */
+  sequence?: number;
+}

@@ -4,6 +4,7 @@ import type {
   IncidentFacts,
   Message,
   PersonFacts,
+  Place,
   ResourceFacts,
   ServiceFacts,
   TeamFacts,
@@ -256,11 +257,11 @@ export interface ConversationPlugin {
    * that one is no longer in it.
    */
   send(
-    call: { conversation: ResourceFacts; message: Message; recipient?: string } & CallContext,
+    call: { conversation: ResourceFacts; message: Message; recipient?: string } & Place & CallContext,
   ): Promised<"conversation", "send">;
   /** Sends to one person. */
   direct(
-    call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & CallContext,
+    call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & Place & CallContext,
   ): Promised<"conversation", "direct">;
   /** Adds everyone who takes part now, including those already in it. */
   add(

@@ -1,4 +1,4 @@
-import { and, eq, gt, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
 import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
@@ -225,6 +225,12 @@ async function bringSignInsBack(tx: Transaction, now: Date): Promise<void> {
 async function bringWorkBack(tx: Transaction, now: Date): Promise<void> {
   const beyond = after(now, longestBackoffSeconds);
   await tx.update(delivery).set({ dueAt: now, leaseUntil: null }).where(gt(delivery.dueAt, beyond));
+  // The tasks of such a reminder were brought back, too.
+  const isReminder = and(isNotNull(delivery.topic), inArray(delivery.state, ["Queued", "Dead"]));
+  await tx
+    .update(delivery)
+    .set({ occurredAt: now })
+    .where(and(isReminder, isAhead(delivery.occurredAt, now)));
   const idle = sql`case when ${eq(flowStep.state, "Running")} then 'Pending' else ${flowStep.state} end`;
   await tx
     .update(flowStep)

@@ -1,13 +1,18 @@
 import { sql } from "drizzle-orm";
-import { check, index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
+import { bigint, check, index, jsonb, pgSequence, pgTable, text } from "drizzle-orm/pg-core";
 import { idOf, oneOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
 import { workColumns } from "./work.ts";
 
-/** A Split delivery has become one delivery per recipient, which have the results. */
-export const deliveryStates = ["Queued", "Done", "Dead", "Split"] as const;
+/**
+ * A Split delivery has become one delivery per recipient, which have the results. An Obsolete one was dropped, because
+ * what it says was no longer true, or a newer one says it.
+ */
+export const deliveryStates = ["Queued", "Done", "Dead", "Split", "Obsolete"] as const;
+
+export const deliverySequence = pgSequence("delivery_sequence_seq");
 
 /**
  * A message to be sent: the outbox. It is written in the transaction of the change it reports, and stays when it is
@@ -31,8 +36,17 @@ export const delivery = pgTable(
     subject: text("subject").notNull(),
     /** Markdown. */
     text: text("text").notNull(),
+    /**
+     * What it makes a statement about, if that is about the present: it is written again when it is sent. Through a
+     * plugin, a newer one about the same replaces it.
+     */
+    topic: text("topic"),
+    /** The order of messages. Null: from a release that did not record it. Recipients have the number of the message. */
+    sequence: bigint("sequence", { mode: "number" }).default(sql`nextval('delivery_sequence_seq')`),
     state: text("state", { enum: deliveryStates }).notNull().default("Queued"),
     queuedAt: instant("queued_at").notNull(),
+    /** When what it reports happened, or the period of a statement about the present began; null: when it was queued. */
+    occurredAt: instant("occurred_at"),
     ...workColumns,
   },
   (table) => [
@@ -43,6 +57,13 @@ export const delivery = pgTable(
     index("delivery_due_idx")
       .on(table.pluginSlug, table.dueAt)
       .where(sql`state = 'Queued'`),
+    // Messages of conversations that may hold back later ones.
+    index("delivery_order_idx")
+      .on(table.pluginSlug, table.incidentId, table.recipient, table.sequence)
+      .where(sql`state = 'Queued' and individual_id is null and topic is null and attempts <= 3`),
+    index("delivery_topic_idx")
+      .on(table.topic, table.sequence)
+      .where(sql`topic is not null`),
     check("delivery_state_known", oneOf("state", deliveryStates)),
     check("delivery_lease_of_state", sql`state = 'Queued' or lease_until is null`),
     check("delivery_due_of_state", sql`(state = 'Queued') = (due_at is not null)`),

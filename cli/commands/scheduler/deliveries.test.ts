@@ -49,7 +49,7 @@ test("filters by state, and prints JSON", async () => {
   const { stdout, stderr } = await deliveries("--state", "Done", "--json");
   expect(stderr).toBe("");
   expect(JSON.parse(stdout)).toEqual({
-    counts: { Queued: 1, Done: 1, Dead: 1 },
+    counts: { Queued: 1, Done: 1, Dead: 1, Obsolete: 0 },
     deliveries: [
       {
         key: "t/w/a/channel",

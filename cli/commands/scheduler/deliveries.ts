@@ -15,7 +15,7 @@ export default defineCommand({
     state: {
       type: "enum",
       metavar: "STATE",
-      choices: ["Queued", "Done", "Dead"],
+      choices: ["Queued", "Done", "Dead", "Obsolete"],
       description: "Show only this state, by default Queued and Dead",
     },
     json: { type: "boolean", description: "Print JSON" },
@@ -32,6 +32,7 @@ export default defineCommand({
   ],
   notes: [
     `Lists mail, chat messages and webhooks, the newest ${shown}. A failed delivery is retried for about three hours. After that, or after a permanent failure, it is Dead until you use --resend or --discard. A discarded delivery is Done, with its last error.`,
+    "A reminder or a summary is Obsolete if it was dropped before it was sent, because it was no longer true or a newer one replaced it. The last error says why.",
     "Mail has one delivery for each recipient, and its key ends with the recipient: individual-7, team-3.",
     "Deliveries that were pending in a restored backup are Dead, too, because they may have been sent since.",
   ],
@@ -62,7 +63,7 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
   ]);
   const { deliveries, counts } = await onSchedule(io, async (context) => ({
     deliveries: await listDeliveries(context, { states, limit: shown }),
-    counts: await countDeliveries(context, ["Queued", "Done", "Dead"]),
+    counts: await countDeliveries(context, ["Queued", "Done", "Dead", "Obsolete"]),
   }));
   const asJson = ({ pluginSlug: plugin, error: lastError, ...one }: DeliveryView) =>
     toApi({ ...one, plugin, lastError });
@@ -84,5 +85,6 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     { header: "Last Error", flexible: true, least: 30 },
   ];
   printTable(io, columns, rows);
-  io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done\n`);
+  const dropped = counts.Obsolete > 0 ? `, ${counts.Obsolete} obsolete` : "";
+  io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done${dropped}\n`);
 }

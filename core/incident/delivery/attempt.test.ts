@@ -8,6 +8,7 @@ import {
   individual,
   participant,
 } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
 import { Refused } from "../../../platform/errors.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
@@ -70,6 +71,30 @@ test("to everyone in the conversation", async () => {
     message,
     conversation: { incident: { title: "Disk full" } },
   });
+});
+
+test.each([
+  [120, message.text],
+  [121, `**Time:** 2026-12-01 12:00 UTC\n\n${message.text}`],
+])("a message that is sent after %i s", async (seconds, text) => {
+  channel.answer({ send: () => {} });
+  const claim = await queued({ individualId: undefined });
+  outbox.clock.advance(seconds);
+  await attempt(claim);
+  expect(channel.to("send")).toMatchObject([
+    { message: { ...message, text }, occurredAt: at.toISOString(), sequence: claim.sequence },
+  ]);
+  outbox.clock.advance(-seconds);
+});
+
+test("a message about something earlier names its time at once", async () => {
+  channel.answer({ send: () => {} });
+  const occurredAt = after(at, -600);
+  await attempt(await queued({ individualId: undefined, occurredAt }));
+  const text = `**Time:** 2026-12-01 11:50 UTC\n\n${message.text}`;
+  expect(channel.to("send")).toMatchObject([
+    { message: { ...message, text }, occurredAt: occurredAt.toISOString() },
+  ]);
 });
 
 test("a failing delivery is retried with increasing delays until it is dead", async () => {

@@ -11,15 +11,19 @@ import type { PluginContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
 import { chosen, resourceFacts } from "../steps/resource.ts";
+import { currentOf, type Obsolete } from "./current.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
 
 /**
- * The outcome of an attempt. `split`: each recipient has a delivery now. `stale`: the delivery belongs to another
- * worker now, and nothing was recorded.
+ * The outcome of an attempt. `split`: each recipient has a delivery now. `obsolete`: it was dropped, because it is no longer
+ * true. `stale`: the delivery belongs to another worker now, and nothing was recorded.
  */
-export type Attempt = "done" | "split" | "again" | "dead" | "given_back" | "stale";
+export type Attempt = "done" | "split" | "obsolete" | "again" | "dead" | "given_back" | "stale";
+
+/** Sent; or to be sent to each of these recipients; or no longer to be sent. */
+type Sent = { recipients?: readonly string[] } | Obsolete;
 
 /**
  * Attempts a delivery and records the outcome. It is sent at least once: if the worker dies between the plugin's answer
@@ -32,15 +36,21 @@ export async function attemptDelivery(
 ): Promise<Attempt> {
   const { db, clock, log } = context;
   const { key, pluginSlug, attempts } = claim;
-  return await attemptWork<readonly string[] | undefined, Attempt>(
+  return await attemptWork<Sent, Attempt>(
     claim,
     signal,
     async () => await send(context, await find(context, claim), signal),
     {
-      finish: async (recipients) => {
-        if (!recipients) await finishWork(db, deliveries, claim, clock.now());
-        else await splitDelivery(context, claim, recipients);
-        return recipients ? "split" : "done";
+      finish: async (sent) => {
+        if ("obsolete" in sent) {
+          const ended = { state: "Obsolete", error: sent.obsolete };
+          await finishWork(db, deliveries, claim, clock.now(), ended);
+          log.info({ delivery: key, plugin: pluginSlug }, `a delivery is obsolete: ${sent.obsolete}`);
+          return "obsolete";
+        }
+        if (!sent.recipients) await finishWork(db, deliveries, claim, clock.now());
+        else await splitDelivery(context, claim, sent.recipients);
+        return sent.recipients ? "split" : "done";
       },
       fail: async (failure) => {
         const end = await failWork(db, deliveries, claim, clock.now(), failure);
@@ -113,17 +123,13 @@ async function hasRestricted({ db }: AttemptContext, ids: readonly number[]): Pr
   return (await db.$count(incident, restricted)) > 0;
 }
 
-/**
- * @returns the recipients to whom its plugin sends separately, or undefined if it was sent
- * @throws Unavailable, or Refused if a retry would fail as well
- */
-async function send(
-  context: AttemptContext,
-  found: Found,
-  signal?: AbortSignal,
-): Promise<readonly string[] | undefined> {
-  const { row, person, place, restriction } = found;
-  const { incidentId, individualId, pluginSlug, recipient, key, subject, text } = row;
+/** @throws Unavailable, or Refused if a retry would fail as well */
+async function send(context: AttemptContext, found: Found, signal?: AbortSignal): Promise<Sent> {
+  const { person, place, restriction } = found;
+  const current = await currentOf(context, found.row);
+  if ("obsolete" in current) return current;
+  const row = { ...found.row, about: [...current.about] };
+  const { incidentId, individualId, pluginSlug, recipient, key } = row;
   const isEnabled = context.plugins.find("conversation", pluginSlug) !== undefined;
   const isOpen = place?.archivedAt === null;
   if (!isOpen && isEnabled && found.opensLater) throw new Unavailable("Its conversation is not open yet");
@@ -143,16 +149,21 @@ async function send(
     throw new Unavailable(`${pluginSlug} no longer sends to one recipient`);
   const incident = await incidentFacts(context, incidentId);
   if (!incident) throw new LeaseLost();
-  const message = { subject, text };
+  const { message } = current;
+  const occurredAt = row.topic === null ? (row.occurredAt ?? row.queuedAt) : context.clock.now();
+  const at = {
+    occurredAt: occurredAt.toISOString(),
+    ...(row.sequence !== null && { sequence: row.sequence }),
+  };
   const conversation = resourceFacts(incident, place);
   const to = recipient === null ? {} : { recipient };
   const options = { signal, key };
   const outcome = await (person
-    ? callPlugin(plugin, "direct", { person, message, incident }, options)
+    ? callPlugin(plugin, "direct", { person, message, incident, ...at }, options)
     : recipient === null && isSplitting
       ? callPlugin(plugin, "recipients", { conversation }, options)
-      : callPlugin(plugin, "send", { conversation, message, ...to }, options));
-  if (outcome.ok) return outcome.value || undefined;
+      : callPlugin(plugin, "send", { conversation, message, ...to, ...at }, options));
+  if (outcome.ok) return { recipients: outcome.value || undefined };
   const { reason, detail, frames } = outcome;
   if (reason !== "aborted")
     context.log.warn({ plugin: pluginSlug, delivery: key, reason, frames }, `a plugin failed: ${detail}`);

@@ -65,7 +65,8 @@ export async function remind(
       const what = `incident-${id}-${row.anchor.getTime()}-${row.k}`;
       const whom = person ? `individual-${person.id}` : "conversation";
       const message = reminderMessage(row, { now, publicUrl: context.config.publicUrl });
-      return [{ key: { task, what, whom }, incidentId: id, individualId: person?.id, message }, row];
+      const to = { incidentId: id, individualId: person?.id, topic: `incident-${id}` };
+      return [{ key: { task, what, whom }, ...to, message }, row];
     }),
   );
   const { reached, unreachable } = await deliver(tx, context, [...wanted.keys()]);
@@ -101,6 +102,30 @@ export async function remind(
 }
 
 /**
+ * Writes a queued reminder as of now, unless it is no longer true: a report was written, the incident is no longer Active,
+ * or somebody else writes its reports.
+ */
+export async function currentReminder(
+  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  { incidentId, individualId }: { incidentId: number; individualId: number | null },
+): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
+  const [row] = await readReports(db, [incidentId]);
+  const now = clock.now();
+  if (row?.status !== "Active") return { obsolete: "Its incident is no longer Active" };
+  if (isEndless(row.anchor) || dueReminder(row.anchor, row.hours, now) === 0)
+    return { obsolete: "No status report is due any more" };
+  const person = (await responsible(db, [incidentId])).get(incidentId);
+  if (individualId !== null && person?.id !== individualId) {
+    // Not recorded as sent, so that the next slot reminds whoever writes them now.
+    const { incidentId: of, anchor, k } = statusReportReminder;
+    const isLast = and(eq(of, incidentId), eq(anchor, row.anchor), eq(k, row.reminded ?? 0));
+    await db.delete(statusReportReminder).where(isLast);
+    return { obsolete: "Its recipient no longer writes the status reports" };
+  }
+  return { message: reminderMessage(row, { now, publicUrl: config.publicUrl }), about: [incidentId] };
+}
+
+/**
  * Locks the incidents, so that none becomes Stable during its reminder, and then reads them in a separate statement,
  * which sees a report that was just being written. One that is reopened in between is not locked, and is left to the
  * next run.
@@ -113,6 +138,16 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
     .where(active)
     .orderBy(asc(incident.id))
     .for("no key update");
+  return readReports(
+    tx,
+    locked.map(({ id }) => id),
+  );
+}
+
+type Reader = Pick<Database, "select">;
+
+/** Reads when incidents were last reported on, and when a report was last asked for. */
+async function readReports(tx: Reader, ids: readonly number[]) {
   const lastReport = tx
     .select({ at: max(statusReport.createdAt) })
     .from(statusReport)
@@ -129,6 +164,7 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
   return tx
     .select({
       incident: { id: incident.id, name: incident.name, title: incident.title },
+      status: incident.status,
       priority: incidentPriority.name,
       hours: incidentPriority.reminderHours,
       anchor,
@@ -138,17 +174,12 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
     })
     .from(incident)
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(
-      inArray(
-        incident.id,
-        locked.map(({ id }) => id),
-      ),
-    )
+    .where(inArray(incident.id, [...ids]))
     .orderBy(asc(incident.id));
 }
 
 /** Returns who writes each incident's reports: its commander, or else a liaison, if there is one. */
-async function responsible(tx: Transaction, ids: readonly number[]): Promise<Map<number, Person>> {
+async function responsible(tx: Reader, ids: readonly number[]): Promise<Map<number, Person>> {
   const { role, incidentId, renouncedAt } = participantRole;
   const rows = await tx
     .select({ incidentId, person: personColumns })

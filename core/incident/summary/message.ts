@@ -1,9 +1,13 @@
 import { isEndless } from "../../../drizzle/endless.ts";
+import { after } from "../../../platform/clock.ts";
 import { durationText, minuteText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
+import { isLate } from "../../outbox/late.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Listed } from "./listed.ts";
 import type { Window } from "./window.ts";
+
+const daySeconds = 24 * 3600;
 
 export interface Summary {
   /** Those that are shown, Active ones first. */
@@ -51,10 +55,10 @@ export function restrictedMessage(one: Listed, { date, window, publicUrl }: Word
   };
 }
 
-/** Usually a day, but not when the clocks change or after a missed summary. */
+/** Usually a day, but not when the clocks change, after a missed summary, or if it is sent late. */
 function windowText({ window: { since, until }, timezone }: Words): string {
-  const hours = (until.getTime() - since.getTime()) / 3_600_000;
-  return hours === 24 ? "in the last 24 hours" : `since ${minuteText(since, timezone)}`;
+  const isDay = until >= after(since, daySeconds) && !isLate(after(since, daySeconds), until);
+  return isDay ? "in the last 24 hours" : `since ${minuteText(since, timezone)}`;
 }
 
 function lineOf(

@@ -3,9 +3,10 @@ import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { delivery, deliveryStates, incident } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
-import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
+import { type DeliveryClaim, deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { enqueuedSince } from "../../outbox/enqueued.ts";
 import type { PluginContext } from "../../plugin/context.ts";
+import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import { summaryTask as task } from "../../schedule/tasks.ts";
 import { countListed, participations, readListed } from "./listed.ts";
@@ -49,14 +50,15 @@ export async function summarise(
   const faults: Fault[] = [];
   let skipped = 0;
   for (const [individualId, rows] of Map.groupBy(theirs, (row) => row.individualId)) {
-    const to = { individualId };
+    const to = { individualId, occurredAt: window.since };
     const key = (what: string) => ({ task, what, whom: `individual-${individualId}` });
     const open = rows.filter((row) => row.incident.visibility === "Open");
     const by = open.find((row) => reachable.has(row.incident.id));
     if (by) {
       const about = summary.incidents.map(({ id }) => id);
       const message = summaryMessage(summary, words);
-      outgoing.push({ key: key(what), incidentId: by.incident.id, about, ...to, message });
+      const topic = topicOf(individualId);
+      outgoing.push({ key: key(what), incidentId: by.incident.id, about, ...to, topic, message });
     } else if (open.some(({ incident: { status } }) => status === "Active")) {
       const reason = "None of their incidents has an open conversation to send the summary to";
       faults.push({ item: `individual ${individualId}`, reason });
@@ -70,7 +72,8 @@ export async function summarise(
         continue;
       }
       const message = restrictedMessage(one, words);
-      outgoing.push({ key: key(`${what}-incident-${one.id}`), incidentId: one.id, ...to, message });
+      const topic = topicOf(individualId, one.id);
+      outgoing.push({ key: key(`${what}-incident-${one.id}`), incidentId: one.id, ...to, topic, message });
     }
   }
   // From a summary that was run early, or a run that was interrupted.
@@ -78,6 +81,31 @@ export async function summarise(
   const { reached } = await deliver(tx, context, outgoing);
   const done = reached.filter((one) => !enqueued.has(one)).length;
   return { done, skipped: skipped + reached.length - done, faults };
+}
+
+/** What a summary is about: all Open incidents, or a Restricted one of this person. */
+const topicOf = (individualId: number, incidentId?: number) =>
+  [`individual-${individualId}`, ...(incidentId === undefined ? [] : [`incident-${incidentId}`])].join("-");
+
+/** Writes a queued summary as of now. Its period began with that of the oldest one that it replaces. */
+export async function currentSummary(
+  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  row: Pick<DeliveryClaim, "key" | "topic" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
+): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
+  const { key, topic, incidentId, individualId, occurredAt, queuedAt } = row;
+  const date = key.split("/")[1]!.slice(0, "2026-12-01".length);
+  const window = { since: occurredAt ?? queuedAt, until: clock.now() };
+  const words = { date, window, timezone: config.timezone, publicUrl: config.publicUrl };
+  if (topic !== keyOf(task, topicOf(individualId!, incidentId))) {
+    const summary = await openSummary(db, window);
+    // The one through which it is sent, too: this message must not go through a Restricted one.
+    const about = [incidentId, ...summary.incidents.map(({ id }) => id)];
+    return { message: summaryMessage(summary, words), about };
+  }
+  const isIt = and(eq(incident.id, incidentId), eq(incident.visibility, "Restricted"));
+  const [one] = await readListed(db, window, isIt, 1);
+  if (!one) return { obsolete: "Its incident is no longer Restricted, or no longer part of the summary" };
+  return { message: restrictedMessage(one, words), about: [incidentId] };
 }
 
 /**

@@ -1,12 +1,13 @@
-import { and, asc, eq, gt, inArray, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, inArray, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
-import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import { type DeliveryClaim, deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { enqueuedSince } from "../../outbox/enqueued.ts";
 import type { PluginContext } from "../../plugin/context.ts";
+import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
 import { overdueMessage } from "./overdue_message.ts";
@@ -113,13 +114,43 @@ export async function remindOfTasks(
       );
       const about = [...new Set(tasks.map((row) => row.incident.id))];
       const message = overdueMessage(tasks, config);
-      wanted.set({ key: { task: name, what, whom }, incidentId: by, about, individualId, message }, tasks);
+      const to = { incidentId: by, individualId, topic: topicOf(individualId, incidentId), occurredAt: slot };
+      wanted.set({ key: { task: name, what, whom }, about, ...to, message }, tasks);
     }
   }
   const { reached } = await deliver(tx, context, [...wanted.keys()]);
   const ids = [...new Set(reached.flatMap((outgoing) => wanted.get(outgoing)!.map(({ id }) => id)))];
   await tx.update(task).set({ lastReminderAt: slot }).where(inArray(task.id, ids));
   return { done: reached.length, skipped: enqueued.people.size, faults };
+}
+
+/** What a reminder is about: a person's tasks in a Restricted incident, or in all Open ones. */
+const topicOf = (individualId: number, incidentId: number | undefined) =>
+  [`individual-${individualId}`, ...(incidentId === undefined ? [] : [`incident-${incidentId}`])].join("-");
+
+/**
+ * Writes a queued reminder as of now: with the tasks that this person was to be reminded of since the oldest reminder that
+ * it replaces, as far as they are still overdue.
+ */
+export async function currentTaskReminder(
+  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  row: Pick<DeliveryClaim, "topic" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
+): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
+  const { topic, incidentId, individualId, occurredAt, queuedAt } = row;
+  const isRestricted = topic === keyOf(name, topicOf(individualId!, incidentId));
+  const rows = await readTasks(
+    db,
+    and(
+      isWatched,
+      lt(task.resolveBy, clock.now()),
+      between(task.lastReminderAt, occurredAt ?? queuedAt, queuedAt),
+      eq(personId, individualId!),
+      isRestricted ? eq(incident.id, incidentId) : eq(incident.visibility, "Open"),
+    ),
+  );
+  const tasks = rows.filter(({ resolveBy }) => !isEndless(resolveBy));
+  if (tasks.length === 0) return { obsolete: "Its tasks are no longer overdue, or no longer this person's" };
+  return { message: overdueMessage(tasks, config), about: [...new Set(tasks.map((one) => one.incident.id))] };
 }
 
 /** Groups tasks into messages: one for all Open incidents, and one for each Restricted incident. */
@@ -142,6 +173,11 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     .where(theirs)
     .orderBy(asc(task.id))
     .for("update", { of: task });
+  return readTasks(tx, and(theirs, inArray(task.id, [...new Set(locked.map(({ id }) => id))])));
+}
+
+/** Returns these tasks, once for each of their people. */
+async function readTasks(tx: Pick<Database, "select">, which: SQL | undefined) {
   const takesPart = sql`exists (select from ${participant} where ${participant.incidentId} = ${incident.id}
     and ${participant.individualId} = ${personId} and ${participant.leftAt} is null)`;
   return tx
@@ -161,6 +197,6 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     .from(task)
     .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
-    .where(and(theirs, inArray(task.id, [...new Set(locked.map(({ id }) => id))])))
+    .where(which)
     .orderBy(asc(task.resolveBy), asc(incident.id), asc(task.id));
 }
