@@ -45,7 +45,8 @@ export async function processQueues<Queue, Claim>(
   const begin = async (filled: Filling<Queue>, one: Claim) => {
     await attempt(one, over.signal);
     filled.running -= 1;
-    if (filled.again) await fill(filled);
+    // It may have held back another one.
+    await fill(filled);
   };
   /** Claims and starts due work, up to the queue's limit. */
   const fill = async (filled: Filling<Queue>) => {
