@@ -63,6 +63,7 @@ const incident: IncidentFacts = {
   weblink: "https://svc.example/incidents/7",
 };
 const message = { subject: "INC-7", text: "Commander: *Ada*" };
+const place = { occurredAt: "2026-01-02T03:01:00.000Z", sequence: 17 };
 
 describe("the signature", () => {
   test("matches the test vector of Standard Webhooks", () => {
@@ -105,9 +106,9 @@ test("every method sends one signed message, with the same id when it is retried
   received.length = 0;
   const outcomes = [
     await callPlugin(plugin, "create", { incident }, { key: "k1" }),
-    await callPlugin(plugin, "send", { conversation, message }, { key: "k2" }),
-    await callPlugin(plugin, "send", { conversation, message }, { key: "k2" }),
-    await callPlugin(plugin, "direct", { person: ada, message, incident }, { key: "k3" }),
+    await callPlugin(plugin, "send", { conversation, message, ...place }, { key: "k2" }),
+    await callPlugin(plugin, "send", { conversation, message, ...place }, { key: "k2" }),
+    await callPlugin(plugin, "direct", { person: ada, message, incident, ...place }, { key: "k3" }),
     await callPlugin(plugin, "add", { conversation, people: [ada] }, { key: "k4" }),
     await callPlugin(plugin, "archive", { conversation }, { key: "k5" }),
     await callPlugin(plugin, "reopen", { conversation }, { key: "k6" }),
@@ -115,11 +116,12 @@ test("every method sends one signed message, with the same id when it is retried
     await callPlugin(plugin, "restrict", { conversation, people: [ada] }, { key: "k8" }),
   ];
   expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(8).fill({ ok: true, value: undefined })]);
-  const data = [
-    ["conversation.create", { incident }],
-    ["conversation.send", { incident, externalId: "C1", message }],
-    ["conversation.send", { incident, externalId: "C1", message }],
-    ["conversation.direct", { person: ada, message, incident }],
+  const at = { occurred_at: place.occurredAt, sequence: place.sequence };
+  const data: [string, { occurred_at?: string; incident: object; [name: string]: unknown }][] = [
+    ["conversation.create", { incident, occurred_at: incident.reportedAt }],
+    ["conversation.send", { incident, externalId: "C1", message, ...at }],
+    ["conversation.send", { incident, externalId: "C1", message, ...at }],
+    ["conversation.direct", { person: ada, message, incident, ...at }],
     ["conversation.add", { incident, externalId: "C1", people: [ada] }],
     ["conversation.archive", { incident, externalId: "C1" }],
     ["conversation.reopen", { incident, externalId: "C1" }],
@@ -127,7 +129,8 @@ test("every method sends one signed message, with the same id when it is retried
     ["conversation.restrict", { incident, externalId: "C1", people: [ada] }],
   ];
   expect(received.map(({ body }) => JSON.parse(body))).toEqual(
-    data.map(([type, data]) => ({ type, timestamp: now.toISOString(), data })),
+    // When it happened, and not when it was sent: that is in the header.
+    data.map(([type, data]) => ({ type, timestamp: data.occurred_at ?? now.toISOString(), data })),
   );
   for (const { headers, body } of received) {
     const content = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`;
@@ -145,11 +148,18 @@ test("every method sends one signed message, with the same id when it is retried
 test("sends only the name of a Restricted incident, unless allowed to send more", async () => {
   const conversation = { incident: { ...incident, visibility: "Restricted" as const } };
   received.length = 0;
-  await callPlugin(await open(), "send", { conversation, message });
-  await callPlugin(await open(), "direct", { incident: conversation.incident, person: ada, message });
+  await callPlugin(await open(), "send", { conversation, message, ...place });
+  await callPlugin(await open(), "direct", {
+    incident: conversation.incident,
+    person: ada,
+    message,
+    ...place,
+  });
   for (const { body } of received) {
     expect(JSON.parse(body).data).toEqual({
       incident: { id: 7, name: "INC-7", visibility: "Restricted", weblink: incident.weblink },
+      occurred_at: place.occurredAt,
+      sequence: 17,
       withheld: true,
     });
   }

@@ -3,6 +3,7 @@ import {
   type CallContext,
   definePlugin,
   type IncidentFacts,
+  type Place,
   type PluginDeps,
   type ResourceFacts,
   readAtMost,
@@ -47,19 +48,21 @@ export default definePlugin({
     const key = keyOf(secret);
     const post = async (
       method: string,
-      { signal, key: operation, conversation, ...rest }: CallContext & { conversation?: ResourceFacts },
+      { signal, key: operation, conversation, occurredAt: occurred_at, ...rest }: Call,
     ) => {
-      const data = { ...conversation, ...rest };
+      const data = { ...conversation, ...rest, occurred_at };
       const call = { signal, key: operation };
       const type = `conversation.${method}`;
-      return await send(url, key, { type, data: restricted ? data : withheld(data), call }, deps);
+      const about = { type, at: occurred_at, data: restricted ? data : withheld(data) };
+      return await send(url, key, { ...about, call }, deps);
     };
     const forward = (method: string) => async (call: CallContext) => {
       const { body } = await post(method, call);
       await body?.cancel();
     };
     return {
-      create: async (call) => await answerOf(await post("create", call)),
+      create: async (call) =>
+        await answerOf(await post("create", { ...call, occurredAt: call.incident.reportedAt })),
       send: forward("send"),
       direct: forward("direct"),
       add: forward("add"),
@@ -71,8 +74,14 @@ export default definePlugin({
   },
 });
 
+interface Call extends CallContext, Place {
+  conversation?: ResourceFacts;
+}
+
 interface Data {
   incident?: IncidentFacts;
+  occurred_at?: string;
+  sequence?: number;
   [key: string]: unknown;
 }
 
@@ -80,10 +89,12 @@ interface Data {
 function withheld(data: Data): object {
   if (data.incident?.visibility !== "Restricted") return data;
   const { id, name, visibility, weblink } = data.incident;
-  const { externalId } = data;
+  const { externalId, occurred_at, sequence } = data;
   return {
     incident: { id, name, visibility, weblink },
     ...(externalId ? { externalId } : {}),
+    occurred_at,
+    sequence,
     withheld: true,
   };
 }
@@ -91,11 +102,12 @@ function withheld(data: Data): object {
 async function send(
   url: string,
   key: Buffer,
-  { type, data, call }: { type: string; data: object; call: CallContext },
+  { type, at: occurredAt, data, call }: { type: string; at?: string; data: object; call: CallContext },
   { fetch, clock }: PluginDeps,
 ): Promise<Response> {
   const at = clock.now();
-  const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
+  // When it happened; the header says when it was sent.
+  const body = JSON.stringify({ type, timestamp: occurredAt ?? at.toISOString(), data });
   // The same for each attempt, so that the receiver recognises it, and without a dot, which separates it in the signature.
   const id = `msg_${new Bun.CryptoHasher("sha256").update(call.key).digest("hex").slice(0, 32)}`;
   const late = AbortSignal.timeout(milliseconds);

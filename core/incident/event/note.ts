@@ -39,7 +39,7 @@ export async function noteOnTimeline(
     const data: Record<string, unknown> = at < now ? { noted_at: now.toISOString() } : {};
     const note = { incidentId, at, actor: actor.user, kind: "note" as const, description, data };
     const id = await recordEvent(tx, note);
-    await announceNote(tx, context, locked, { id, user: actor.user, text: description });
+    await announceNote(tx, context, locked, { id, user: actor.user, text: description, at });
     return { ...note, id, source: "core" };
   });
 }

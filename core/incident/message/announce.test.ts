@@ -9,6 +9,8 @@ import {
   incidentPriority,
   participant,
 } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
+import { minuteText } from "../../../platform/duration.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeChat, fakeConversation, fakeMailing } from "../../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../../plugins/fake/plugins.ts";
@@ -154,6 +156,21 @@ test("a note goes to every conversation", async () => {
   };
   expect(await waiting()).toEqual(byBoth(message));
   expect(await inChannel()).toEqual([`${message.subject}\n\n${message.text}`]);
+});
+
+test("a backdated note names its time in every conversation", async () => {
+  const at = after(flow.clock.now(), -600);
+  await noteOnTimeline(context(), rita, { incidentId: id, description: "Rebooted", at });
+  const line = `**Time:** ${minuteText(at, "UTC")}`;
+  const [said] = await inChannel();
+  expect(said).toStartWith(`${name}: note from rita\n\n${line}\n\n**${name}: Disk full**`);
+  await attemptAll(context());
+  await attemptAll(context());
+  const notes = [...chat.to("send"), ...mail.to("send")].slice(-2);
+  expect(notes.map(({ message, occurredAt }) => [message.text.split("\n")[0], occurredAt])).toEqual([
+    [line, at.toISOString()],
+    [line, at.toISOString()],
+  ]);
 });
 
 describe("a change of", () => {

@@ -4,6 +4,7 @@ import { conversation, conversationMessage, event, individual } from "../../../d
 import { nameByAddress, type Person } from "../../catalog/person/person.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
+import { namingTime } from "../../outbox/late.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
@@ -43,17 +44,18 @@ export async function announceSaid(
   });
 }
 
-/** Announces a note on the timeline. */
+/** Announces a note on the timeline, of something that happened `at` this time. */
 export async function announceNote(
   tx: Transaction,
   context: AnnounceContext,
   incident: Subject,
-  note: { id: number; user: string; text: string },
+  note: { id: number; user: string; text: string; at: Date },
 ): Promise<void> {
   if (!isHeard(context.plugins)) return;
-  const { id, user, text } = note;
+  const { id, user, text, at: occurredAt } = note;
   const message = noteMessage(aboutOf(context, incident), { author: await nameOf(tx, user), text });
-  await send(tx, context, incident, { key: { task: "incident-note", what: `event-${id}` }, message });
+  const key = { task: "incident-note", what: `event-${id}` };
+  await send(tx, context, incident, { key, message, occurredAt });
 }
 
 export async function announceReport(
@@ -144,21 +146,27 @@ interface Announcement {
   message: Message;
   except?: readonly string[];
   individualId?: number;
+  /** By default now. */
+  occurredAt?: Date;
 }
 
 async function send(
   tx: Transaction,
   context: AnnounceContext,
   { id: incidentId }: Subject,
-  { key: { task, what }, message, except = [], individualId }: Announcement,
+  { key: { task, what }, message, except = [], individualId, occurredAt }: Announcement,
 ): Promise<void> {
   const slugs = context.plugins.ofType("conversation").map(({ slug }) => slug);
-  if (slugs.includes(channelSlug) && !except.includes(channelSlug))
-    await writeInChannel(tx, context, incidentId, { key: keyOf(task, what), message });
+  if (slugs.includes(channelSlug) && !except.includes(channelSlug)) {
+    const now = context.clock.now();
+    const { timezone } = context.config;
+    const timed = namingTime(message, { occurredAt: occurredAt ?? now, now, timezone });
+    await writeInChannel(tx, context, incidentId, { key: keyOf(task, what), message: timed });
+  }
   const others = slugs.filter((slug) => slug !== channelSlug && !except.includes(slug));
   if (others.length === 0) return;
   const whom = individualId === undefined ? "conversation" : `individual-${individualId}`;
-  const to = { incidentId, individualId, except: [channelSlug, ...except], awaitsOpening: true };
+  const to = { incidentId, individualId, except: [channelSlug, ...except], awaitsOpening: true, occurredAt };
   await deliver(tx, context, [{ key: { task, what, whom }, ...to, message }]);
 }
 

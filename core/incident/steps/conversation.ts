@@ -44,6 +44,9 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
   return "Conversation opened";
 }
 
+/** Before all other messages, even those that were written while the conversation was being opened. */
+const welcomeSequence = 0;
+
 /**
  * If a plugin sends to each recipient separately, the outbox does it, because it knows who got the welcome already: a
  * retried step starts from the beginning.
@@ -55,13 +58,24 @@ async function welcome(
 ): Promise<void> {
   const { id: incidentId } = facts.incident;
   const message = welcomeMessage(facts.incident);
+  const { reportedAt: occurredAt } = facts.incident;
   if (plugin.methods.recipients === undefined) {
-    await ask(run, plugin, "send", { conversation: facts, message }, keyFor(run, "conversation-welcome"));
+    const sent = { conversation: facts, message, occurredAt, sequence: welcomeSequence };
+    await ask(run, plugin, "send", sent, keyFor(run, "conversation-welcome"));
     return;
   }
   const key = { task: "incident-welcome", what: `incident-${incidentId}`, whom: "conversation" };
   await writeAs(run.context, run.claim, (tx) =>
-    deliver(tx, run.context, [{ key, incidentId, pluginSlug: plugin.slug, message }]),
+    deliver(tx, run.context, [
+      {
+        key,
+        incidentId,
+        pluginSlug: plugin.slug,
+        occurredAt: new Date(occurredAt),
+        sequence: welcomeSequence,
+        message,
+      },
+    ]),
   );
 }
 
