@@ -35,7 +35,7 @@ import { checkText } from "./written_text.ts";
 
 export type Document = Static<typeof documentView>;
 
-interface Content {
+export interface Content {
   text: string;
   version: string | null;
 }

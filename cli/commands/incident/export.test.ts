@@ -1,14 +1,18 @@
-import { beforeAll, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fromMarkdown } from "mdast-util-from-markdown";
-import { type CliUser, cliUser, wideTerminal } from "../../../tests/support/cli/incident_cli.ts";
+import { conversation, conversationMessage } from "../../../drizzle/schema/index.ts";
+import { type CliUser, cliUser, fetchAt, wideTerminal } from "../../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../../tests/support/http/incident_server.ts";
 
 let { server, member, reported: report } = {} as IncidentServer;
-useIncidentServer((given) => {
-  ({ server, member, reported: report } = given);
-});
+useIncidentServer(
+  (given) => {
+    ({ server, member, reported: report } = given);
+  },
+  { pluginDocument: "markdown" },
+);
 
 let carol: CliUser;
 beforeAll(async () => {
@@ -56,8 +60,124 @@ test("an export has all parts, as Markdown, HTML and JSON", async () => {
   expect(html).toContain("&lt;script&gt;");
 
   const exported = JSON.parse((await carol.svc("inc", "export", name, "--format", "json")).stdout);
-  expect(exported).toMatchObject({ name, description: nasty, tasks: [{}], documents: [{}], reports: [{}] });
+  expect(exported).toMatchObject({
+    name,
+    description: nasty,
+    tasks: [{}],
+    documents: [{}, {}],
+    reports: [{}],
+  });
   expect(exported.events.filter(({ kind }: { kind: string }) => kind === "note")).toHaveLength(60);
+});
+
+/** A document that tries to leave its place in an export. */
+const hostileText = [
+  "# Minutes",
+  "```js",
+  "alert(1)",
+  "`````",
+  "</pre></body><script>alert(2)</script><!-- \u202egnp",
+  "<img src=x onerror=alert(3)>",
+  "~~~",
+  "| a | b |",
+  "\x1b[2J",
+].join("\n");
+
+describe("documents and messages", () => {
+  const large = `${"Ordinary line of a long document.\n".repeat(20_000)}The end of it`;
+  let id: number;
+  let name: string;
+  beforeAll(async () => {
+    ({ id, name } = await reported("Talk"));
+    const channel = { incidentId: id, pluginSlug: "channel", createdAt: server.clock.now() };
+    const [opened] = await server.db.insert(conversation).values(channel).returning();
+    const at = server.clock.now();
+    const repeated = { conversationId: opened!.id, at, text: "Repeated by svc" };
+    await server.db.insert(conversationMessage).values(repeated);
+    const file = join(carol.home, "text.md");
+    for (const [title, text] of [
+      ["Minutes", hostileText.replace("\x1b", "")],
+      ["Long", large],
+    ] as const) {
+      writeFileSync(file, text);
+      expect(await carol.svc("inc", "doc", "new", name, title, "-F", file)).toMatchObject({ code: 0 });
+    }
+    await carol.svc("inc", "doc", "new", name, "Dashboard", "--link", "https://example.com/d/1");
+    for (const text of ["Who can help?", "<b>x</b> | *y*\nsecond"])
+      expect((await carol.svc("inc", "say", "-i", name, text)).code).toBe(0);
+    await member.call("POST", `/incidents/${id}/participants/`, { email: "alice@example.com" });
+    expect(await carol.svc("inc", "say", "-i", name, "--to", "alice", "Only you")).toMatchObject({ code: 0 });
+  });
+  const exported = async (format: string, user = carol) =>
+    user.svc("inc", "export", name, "--format", format);
+
+  test("are in the JSON, whole, without messages to one person", async () => {
+    const { stdout, stderr } = await exported("json");
+    expect(stderr).toBe(`Left out: 1 message to one person (svc incident messages ${name})\n`);
+    expect(stdout).not.toContain("Only you");
+    const { documents, messages } = JSON.parse(stdout);
+    expect(documents.map(({ content }: { content: { text: string } | null }) => content?.text)).toEqual([
+      "",
+      hostileText.replace("\x1b", ""),
+      large,
+      undefined,
+    ]);
+    expect(messages.map(({ text }: { text: string }) => text)).toContain("Who can help?");
+  });
+
+  test("are in Markdown as blocks that they cannot leave", async () => {
+    const { stdout } = await exported("md");
+    const { children } = fromMarkdown(stdout);
+    const blocks = children.flatMap((node) => (node.type === "code" ? [node.value] : []));
+    expect(blocks).toEqual([hostileText.replace("\x1b", "").replace("\u202e", "\ufffd"), large]);
+    expect(children.some(({ type }) => type === "html")).toBe(false);
+    const headings = children.flatMap((node) =>
+      node.type === "heading" ? node.children.map((one) => (one.type === "text" ? one.value : "")) : [],
+    );
+    expect(headings).toEqual(expect.arrayContaining(["Messages", "Document: Minutes", "Document: Long"]));
+    expect(headings).not.toContain("Document: Dashboard");
+    expect(headings).not.toContain("Minutes");
+    expect(stdout).toMatch(/\| \S+Z \| carol@example\.com \| Who can help\? \|/);
+    expect(stdout).not.toContain("Only you");
+    expect(stdout).not.toContain("Repeated by svc");
+    expect(stdout.match(/Who can help/g)).toHaveLength(1);
+  });
+
+  test("are in HTML as text", async () => {
+    const { stdout } = await exported("html");
+    const texts: string[] = [];
+    const scripts: string[] = [];
+    const rewriter = new HTMLRewriter()
+      .on("pre", { text: ({ text }) => void texts.push(text) })
+      .on("script,img,b", { element: ({ tagName }) => void scripts.push(tagName) });
+    rewriter.transform(stdout);
+    expect(scripts).toEqual([]);
+    const shown = texts.join("");
+    expect(shown).toContain("&lt;/pre&gt;&lt;/body&gt;&lt;script&gt;alert(2)");
+    expect(shown).toContain("The end of it");
+    expect(shown.length).toBeGreaterThan(large.length);
+    expect(stdout).toContain("<td>&lt;b&gt;x&lt;/b&gt; | *y*\nsecond</td>");
+    expect(stdout).not.toContain("\u202e");
+    expect(stdout).not.toContain("Only you");
+  });
+
+  test("a text that cannot be read is named, in the export too, and the rest is there", async () => {
+    const failing = (status: number) =>
+      carol.with({
+        fetch: async (url, init) =>
+          /documents\/\d+\/content/.test(url)
+            ? Response.json({ code: "unavailable", detail: "The wiki is down" }, { status })
+            : fetchAt(server, url, init),
+      });
+    for (const format of ["md", "html", "json"]) {
+      const { code, stdout, stderr } = await exported(format, failing(503));
+      expect(code).toBe(0);
+      expect(stderr).toMatch(/svc: warning: the text of document \d+ could not be read: .*The wiki is down/);
+      expect(stdout).toContain("The wiki is down");
+      expect(stdout).toContain("Who can help?");
+    }
+    expect((await exported("md", failing(401))).code).toBe(4);
+  });
 });
 
 test.each([

@@ -1,23 +1,30 @@
 import * as fs from "node:fs";
+import pLimit from "p-limit";
+import { Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
 import { storing, writePrivately } from "../../client/private_file.ts";
+import { NetworkFault } from "../../client/request.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { type Affected, affectedBy, nothingAffected } from "../../incident/affected.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
-import type { Document } from "../../incident/doc.ts";
+import type { Content, Document } from "../../incident/doc.ts";
 import {
   announce,
   IncidentClient,
   type IncidentDetail,
   ifUnknown,
+  type Message,
   type Participant,
   type StatusReport,
   type Task,
   type TimelineEvent,
 } from "../../incident/incident.ts";
 import type { Link } from "../../incident/link.ts";
+import { visibilityText } from "../../incident/text.ts";
+import { entryText } from "../../incident/timeline.ts";
 import { idOf } from "../../incident/write.ts";
-import { jsonText } from "../../text.ts";
+import type { Io } from "../../io.ts";
+import { counted, jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
   summary: "Export an incident with all its parts",
@@ -40,13 +47,15 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
-  notes: ["The export contains only what you may see."],
+  notes: [
+    "The export contains only what you may see, with the texts of the documents and the messages to everyone, but without messages to one person, because an export is for others.",
+  ],
   async run({ format, output, force, json, ...named }, io) {
     const toFile = output !== undefined && output !== "-";
     if (toFile && !force && fs.existsSync(output))
       throw new UsageError(`${output} exists: use --force to replace it`);
     const exported = await IncidentClient.within(io, async (client) =>
-      readAll(client, await client.resolve(idOf(named))),
+      readAll(io, client, await client.resolve(idOf(named))),
     );
     const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);
     if (!toFile) {
@@ -70,34 +79,82 @@ interface ExportedIncident extends Omit<IncidentDetail, "documents"> {
   links: Link[];
   reports: StatusReport[];
   tasks: Task[];
-  documents: Document[];
+  documents: ExportedDocument[];
+  /** To everyone. */
+  messages: Message[];
   events: TimelineEvent[];
 }
 
-const all = Number.POSITIVE_INFINITY;
+interface ExportedDocument extends Document {
+  /** Null without a text. */
+  content: Content | null;
+  /** Why the text could not be read. */
+  content_error?: string;
+}
 
-async function readAll(client: IncidentClient, incident: IncidentDetail): Promise<ExportedIncident> {
+const all = Number.POSITIVE_INFINITY;
+/** Documents read at a time. */
+const parallel = 4;
+/** In seconds. The text may come from another system. */
+const contentTimeout = 60;
+
+async function readAll(io: Io, client: IncidentClient, incident: IncidentDetail): Promise<ExportedIncident> {
   const path = `/incidents/${incident.id}`;
   const incident_id = String(incident.id);
-  const [participants, affected, links, reports, tasks, documents, events] = await Promise.all([
+  const [participants, affected, links, reports, tasks, documents, messages, events] = await Promise.all([
     client.participants(incident, false),
     affectedBy(client, incident).catch(ifUnknown(nothingAffected)),
     client.list<Link>(`${path}/links/`, {}, all).catch(ifUnknown<Link[]>([])),
     client.list<StatusReport>(`${path}/reports/`, {}, all),
     client.list<Task>("/tasks/", { incident_id, sort: "id" }, all),
     client.list<Document>("/documents/", { incident_id, sort: "id" }, all),
+    client.list<Message>(`${path}/messages/`, {}, all),
     client.list<TimelineEvent>(`${path}/events/`, {}, all),
   ]);
   // The API lists these with the newest first.
-  reports.reverse();
-  events.reverse();
-  return { ...incident, participants, affected, links, reports, tasks, documents, events };
+  for (const list of [reports, messages, events]) list.reverse();
+  const open = messages.filter(({ recipient }) => recipient === null);
+  if (open.length < messages.length) {
+    const count = counted(messages.length - open.length, "message");
+    io.stderr.write(`Left out: ${count} to one person (svc incident messages ${incident.name})\n`);
+  }
+  return {
+    ...incident,
+    participants,
+    affected,
+    links,
+    reports,
+    tasks,
+    documents: await pLimit(parallel).map(documents, (one) => withContent(io, client, one)),
+    messages: open,
+    events,
+  };
+}
+
+/** One text that cannot be read does not spoil the rest of an export, but both say so. */
+async function withContent(io: Io, client: IncidentClient, document: Document): Promise<ExportedDocument> {
+  try {
+    const path = `/documents/${document.id}/content`;
+    const options = { timeout: contentTimeout };
+    return { ...document, content: await client.call<Content>("GET", path, undefined, options) };
+  } catch (error) {
+    // It has none, such as a link.
+    if (error instanceof Conflict) return { ...document, content: null };
+    const isOfPlugin =
+      error instanceof NotFound || (error instanceof Unavailable && !(error instanceof NetworkFault));
+    if (!isOfPlugin) throw error;
+    const detail = printable(error.detail);
+    io.stderr.write(`svc: warning: the text of document ${document.id} could not be read: ${detail}\n`);
+    return { ...document, content: null, content_error: error.detail };
+  }
 }
 
 /** What a person reads, for both formats. Texts are plain, because they are what people typed. */
 type Block =
   | { kind: "heading"; level: 1 | 2 | 3; text: string }
   | { kind: "text"; text: string }
+  /** A document in a markup of its own. */
+  | { kind: "document"; text: string }
   | { kind: "table"; header: string[]; rows: string[][] };
 
 function blocksOf(one: ExportedIncident): Block[] {
@@ -110,7 +167,7 @@ function blocksOf(one: ExportedIncident): Block[] {
     ["Status", one.status],
     ["Priority", one.incident_priority.name],
     ["Type", one.incident_type.name],
-    ["Visibility", one.visibility],
+    ["Visibility", visibilityText(one.visibility)],
     ["Commander", one.commander?.email ?? ""],
     ["Reporter", one.reporter?.email ?? ""],
     ["Reported", one.reported_at],
@@ -163,11 +220,33 @@ function blocksOf(one: ExportedIncident): Block[] {
       one.links.map(({ kind, incident }) => [incident.name, incident.title, kind.replaceAll("_", " ")]),
     ),
     ...list(
+      "Messages",
+      ["Time", "Who", "Message"],
+      // svc repeats reports, notes and changes in the channel.
+      one.messages.flatMap(({ at, author, text }) => (author === null ? [] : [[at, author.email, text]])),
+    ),
+    ...list(
       "Timeline",
       ["Time", "Who", "Event"],
-      one.events.map(({ at, actor, description }) => [at, actor, description]),
+      one.events
+        .filter(({ kind }) => kind !== "message.sent")
+        .map((event) => [event.at, event.actor, timelineText(event)]),
     ),
+    ...one.documents.flatMap(({ name, content, content_error }): Block[] => {
+      const title = heading(`Document: ${name}`);
+      if (content_error !== undefined)
+        return [title, { kind: "text", text: `The text could not be read: ${content_error}` }];
+      return content === null || content.text.trim() === ""
+        ? []
+        : [title, { kind: "document", text: content.text }];
+    }),
   ];
+}
+
+/** Reports have a section of their own. */
+function timelineText(event: TimelineEvent): string {
+  if (event.kind === "report.written") return "Status report";
+  return entryText({ event, more: [] }, (instant) => instant);
 }
 
 function render(exported: ExportedIncident, format: "md" | "html"): string {
@@ -177,7 +256,7 @@ function render(exported: ExportedIncident, format: "md" | "html"): string {
   const style =
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}" +
     "table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:.3rem .6rem;text-align:start;vertical-align:top}" +
-    "p,td{white-space:pre-wrap;overflow-wrap:anywhere}";
+    "p,td,pre{white-space:pre-wrap;overflow-wrap:anywhere}";
   const head = `<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n<title>${title}</title>`;
   const body = blocks.map(htmlOf).join("\n");
   return `<!doctype html>\n<html lang="en">\n${head}\n<style>${style}</style>\n<body dir="auto">\n${body}\n</body>\n</html>\n`;
@@ -200,8 +279,18 @@ function markdownText(text: string): string {
   );
 }
 
+/** Without what moves a cursor or reverses the text that follows. */
 function withoutControls(text: string): string {
-  return text.replaceAll("\r\n", "\n").replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, "\ufffd");
+  return text
+    .replaceAll(/\r\n?/g, "\n")
+    .replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+/** A fence that is longer than any in the text, so that the text cannot end it. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}markdown\n${withoutControls(text).replace(/\n?$/, "\n")}${fence}`;
 }
 
 function markdownOf(block: Block): string {
@@ -209,6 +298,7 @@ function markdownOf(block: Block): string {
     return `${"#".repeat(block.level)} ${markdownText(block.text).replaceAll("\n", " ")}`;
   // Two spaces at the end of a line break it.
   if (block.kind === "text") return markdownText(block.text.trim()).replaceAll(/(?<=\S)\n(?=\S)/g, "  \n");
+  if (block.kind === "document") return fenced(block.text);
   const line = (cells: string[]) =>
     `| ${cells.map((cell) => markdownText(cell.trim()).replaceAll("\n", "<br>")).join(" | ")} |`;
   return [line(block.header), `|${" --- |".repeat(block.header.length)}`, ...block.rows.map(line)].join("\n");
@@ -221,6 +311,8 @@ function htmlText(text: string): string {
 function htmlOf(block: Block): string {
   if (block.kind === "heading") return `<h${block.level}>${htmlText(block.text)}</h${block.level}>`;
   if (block.kind === "text") return `<p>${htmlText(block.text.trim())}</p>`;
+  // HTML ignores a line break at the beginning.
+  if (block.kind === "document") return `<pre>\n${htmlText(block.text)}</pre>`;
   const row = (cells: string[], tag: "td" | "th") =>
     `<tr>${cells.map((cell) => `<${tag}>${htmlText(cell.trim())}</${tag}>`).join("")}</tr>`;
   const header = block.header.some((cell) => cell !== "") ? [row(block.header, "th")] : [];
