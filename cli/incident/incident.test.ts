@@ -10,9 +10,9 @@ import {
 } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 
-let { server, member, reported } = {} as IncidentServer;
+let { server, admin, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {
-  ({ server, member, reported } = given);
+  ({ server, admin, member, reported } = given);
 });
 
 /** Takes part in nothing at first. */
@@ -30,7 +30,7 @@ describe("svc incident list", () => {
     const { code, stdout } = await alice.svc("incident", "list", "-S", "disk");
     expect(code).toBe(0);
     const [header, line] = stdout.split("\n");
-    expect(header).toMatch(/^NAME {2,}STATUS {2,}PRIORITY {2,}TITLE {2,}COMMANDER {2,}AGE$/);
+    expect(header).toMatch(/^NAME {2,}STATUS {2,}PRIORITY {2,}TITLE {2,}COMMANDER {2,}REPORTED$/);
     expect(line).toMatch(/^INC-1 +Active +Urgent +Disk full /);
     expect(line).toEndWith(body.reported_at);
   });
@@ -152,6 +152,32 @@ describe("svc incident list", () => {
       'svc: nobody is called "alcie". Did you mean alice@example.com? Name somebody new by their e-mail address\n',
     ]);
   });
+});
+
+test("a word says that an incident is Restricted: when it is reported, in lists, views and exports", async () => {
+  const created = await admin.call("POST", "/incident_types/", {
+    name: "Vulnerability",
+    visibility: "Restricted",
+  });
+  expect(created.http).toBe(201);
+  const flags = ["-t", "Vulnerability", "-p", "Urgent", "--commander", "me"];
+  const { stderr, stdout } = await alice.svc("inc", "report", "Leak", ...flags);
+  const name = stdout.trim();
+  expect(stderr).toContain(`${name} is Restricted: only its participants and admins can see it\n`);
+  expect((await alice.svc("inc", "report", "Open", "-p", "Urgent", "-t", "Outage")).stderr).not.toContain(
+    "Restricted",
+  );
+  for (const columns of [80, 40, 30]) {
+    const terminal = wideTerminal(columns);
+    await alice.with({ stdout: terminal }).svc("inc", "list");
+    expect(Bun.stripANSI(terminal.text)).toMatch(new RegExp(`^${name} .*\\[Restric`, "m"));
+  }
+  expect((await alice.svc("inc", "list")).stdout).toMatch(
+    new RegExp(`^${name} .*\\[Restricted\\] Leak`, "m"),
+  );
+  expect((await alice.svc("inc", "status")).stdout).toMatch(new RegExp(`${name} .*\\[Restricted\\] Leak`));
+  expect((await alice.svc("inc", "view", name)).stdout).toContain("Restricted to its participants");
+  expect((await alice.svc("inc", "export", name)).stdout).toContain("Restricted to its participants");
 });
 
 describe("svc incident messages", () => {
@@ -396,7 +422,12 @@ describe("answers of another kind", () => {
     const older = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
     expect(await older.svc("inc", "view", "1")).toMatchObject({ code: 0, stderr: "" });
     const again = answering({ "/incidents/1/affected/": unknown(), "/incidents/1/links/": unknown() });
-    expect(await again.svc("inc", "export", "1")).toMatchObject({ code: 0, stderr: "" });
+    // No document plugin is enabled here.
+    const warning = /^svc: warning: the text of document 1 could not be read: .*\n$/;
+    expect(await again.svc("inc", "export", "1")).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(warning),
+    });
     const { commander: _, ...incident } = (await member.call("GET", "/incidents/1")).body;
     const items = { items: [incident], next_cursor: null };
     expect((await answering({ "/incidents/": items }).svc("inc", "list")).code).toBe(0);

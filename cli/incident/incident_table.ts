@@ -3,7 +3,7 @@ import { type Column, table, widthOf } from "../table.ts";
 import { printable } from "../text.ts";
 import type { Incident } from "./incident.ts";
 import { nameOf } from "./people.ts";
-import { ageColumn, stylesOf } from "./text.ts";
+import { ageColumn, stylesOf, titleOf } from "./text.ts";
 
 const columns: Column[] = [
   { header: "NAME" },
@@ -11,7 +11,6 @@ const columns: Column[] = [
   { header: "PRIORITY", leaveOut: 2 },
   { header: "TITLE", flexible: true },
   { header: "COMMANDER", flexible: true, leaveOut: 1 },
-  { header: "AGE" },
 ];
 
 /** A line for each incident, as wide as the terminal at most. */
@@ -20,11 +19,13 @@ export function incidentTable(incidents: readonly Incident[], io: Io): string {
     one.name,
     one.status,
     printable(one.incident_priority.name, 80),
-    printable(one.title),
+    titleOf(one),
     nameOf(one.commander),
     ageColumn(one.reported_at, io),
   ]);
-  const text = table(columns, rows, widthOf(io.stdout));
+  // Other programs get the time itself.
+  const when = { header: io.stdout.isTTY ? "AGE" : "REPORTED" };
+  const text = table([...columns, when], rows, widthOf(io.stdout));
   const styled = stylesOf(io);
   const [header = "", ...lines] = text.split("\n");
   return [styled(header, "bold"), ...lines].join("\n");

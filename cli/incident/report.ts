@@ -213,6 +213,9 @@ async function chosenOf(
 
 function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void {
   if (!quiet) announce(io, incident);
+  // Its type may have decided that.
+  if (!quiet && incident.visibility === "Restricted")
+    io.stderr.write(`${incident.name} is Restricted: only its participants and admins can see it\n`);
   if (json) printJson(io, incident);
   else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
   else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);

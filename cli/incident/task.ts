@@ -56,15 +56,22 @@ function concerns({ owner, assignees }: Task, user: string): boolean {
   return [owner, ...assignees].some((person) => person?.email === user);
 }
 
-export function taskTable(tasks: readonly Task[], io: Io, width = widthOf(io.stdout)): string {
+/** With their incident instead of their status if they are Open tasks of several. */
+export function taskTable(
+  tasks: readonly (Task & { incident?: string })[],
+  io: Io,
+  width = widthOf(io.stdout),
+  withIncident = false,
+): string {
   const rows = tasks.map((task) => [
     String(task.id),
-    task.status,
+    withIncident ? (task.incident ?? "") : task.status,
     printableLines(task.description)[0] ?? "",
     peopleOf(task),
     dueText(task, io),
   ]);
-  return table(columns, rows, width);
+  const [id, status, ...others] = columns;
+  return table([id!, withIncident ? { header: "INCIDENT" } : status!, ...others], rows, width);
 }
 
 /** `in 2h`, `5m late`; RFC 3339 for other programs. */

@@ -6,7 +6,14 @@ import { mayPass } from "../client/request.ts";
 import type { Io } from "../io.ts";
 import { fullScreen } from "../screen.ts";
 import { cut } from "../table.ts";
-import { type Incident, IncidentClient, type IncidentDetail, type TimelineEvent } from "./incident.ts";
+import {
+  type Incident,
+  IncidentClient,
+  type IncidentDetail,
+  ifUnknown,
+  type Named,
+  type TimelineEvent,
+} from "./incident.ts";
 import { incidentTable } from "./incident_table.ts";
 import { stylesOf } from "./text.ts";
 import { folded } from "./timeline.ts";
@@ -42,6 +49,8 @@ class Board extends Watch {
   /** By incident: the id of the last event that was shown. */
   readonly #last = new Map<number, number>();
   #events: WatchedEvent[] = [];
+  /** By priority; the most urgent one is the highest. */
+  #ranks = new Map<number, number>();
   #isLoaded = false;
   /** There are more open incidents than the board shows. */
   #isCut = false;
@@ -97,9 +106,11 @@ class Board extends Watch {
     const { client, options, since } = this;
     const queries: Query[] = [{ status: "Active,Stable" }];
     if (since !== undefined) queries.push({ reported_after: since.toISOString() });
-    const lists = await Promise.all(
-      queries.map((query) => client.list<Incident>("/incidents/", query, mostIncidents)),
-    );
+    const [priorities, ...lists] = await Promise.all([
+      client.list<Named & { rank: number }>("/incident_priorities/").catch(ifUnknown([])),
+      ...queries.map((query) => client.list<Incident>("/incidents/", query, mostIncidents)),
+    ]);
+    this.#ranks = new Map(priorities.map(({ id, rank }) => [id, rank]));
     if (!this.#isLoaded && options.since !== undefined) client.checkClock("--since", options.since);
     const known = [...this.#incidents.keys()];
     const listed = lists.flat();
@@ -227,9 +238,11 @@ class Board extends Watch {
 
   #sorted(): Incident[] {
     const order = ["Active", "Stable", "Closed"];
+    const rankOf = ({ incident_priority_id: id }: Incident) => this.#ranks.get(id) ?? 0;
     return [...this.#incidents.values()].sort(
       (a, b) =>
         order.indexOf(a.status) - order.indexOf(b.status) ||
+        rankOf(b) - rankOf(a) ||
         b.reported_at.localeCompare(a.reported_at) ||
         b.id - a.id,
     );

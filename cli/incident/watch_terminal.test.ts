@@ -101,6 +101,12 @@ describe("one incident", () => {
     expect(await terminal.exitCode()).toBe(130);
   });
 
+  test("the state says that the incident is Restricted", async () => {
+    server.incident(7, { visibility: "Restricted" });
+    const terminal = watch(["7"], { columns: 60 });
+    await terminal.pictures(/\nINC-7 · Active · \[Restricted\] Chec/);
+  });
+
   test("NO_COLOR: without colour", async () => {
     const terminal = watch(["7"], { more: { NO_COLOR: "1" } });
     await terminal.pictures(/\nINC-7 · Active · Checkout is down · High · Dana · 1\dm$/);
@@ -178,6 +184,34 @@ describe("the board", () => {
     const terminal = watch([]);
     await terminal.pictures(/^100\+ open incidents · live/);
     expect(terminal.screen.text).toMatch(/… and \d+ more: svc incident list/);
+  });
+
+  test("shows the most urgent incidents first, and those that are Restricted by a word", async () => {
+    const items = [
+      { id: 1, name: "High", rank: 3 },
+      { id: 2, name: "Info", rank: 1 },
+      { id: 3, name: "Urgent", rank: 9 },
+    ];
+    server.answers.set("/incident_priorities/", () => Response.json({ items, next_cursor: null }));
+    const at = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+    const of = (id: number, title: string, priority: number, more = {}) =>
+      server.incident(id, {
+        title,
+        incident_priority_id: priority,
+        incident_priority: { id: priority, name: items[priority - 1]!.name },
+        reported_at: at(100 - id),
+        ...more,
+      });
+    of(8, "First", 3, { visibility: "Restricted" });
+    of(9, "Last", 2);
+    of(10, "Second", 1);
+    of(11, "Stable", 3, { status: "Stable" });
+    const terminal = watch([]);
+    await terminal.pictures(/5 open incidents · live/);
+    const rows = terminal.screen.lines.filter((line) => /^INC-\d+ +(Active|Stable)/.test(line));
+    const names = rows.map((row) => row.split(/\s/)[0]);
+    expect(names).toEqual(["INC-8", "INC-7", "INC-10", "INC-9", "INC-11"]);
+    expect(rows[0]).toContain("[Restricted] First");
   });
 
   test("is drawn again when the size changes", async () => {

@@ -231,11 +231,17 @@ test("status shows what one commands, tasks, overdue reports and access", async 
   await carol.svc("inc", "task", "add", name, "Order disks", "--assign", "frank@example.com");
   expect(JSON.parse((await frank.svc("inc", "status", "--json")).stdout)).toMatchObject({
     commanding: [{ name }],
-    tasks: [{ description: "Order disks" }],
+    tasks: [{ description: "Order disks", incident: name }],
     overdue_reports: [],
     requests: [],
     leases: [],
   });
+  const lines = (await frank.svc("inc", "status")).stdout;
+  expect(lines).toMatch(new RegExp(`ID +INCIDENT +DESCRIPTION.*\\n +\\d+ +${name} +Order disks`));
+  // Also of an incident that somebody else commands.
+  const { name: other } = await reported("Theirs");
+  await carol.svc("inc", "task", "add", other, "Call them", "--assign", "frank@example.com");
+  expect((await frank.svc("inc", "status")).stdout).toMatch(new RegExp(` ${other} +Call them`));
   server.clock.advance(400 * 24 * 3600);
   const later = await cliUser(server, "frank@example.com");
   const terminal = wideTerminal(60);

@@ -1,15 +1,17 @@
+import pLimit from "p-limit";
 import type { AccessRequest, Lease } from "../../access/access.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs } from "../../incident/args.ts";
 import {
   type Incident,
   IncidentClient,
+  ifUnknown,
   type Named,
   type StatusReport,
   type Task,
 } from "../../incident/incident.ts";
 import { taskTable } from "../../incident/task.ts";
-import { ageText, stylesOf, whenText } from "../../incident/text.ts";
+import { ageText, stylesOf, titleOf, whenText } from "../../incident/text.ts";
 import type { Io } from "../../io.ts";
 import { table, widthOf } from "../../table.ts";
 import { jsonText, printable } from "../../text.ts";
@@ -30,13 +32,16 @@ type OverdueReport = Incident & { report_due_at: string };
 interface Status {
   /** Open incidents that the user commands. */
   commanding: Incident[];
-  /** Open, owned by the user or assigned to them; the first due first. */
-  tasks: Task[];
+  /** Open, owned by the user or assigned to them, with the name of their incident; the first due first. */
+  tasks: (Task & { incident: string })[];
   overdue_reports: OverdueReport[];
   /** Pending. */
   requests: AccessRequest[];
   leases: Lease[];
 }
+
+/** Requests at a time. */
+const parallel = 6;
 
 async function readStatus(client: IncidentClient, now: Date): Promise<Status> {
   const user = await client.user();
@@ -49,9 +54,17 @@ async function readStatus(client: IncidentClient, now: Date): Promise<Status> {
     client.list<Lease>("/access/leases/", { user, state: "Active" }),
   ]);
   const tasks = [...new Map([...owned, ...assigned].map((task) => [task.id, task])).values()];
+  const names = new Map(commanding.map(({ id, name }) => [id, name]));
+  const others = [...new Set(tasks.map(({ incident_id }) => incident_id))].filter((id) => !names.has(id));
+  await pLimit(parallel).map(others, async (id) => {
+    const found = await client.call<Incident>("GET", `/incidents/${id}`).catch(ifUnknown(undefined));
+    names.set(id, found?.name ?? "");
+  });
   return {
     commanding,
-    tasks: tasks.sort((a, b) => a.resolve_by.localeCompare(b.resolve_by)),
+    tasks: tasks
+      .sort((a, b) => a.resolve_by.localeCompare(b.resolve_by))
+      .map((task) => ({ ...task, incident: names.get(task.incident_id) ?? "" })),
     overdue_reports: await overdueOf(client, commanding, now),
     // Admins see those of everybody.
     requests: requests.filter((request) => request.user === user),
@@ -89,12 +102,12 @@ function statusText(status: Status, io: Io): string {
     one.name,
     one.status,
     printable(one.incident_priority.name, 40),
-    printable(one.title),
+    titleOf(one),
   ]);
   const overdue = status.overdue_reports.map((one) => {
     const at = new Date(one.report_due_at);
     const late = io.stdout.isTTY ? `${ageText(at, now)} late` : one.report_due_at;
-    return [one.name, printable(one.title), late];
+    return [one.name, titleOf(one), late];
   });
   const accessRow = ({ id, role, incident, expires_at }: AccessRequest | Lease) => [
     String(id),
@@ -109,7 +122,7 @@ function statusText(status: Status, io: Io): string {
   const access = ["ID", { header: "ROLE", flexible: true }, "INCIDENT", "UNTIL"];
   const parts: [string, string][] = [
     ["You command", incidents.length ? table(["NAME", "STATUS", priority, title], incidents, width) : ""],
-    ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io, width) : ""],
+    ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io, width, true) : ""],
     ["Overdue reports", overdue.length ? table(["NAME", title, "DUE"], overdue, width) : ""],
     ["Your requests", requests.length ? table(access, requests, width) : ""],
     ["Your access", leases.length ? table(access, leases, width) : ""],
