@@ -6,7 +6,7 @@ import type { Actor } from "../../core/context.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
-import { readJson } from "../http/body.ts";
+import { readJson, requireConnection } from "../http/body.ts";
 import { refuseCondition } from "../http/etag.ts";
 import { presentedCertificates } from "./certificate.ts";
 import { readCookie } from "./cookie.ts";
@@ -63,7 +63,10 @@ export const actorMacro = (deps: Deps) => {
     const { request, route, params, server } = context;
     verified.set(request, await identify(request, server));
     // Only now, so that nothing of a stranger's body is read. A DELETE takes none.
-    if (!reads(request) && request.method !== "DELETE") context.body = await readJson(request, route);
+    if (!reads(request)) {
+      if (request.method !== "DELETE") context.body = await readJson(request, route);
+      await requireConnection(request);
+    }
     refuseCondition(request, context.body);
     const named = params?.incident_id;
     if (params && named !== undefined && isIncidentName(named))

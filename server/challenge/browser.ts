@@ -16,7 +16,7 @@ import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { readForm } from "../http/body.ts";
+import { readForm, requireConnection } from "../http/body.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
@@ -83,6 +83,7 @@ export function browserRoutes(deps: Deps) {
     if (!visited) throw new NotFound("There is no such sign-in request for this browser");
     const { session } = visited;
     const form = await readForm(request);
+    await requireConnection(request);
     if (!isCsrfToken(form.get("csrf") ?? "", visited.sessionId, name)) {
       throw new Forbidden("This form is not from this browser: reload the page and try again");
     }

@@ -90,6 +90,18 @@ export const readForm = (request: Request): Promise<Map<string, string>> =>
     return fields;
   });
 
+/**
+ * Call it before a request changes anything. If more bytes follow a request in the same packet (an empty line, another
+ * request), Bun answers 400 or closes the connection as soon as its handler waits for anything. The answer to the
+ * request would be lost, so it must not run.
+ *
+ * @throws InvalidInput if the connection has ended
+ */
+export async function requireConnection({ signal }: Request): Promise<void> {
+  await new Promise(setImmediate);
+  if (signal.aborted) throw new InvalidInput("body", "The connection ended, or more followed the request");
+}
+
 /** Turns errors of parsers, and of a client that disconnects, into one of ours. */
 async function readable<T>(read: () => Promise<T>): Promise<T> {
   try {
