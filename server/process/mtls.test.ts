@@ -178,6 +178,18 @@ test("a request is finished at shutdown, and half-open handshakes do not delay i
   silent.destroy();
 });
 
+test("an answer that is being sent at shutdown arrives complete, also through an inherited descriptor", async () => {
+  await using own = await start();
+  await using inherited = await startOnDescriptor(folder.path, ["--fd", "3"]);
+  const answers = await Promise.all([
+    get(own.mtls, "/large"),
+    fetch(`http://127.0.0.1:${inherited.port}/large`, { keepalive: false }),
+  ]);
+  for (const { pid } of [own, inherited]) process.kill(pid, "SIGTERM");
+  for (const answer of answers) expect((await answer.arrayBuffer()).byteLength).toBe(32 * 1024 * 1024);
+  expect([(await own.finished).code, await inherited.exited]).toEqual([0, 0]);
+});
+
 test("500 half-open handshakes are closed in time with a reason in the log, and delay nobody", async () => {
   await using ours = await own.start(["--mtls-port", String(await freePort()), ...files()]);
   const [, mtls = ""] = /certificates on https:\/\/127\.0\.0\.1:(\d+)/.exec(ours.said())!;

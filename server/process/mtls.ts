@@ -186,6 +186,7 @@ export async function listenMtls(
       for (const client of handshakes) client.destroy();
       if (now) for (const client of open) client.destroy();
       await inner.stop(now);
+      if (!now) await forwarded.flush();
     },
   };
 }

@@ -28,6 +28,17 @@ export const localClient: Client = {
  */
 export class Forwarded<T extends object> {
   readonly #clients = new Map<number, T & Client>();
+  /** Clients that may not have been sent everything. */
+  readonly #unsent = new Set<Socket>();
+  #allSent = () => {};
+
+  /** Resolves when every client was sent all that our server has answered, and the end of its connection. */
+  async flush(): Promise<void> {
+    if (this.#unsent.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#allSent = resolve;
+    });
+  }
 
   /** Forwards the bytes of a connection to one of our ports, and the answers back. */
   forward(client: Socket, port: number, about: T): void {
@@ -38,6 +49,11 @@ export class Forwarded<T extends object> {
         .resume();
     };
     client.pause();
+    this.#unsent.add(client);
+    const sent = () => {
+      this.#unsent.delete(client);
+      if (this.#unsent.size === 0) this.#allSent();
+    };
     const known = { ...about, address: addressOfSocket(client), ignoreRest };
     const target = { port, host: loopback, localAddress: loopback, allowHalfOpen: true, noDelay: true };
     const to = connect(target, () => {
@@ -61,10 +77,13 @@ export class Forwarded<T extends object> {
       // A client that is still sending has been refused early, as with 413. With unread bytes, closing would reset the
       // connection, and the client might never see the answer.
       ignoreRest();
-      client.end(() => setTimeout(end, unreadMilliseconds).unref());
+      client.end(() => {
+        sent();
+        setTimeout(end, unreadMilliseconds).unref();
+      });
       setTimeout(end, lingerMilliseconds).unref();
     };
-    client.on("error", end).on("close", end);
+    client.on("error", end).on("close", end).on("close", sent);
     // Our server ends only connections that are over, whether or not the client ends its side.
     to.on("end", finish).on("error", finish).on("close", finish);
   }
@@ -114,6 +133,8 @@ export interface Relay {
   lead(port: number): void;
   /** Accepts no more connections; open ones continue. */
   close(): void;
+  /** Resolves when all answers were sent, after our server has ended its connections. */
+  flush(): Promise<void>;
 }
 
 /**
@@ -140,6 +161,7 @@ export async function relay(fd: number, first: number): Promise<Relay> {
       port = next;
     },
     close: () => void server.close(),
+    flush: () => forwarded.flush(),
   };
 }
 

@@ -140,6 +140,7 @@ export async function serve(
       const stop = async (now: boolean) => {
         const current = isElysia(app) ? app.stop(now) : server.stop(now);
         await Promise.all([current, mtls?.stop(now), ...[...previous].map((one) => one.stop(now))]);
+        if (!now) await inner?.flush();
       };
       // Ends held requests while their connections are open: Elysia's stop hooks run too late for that. Other
       // applications may have no `drain`.
