@@ -14,3 +14,18 @@ test("a free port is none of those that are still to be used", async () => {
     address.mockRestore();
   }
 });
+
+test("a free port is none that the system gives to others meanwhile", async () => {
+  for (let nth = 0; nth < 50; nth += 1) expect(await freePort()).toBeWithin(10_000, 32_768);
+});
+
+test("a port that somebody uses is not free, and another one is chosen", async () => {
+  let refused = 0;
+  const listen = Server.prototype.listen;
+  using _ = spyOn(Server.prototype, "listen").mockImplementation(function (this: Server, ...args: never[]) {
+    if (args[0] === 0 || refused++ < 3) return listen.apply(this, args);
+    this.emit("error", Object.assign(new Error(), { code: "EADDRINUSE" }));
+    return this;
+  } as typeof listen);
+  expect(await freePort()).toBeGreaterThan(0);
+});

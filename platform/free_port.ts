@@ -1,10 +1,24 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
+
+/**
+ * Below the ports that systems use for outgoing connections, and for servers that listen on any port: from 32768 on Linux,
+ * from 49152 elsewhere. A port of those may be taken before it is used.
+ */
+const choice = { from: 10_000, to: 32_767 };
 
 /** A port of this machine that is free at the moment and is none of `others`, which are still to be used. */
 export async function freePort(host = "127.0.0.1", others: readonly number[] = []): Promise<number> {
-  for (;;) {
-    const port = await listenOnce(host, 0);
-    if (!others.includes(port)) return port;
+  for (let attempt = 1; ; attempt += 1) {
+    // The system's own choice, if all of them are taken or reserved.
+    const wanted = attempt > 20 ? 0 : randomInt(choice.from, choice.to + 1);
+    try {
+      const port = await listenOnce(host, wanted);
+      if (!others.includes(port)) return port;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (wanted === 0 || (code !== "EADDRINUSE" && code !== "EACCES")) throw error;
+    }
   }
 }
 
