@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../platform/free_port.ts";
@@ -20,7 +20,7 @@ import {
   type TestServer,
 } from "./support/http/server.ts";
 import { until } from "./support/process/until.ts";
-import { ensure, programs, proxyPrograms } from "./support/programs.ts";
+import { proxyPrograms } from "./support/programs.ts";
 
 // With the configurations in docs/mutual-tls.md.
 
@@ -40,7 +40,6 @@ const of = (name: string, by: Issued) =>
 const [alice, bob, eve] = [of("alice", root), of("bob", root), of("alice", stranger)];
 const own = certificates.server();
 
-beforeAll(() => ensure(programs.proxies), 300_000);
 afterAll(() => certificates[Symbol.dispose]());
 
 /** The configuration in the documentation, with our addresses and files. */

@@ -9,7 +9,7 @@ import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.
 import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
-import { ensure } from "../../tests/support/programs.ts";
+import { awsCli } from "../../tests/support/programs.ts";
 import { formatCredentials } from "../client/credentials.ts";
 import { systemIo } from "../io.ts";
 import { runWithAccess } from "./run.ts";
@@ -21,14 +21,8 @@ let env: Record<string, string>;
 let token: string;
 
 const roleArn = "arn:aws:iam::123456789012:role/deploy";
-const aws = "/usr/bin/aws";
 
 beforeAll(async () => {
-  ensure({
-    why: "The tests of AWS access need Debian's AWS CLI, which is not installed",
-    packages: "awscli",
-    found: () => fs.existsSync(aws),
-  });
   sts = startFakeSts();
   server = await startTestServer({ pluginCredential: "aws-web-identity,oidc-token" });
   sts.provider.issuer = server.url;
@@ -49,7 +43,7 @@ beforeAll(async () => {
     await createUsualRole(admin, { slug, plugin, settings, ...more });
   server.issuer.user = "alice@example.com";
   server.issuer.claims = { email_verified: true, groups: [] };
-}, 600_000);
+});
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await sts.stop();
@@ -359,7 +353,7 @@ describe("the AWS CLI", () => {
       join(home, ".aws/config"),
       `[profile deploy]\nregion = eu-central-1\ncredential_process = ${program} access get aws-deploy --format aws\n`,
     );
-    const child = Bun.spawn([aws, "--profile", "deploy", "--endpoint-url", sts.url, ...args], {
+    const child = Bun.spawn([awsCli, "--profile", "deploy", "--endpoint-url", sts.url, ...args], {
       env: { HOME: home, PATH: "/usr/bin:/bin", AWS_EC2_METADATA_DISABLED: "true" },
       stdin: "ignore",
       stdout: "pipe",
@@ -392,7 +386,7 @@ describe("the AWS CLI", () => {
   }, 60_000);
 
   test("uses the variables of svc access run", async () => {
-    const command = [aws, "--endpoint-url", sts.url, "sts", "get-caller-identity", "--output", "json"];
+    const command = [awsCli, "--endpoint-url", sts.url, "sts", "get-caller-identity", "--output", "json"];
     const { code, stdout, stderr } = await svc("access", "run", "aws-deploy", "--", ...command);
     expect([code, stderr]).toEqual([0, ""]);
     expect(JSON.parse(stdout).Arn).toMatch(/assumed-role\/of\/ASIA\d{16}$/);

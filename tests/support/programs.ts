@@ -91,6 +91,8 @@ export const findFaketime = (): string | undefined => globSync("/usr/lib/*/faket
 // These are not on every user's PATH.
 export const pgbouncer = "/usr/sbin/pgbouncer";
 export const sshServer = "/usr/sbin/sshd";
+/** Debian's: another version on the PATH may lack what the documentation shows. */
+export const awsCli = "/usr/bin/aws";
 export const proxyPrograms = {
   haproxy: "/usr/sbin/haproxy",
   caddy: "/usr/bin/caddy",
@@ -151,6 +153,7 @@ export const programs = {
     units: ["prometheus"],
   },
   kubectl: onPath("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl"),
+  aws: onPath("The tests of AWS access need Debian's AWS CLI", "awscli", awsCli),
   curl: onPath("The tests of certificates need curl", "curl", "curl"),
   openssl: onPath("The tests of TLS need openssl", "openssl", "openssl"),
   shells: onPath("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish"),
