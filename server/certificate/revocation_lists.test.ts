@@ -95,6 +95,8 @@ test("a revocation list of 10,000 certificates does not hold up the server", asy
   expect(list.length).toBeLessThan(500_000);
   const path = await file(list);
   const text = openssl("crl", "-inform", "DER", "-in", path, "-noout", "-text").toLowerCase();
-  expect(rows.filter(({ serial }) => !text.includes(serial.replace(/^(00)+/, "")))).toEqual([]);
+  // A set: searching the text for each of them takes longer than everything else here.
+  const listed = new Set(text.match(/(?<=serial number: )[0-9a-f]+/g));
+  expect(rows.filter(({ serial }) => !listed.has(serial.replace(/^(00)+/, "")))).toEqual([]);
   await server.db.delete(token).where(eq(token.jti, jti));
 });

@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { changesAfter } from "../../core/incident/stream/board.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertIndividual, noPlugins } from "../../tests/support/http/participants.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { StreamClient } from "../../tests/support/http/stream.ts";
+import { within } from "../../tests/support/process/until.ts";
 
 // Who sees what in a stream, and when it ends.
-
-setDefaultTimeout(30_000);
 
 let server: TestServer;
 let kinds: { incident_type_id: number; incident_priority_id: number };
@@ -97,11 +96,9 @@ async function toldBy(stream: StreamClient): Promise<string[]> {
   }
 }
 
-/** The descriptions up to the end of the stream. @throws Error when it does not end within seconds */
+/** The descriptions up to the end of the stream. @throws Error when it does not end */
 async function untilEnd(stream: StreamClient): Promise<string[]> {
-  const timer = setTimeout(() => stream.leave(), 8000);
-  const blocks = await stream.rest();
-  clearTimeout(timer);
+  const blocks = await within("the end of the stream", stream.rest());
   return blocks.flatMap(({ data }) => (data === undefined ? [] : [JSON.parse(data).description]));
 }
 

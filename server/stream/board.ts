@@ -62,7 +62,8 @@ export class Board {
     const { top, tails } = await newestEvents(this.context.db, this.#low);
     for (const [id, tail] of tails) this.hint(id, tail);
     await this.#announcing;
-    this.#forget(top);
+    // Not less than before, if a restore ended between the two reads: the next check finds out.
+    this.#forget(Math.max(top, newest));
   }
 
   async #begin(): Promise<void> {
