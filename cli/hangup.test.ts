@@ -53,7 +53,7 @@ for (const signal of ["default", "ignored"] as const)
     try {
       await until(`${shown}`, () => shown.test(text));
       child.terminal!.close();
-      await within("the end of the process", child.exited, 5);
+      await within("the end of the process", child.exited);
       expect(child.exitCode).not.toBe(0);
     } finally {
       child.kill("SIGKILL");

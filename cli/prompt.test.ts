@@ -31,29 +31,25 @@ test.each([
   ["a terminal without a width", "xterm", 'stty cols 0; exec "$@"'],
 ])("%s gets lines and numbers to choose from", async (_what, term, script) => {
   const terminal = report([], { TERM: term }, { script });
-  await within("the question", terminal.shows(/What is wrong\? /), 10);
+  await within("the question", terminal.shows(/What is wrong\? /));
   terminal.press("Broken\r");
-  await within(
-    "the choices",
-    terminal.shows(/Which type\?\r\n1\. First\r\n2\. Second\r\n[\s\S]*Number: /),
-    10,
-  );
+  await within("the choices", terminal.shows(/Which type\?\r\n1\. First\r\n2\. Second\r\n[\s\S]*Number: /));
   terminal.press("3\r");
-  await within("another try", terminal.shows(/1 to 2\r\n[\s\S]*Number: /), 10);
+  await within("another try", terminal.shows(/1 to 2\r\n[\s\S]*Number: /));
   terminal.press("2\r");
-  await within("the next question", terminal.shows(/Which priority\?/), 10);
+  await within("the next question", terminal.shows(/Which priority\?/));
   if (term === "dumb") expect(terminal.output()).not.toContain("\x1b");
-  await within("the numbers", terminal.shows(/Which priority\?[\s\S]*Number: /), 10);
+  await within("the numbers", terminal.shows(/Which priority\?[\s\S]*Number: /));
   terminal.press("\x03");
-  expect(await within("the end", terminal.exitCode(), 10)).toBe(130);
+  expect(await within("the end", terminal.exitCode())).toBe(130);
 });
 
 test("lines that were pasted before a question do not answer it", async () => {
   const terminal = report();
   terminal.press("svc incident list\nj\n");
-  await within("the question", terminal.shows(/before this question is ignored[\s\S]*Which type/), 10);
+  await within("the question", terminal.shows(/before this question is ignored[\s\S]*Which type/));
   terminal.press("\x1b[B\r");
-  await within("the next question", terminal.shows(/Which priority/), 10);
+  await within("the next question", terminal.shows(/Which priority/));
   expect(terminal.output()).toMatch(/Second[\s\S]*Which priority/);
   terminal.press("\x03");
   expect(await terminal.exitCode()).toBe(130);
@@ -64,7 +60,7 @@ test("Ctrl-C before a question ends the command", async () => {
   const terminal = report();
   terminal.press("\x03");
   // Either as a signal, or read by the question.
-  expect(await within("the end", terminal.exitCode(), 10)).not.toBe(0);
+  expect(await within("the end", terminal.exitCode())).not.toBe(0);
 });
 
 test.each([
@@ -74,7 +70,7 @@ test.each([
   // A wrapper in the same job, like npx.
   const script = `set -m; sh -c '"$@"; exit $?' sh "$@"; stty -a; read -r word; fg; echo "exit $?"`;
   const terminal = report(words, { NO_COLOR: "1" }, { script });
-  const shows = (pattern: RegExp) => within(`${pattern}`, terminal.shows(pattern), 20);
+  const shows = (pattern: RegExp) => within(`${pattern}`, terminal.shows(pattern));
   await shows(/◆/);
   terminal.press("\x1a");
   await shows(/ icanon /);

@@ -22,8 +22,8 @@ test("a free port is none that the system gives to others meanwhile", async () =
 test("a port that somebody uses is not free, and another one is chosen", async () => {
   let refused = 0;
   const listen = Server.prototype.listen;
-  using _ = spyOn(Server.prototype, "listen").mockImplementation(function (this: Server, ...args: never[]) {
-    if (args[0] === 0 || refused++ < 3) return listen.apply(this, args);
+  using _ = spyOn(Server.prototype, "listen").mockImplementation(function (this: Server, ...args: unknown[]) {
+    if (args[0] === 0 || refused++ < 3) return listen.apply(this, args as [unknown]);
     this.emit("error", Object.assign(new Error(), { code: "EADDRINUSE" }));
     return this;
   } as typeof listen);

@@ -68,4 +68,4 @@ test("time while the whole process is suspended does not count", async () => {
   await Bun.sleep(1500);
   child.kill("SIGUSR1");
   expect(await child.exited).toBe(7);
-}, 20_000);
+});

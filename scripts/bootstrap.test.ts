@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
@@ -9,8 +9,6 @@ import { listen } from "../tests/support/listen.ts";
 import { whyInstall } from "./bootstrap/install.mjs";
 import { withLock } from "./bootstrap/lock.mjs";
 import { findBun } from "./bootstrap/run.mjs";
-
-setDefaultTimeout(30_000);
 
 const root = join(import.meta.dir, "..");
 const stub = "#!/bin/sh\necho 'run the post-install script' >&2; exit 1\n";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestRun, testRunsOf } from "./test_runs.ts";
 import { waitingTests } from "./waiting_tests.ts";
@@ -9,6 +9,15 @@ const root = join(import.meta.dir, "..");
 test("every file that mostly waits exists, and is listed once", () => {
   expect(waitingTests.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   expect(new Set(waitingTests).size).toBe(waitingTests.length);
+});
+
+test("no test gives up earlier than others do, because the machine may be busy", () => {
+  const own = /^\s*(?:\}, |setDefaultTimeout\()?[1-5]?\d_000(?:\);|,\n *\);)/m;
+  const paths = new Bun.Glob(
+    "{cli,core,deploy,drizzle,platform,plugins,scripts,server,tests,trial,worker}/**/*.test.ts",
+  );
+  const early = [...paths.scanSync(root)].filter((path) => own.test(readFileSync(join(root, path), "utf8")));
+  expect(early).toEqual([]);
 });
 
 describe("the runs of npm test", () => {

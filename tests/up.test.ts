@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -9,8 +9,6 @@ import { listen } from "./support/listen.ts";
 import { descendants, untilGone } from "./support/process/processes.ts";
 import { until } from "./support/process/until.ts";
 import { environmentOf, fromSource, npmStart, startUp, wrapped } from "./support/process/up.ts";
-
-setDefaultTimeout(30_000);
 
 let directory: string;
 /** A data directory after its first start, for tests that need no first start. */

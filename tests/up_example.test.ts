@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,8 +6,6 @@ import { join } from "node:path";
 import { using } from "./support/database/backup.ts";
 import { createTestDatabase } from "./support/database/database.ts";
 import { environmentOf, startUp, svc, type Up } from "./support/process/up.ts";
-
-setDefaultTimeout(30_000);
 
 let directory: string;
 beforeAll(async () => {

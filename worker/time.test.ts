@@ -3,8 +3,12 @@ import { DatabaseTime, inTime, pause } from "./time.ts";
 
 const never = new AbortController().signal;
 /** The error in milliseconds, for a database whose clock is `ahead` of this machine's. */
-const errorOf = (time: DatabaseTime, ahead: number) =>
-  Math.abs(time.now().getTime() - (performance.timeOrigin + performance.now() + ahead));
+const errorOf = (time: DatabaseTime, ahead: number) => {
+  const from = performance.timeOrigin + performance.now() + ahead;
+  const now = time.now().getTime();
+  const to = performance.timeOrigin + performance.now() + ahead;
+  return Math.max(from - now, now - to, 0);
+};
 /** An answer that took `took` milliseconds, read from the clock half-way or at the end. */
 const observe = (time: DatabaseTime, ahead: number, took: number, saidAtEnd = false) => {
   const received = performance.now();
@@ -69,7 +73,7 @@ test("wakes when the database's clock is set back", async () => {
   observe(time, 0, 2);
   await sleeping;
   expect(errorOf(time, 0)).toBeLessThan(50);
-}, 20_000);
+});
 
 test("wakes periodically, since an operator may have changed what is due", async () => {
   const time = new DatabaseTime();
@@ -80,7 +84,7 @@ test("wakes periodically, since an operator may have changed what is due", async
   const sleeping = time.sleepUntil(new Date(time.now().getTime() + 3_600_000), never);
   later = 30_000;
   await sleeping;
-}, 20_000);
+});
 
 test("gives up on a promise that does not settle in time", async () => {
   expect(await inTime(1000, Promise.resolve(7))).toBe(7);

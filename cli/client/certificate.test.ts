@@ -159,10 +159,10 @@ test("a server that does not answer a renewal delays a command for a few seconds
   const user = await certified();
   server.clock.advance(19 * 3600);
   let timeout: number | undefined;
-  const began = performance.now();
   const slow = user.with({
     fetch: (url, init) => {
       if (init.method !== "POST") return fetch(url, { ...init, tls: { ...init.tls, ca } });
+      const began = performance.now();
       return new Promise((_, reject) => {
         init.signal?.addEventListener("abort", () => {
           timeout ??= performance.now() - began;
@@ -200,7 +200,7 @@ test("a command that runs for days renews it", async () => {
   server.clock.advance(6 * 3600);
   expect((await user.svc("--certificate", "incident", "close", name, "-r", "Rolled back")).code).toBe(0);
   expect(await watching).toMatchObject({ code: 0 });
-}, 30_000);
+});
 
 test("a renewal does not bring back a certificate that a sign-out deleted meanwhile", async () => {
   const user = await certified();

@@ -31,7 +31,7 @@ function watch(words: string[], { columns = 80, rows = 24, more = {} as Record<s
 
 /** Fails with what the screen shows instead. */
 function picture(screen: TerminalScreen, pattern: RegExp, shown: Promise<void>): Promise<void> {
-  return within(`${pattern}`, shown, 20).catch((cause: Error) => {
+  return within(`${pattern}`, shown).catch((cause: Error) => {
     throw new Error(`${cause.message}:\n${screen.text}`, { cause });
   });
 }

@@ -192,7 +192,7 @@ test("a transaction whose connection ends together with the answer to its BEGIN 
   // The tag of the answer.
   way.endWith("BEGIN\0");
   const running = other.db.transaction((tx) => tx.execute(sql`select 1`));
-  const error = await within("the transaction", running, 5).catch((error: unknown) => error);
+  const error = await within("the transaction", running).catch((error: unknown) => error);
   expect(transience(error)).toBe("outage");
   expect([...(await other.db.execute(sql`select 2 as n`))]).toEqual([{ n: 2 }]);
   await other.close();
@@ -226,8 +226,8 @@ test("a connection that is reset does not keep the statement that is sent next",
   expect(error).toMatchObject({ cause: { code: "ECONNRESET" } });
   const others: Promise<unknown[]> = Promise.all([2, 3, 4].map(ask));
   // Not the answers to the others, either.
-  expect<unknown[]>(["rejected", 1]).toContain(await within("the next statement", next, 20));
-  expect(await within("the others", others, 20)).toEqual([2, 3, 4]);
+  expect<unknown[]>(["rejected", 1]).toContain(await within("the next statement", next));
+  expect(await within("the others", others)).toEqual([2, 3, 4]);
   await close(0);
   way.close();
 }, 60_000);

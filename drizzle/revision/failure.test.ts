@@ -161,7 +161,7 @@ describe("a failing revision reports line, reason, statement and what to do", ()
       "up.sql of revision 1, line 3: canceling statement due to lock timeout. A table that must change stayed locked: try again when the database is less busy\n  alter table busy add a int\n",
     );
     await sql.end();
-  }, 40_000);
+  });
 
   test("without a transaction", async () => {
     const lines = [

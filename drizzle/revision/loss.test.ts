@@ -245,7 +245,7 @@ describe("upgrade", () => {
     await sql.unsafe("commit");
     await expect(change).rejects.toThrow("This would lose the rows of report.");
     expect(await db.applied()).toEqual(["1"]);
-  }, 20_000);
+  });
 
   test("the script for psql stops there too, unless data loss is allowed", async () => {
     await using db = await filled(table, "insert into report values (1, 'abc')");
@@ -365,7 +365,7 @@ describe("an upgrade without a transaction", () => {
     expect(await retried).toBe("up.sql of revision 2: a table is in use, trying again");
     await sql.unsafe("commit");
     expect((await change).applied).toEqual(["2"]);
-  }, 20_000);
+  });
 });
 
 describe("downgrade", () => {

@@ -60,7 +60,9 @@ const check = async (role: string) => (await admin.call("GET", `/access/roles/${
 
 test("a lease is a token of the service account and expires with it", async () => {
   const role = await makeRole();
+  const began = performance.now();
   const { http, body } = await issue(role);
+  const took = performance.now() - began;
   expect([http, body.credential.kind]).toEqual([201, "token"]);
   const { token, ...fields } = body.credential.fields;
   expect(fields).toEqual({
@@ -68,7 +70,8 @@ test("a lease is a token of the service account and expires with it", async () =
     namespace: "shop",
     certificate_authority: cluster.authority,
   });
-  expect(Math.abs(cluster.tokens.get(token)!.getTime() - Date.parse(body.expires_at))).toBeLessThan(3000);
+  const difference = Math.abs(cluster.tokens.get(token)!.getTime() - Date.parse(body.expires_at));
+  expect(difference).toBeLessThan(3000 + took);
   // A token that is shorter than requested shortens the lease.
   cluster.lifetime = () => 900;
   const shorter = (await issue(role)).body;
@@ -144,17 +147,13 @@ describe("no token is issued, and the error says why,", () => {
       /did not answer within 5 s/,
     ],
   ];
-  test.each(faults)(
-    "%s",
-    async (_, more, changed, said) => {
-      const role = await makeRole();
-      Object.assign(cluster, changed);
-      const answer = await issue(role, more);
-      expect([answer.http, answer.said]).toEqual([503, expect.stringMatching(said)]);
-      expect(server.logged.join("")).not.toContain(cluster.brokerToken);
-    },
-    20_000,
-  );
+  test.each(faults)("%s", async (_, more, changed, said) => {
+    const role = await makeRole();
+    Object.assign(cluster, changed);
+    const answer = await issue(role, more);
+    expect([answer.http, answer.said]).toEqual([503, expect.stringMatching(said)]);
+    expect(server.logged.join("")).not.toContain(cluster.brokerToken);
+  });
 
   test("when the cluster redirects, and nothing is sent to the other address", async () => {
     let asked = 0;
@@ -326,7 +325,7 @@ describe("svc access get --format kube", () => {
     const issued = cluster.tokens.size;
     expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
     expect(cluster.tokens.size).toBe(issued);
-  }, 30_000);
+  });
 });
 
 test("svc access run sets KUBECONFIG to a private file and deletes it afterwards", async () => {

@@ -8,6 +8,7 @@ import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
 import { noPlugins } from "../../tests/support/domain/plugins.ts";
+import { processorMilliseconds } from "../../tests/support/process/processor_time.ts";
 import { builtinPlugins } from "../builtin.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-source-"));
@@ -99,7 +100,7 @@ describe("terms", () => {
   });
 
   test("very many definitions or columns take no time, and a term with more than svc takes is refused", async () => {
-    const started = performance.now();
+    const before = process.cpuUsage();
     const rows = Array.from({ length: 100_000 }, (_, at) => `t,${at}`).join("\n");
     expect(await terms(file("csv", `term,definition\n${rows}\nother,\n`))).toMatchObject([
       { text: "t", definitions: { length: 51 } },
@@ -109,7 +110,7 @@ describe("terms", () => {
     const refused = (await terms(file("yaml", many))) as object[];
     expect(refused[0]).toMatchObject({ unreadable: expect.stringContaining("more than 50 definitions") });
     expect(await terms(file("csv", Array.from({ length: 200_000 }, (_, at) => at).join()))).toEqual([]);
-    expect(performance.now() - started).toBeLessThan(5000);
+    expect(processorMilliseconds(before)).toBeLessThan(5000);
   });
 
   test("an empty list is valid, an empty file is not", async () => {

@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 const isGone = (lease: { name: string }) =>
-  until("the role to be gone", async () => !(await world.target.leases()).includes(lease.name), 30);
+  until("the role to be gone", async () => !(await world.target.leases()).includes(lease.name));
 
 test("a credential has its parent's rights, and revoking it removes its sessions and tables", async () => {
   const role = await world.makeRole();

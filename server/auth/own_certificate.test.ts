@@ -108,7 +108,7 @@ async function follow(client: Issued, headers: Record<string, string> = {}) {
   const response = await ask(client, "/incidents/stream", { headers });
   expect(response.status).toBe(200);
   const ended = response.text();
-  return { ended: async () => await within("the end of the stream", ended, 20) };
+  return { ended: async () => await within("the end of the stream", ended) };
 }
 
 /** An access token that was collected with this certificate. */
@@ -160,7 +160,7 @@ test("a stream shows Restricted incidents no longer than the groups of its user'
   expect(response.status).toBe(200);
   server.clock.advance(1);
   await personOf(server, "ivan@example.com");
-  await within("the end of the stream", response.text(), 20);
+  await within("the end of the stream", response.text());
   expect((await ask(client, `/incidents/${incidentId}`)).status).toBe(404);
 });
 

@@ -17,7 +17,7 @@ import {
   startServing,
   useOwnServer,
 } from "../../tests/support/http/serving.ts";
-import { until } from "../../tests/support/process/until.ts";
+import { until, within } from "../../tests/support/process/until.ts";
 
 const certificates = new CertificateFolder();
 const folder = appFolder();
@@ -170,11 +170,12 @@ test("a request is finished at shutdown, and half-open handshakes do not delay i
   await new Promise((resolve) => silent.once("connect", resolve));
   const slow = get(started.mtls, "/slow?ms=700");
   await started.says("slow for 700");
-  const began = performance.now();
   const ended = started.end();
   expect((await slow).status).toBe(200);
-  expect((await ended).code).toBe(0);
-  expect(performance.now() - began).toBeLessThan(4000);
+  const { code, stderr } = await ended;
+  expect(code).toBe(0);
+  // It did not wait until the handshake took too long.
+  expect(stderr).not.toContain("TLS handshake failed");
   silent.destroy();
 });
 
@@ -194,17 +195,24 @@ test("500 half-open handshakes are closed in time with a reason in the log, and 
   await using ours = await own.start(["--mtls-port", String(await freePort()), ...files()]);
   const [, mtls = ""] = /certificates on https:\/\/127\.0\.0\.1:(\d+)/.exec(ours.said())!;
   const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: Number(mtls) }));
+  let isOneClosed = false;
   const closed = sockets.map(
-    (socket) => new Promise((resolve) => socket.once("close", resolve).on("error", () => {})),
+    (socket) =>
+      new Promise<void>((resolve) =>
+        socket
+          .once("close", () => {
+            isOneClosed = true;
+            resolve();
+          })
+          .on("error", () => {}),
+      ),
   );
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("connect", resolve))));
   // A few began: a record that never ends.
   for (const socket of sockets.slice(0, 50)) socket.write(Buffer.from("1603010200010001fc0303", "hex"));
-  const began = performance.now();
   expect((await get(Number(mtls), "/healthcheck")).status).toBe(200);
-  expect(performance.now() - began).toBeLessThan(2000);
-  await Promise.all(closed);
-  expect(performance.now() - began).toBeLessThan(15_000);
+  expect(isOneClosed).toBe(false);
+  await within("the others to be closed", Promise.all(closed));
   const lines = ours
     .said()
     .split("\n")
@@ -213,11 +221,10 @@ test("500 half-open handshakes are closed in time with a reason in the log, and 
   expect(lines[0]).toMatchObject({ reason: "ERR_TLS_HANDSHAKE_TIMEOUT", address: "127.0.0.1" });
   // An attacker must not fill the log.
   expect(lines.length).toBeLessThanOrEqual(60);
-}, 30_000);
+});
 
 test("beyond 1000 half-open handshakes, the oldest are closed at once", async () => {
   await using started = await start();
-  const began = performance.now();
   let closed = 0;
   const sockets = Array.from({ length: 1100 }, () =>
     connect({ host: "127.0.0.1", port: started.mtls })
@@ -227,11 +234,11 @@ test("beyond 1000 half-open handshakes, the oldest are closed at once", async ()
       }),
   );
   await until("the oldest to be closed", () => closed >= 100);
-  expect(performance.now() - began).toBeLessThan(8000);
   expect(closed).toBeLessThan(200);
+  expect(started.said()).toContain("too many handshakes");
   expect((await get(started.mtls)).status).toBe(200);
   for (const socket of sockets) socket.destroy();
-}, 30_000);
+});
 
 test.each(["--uds", "--fd", "LISTEN_FDS"])("with %s, the port is on the address of --host", async (place) => {
   const mtls = await freePort("127.0.0.3");

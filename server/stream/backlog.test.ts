@@ -101,7 +101,7 @@ test("a client that does not read is disconnected, and delays no other client", 
   fast.leave();
   const port = Number(new URL(server.url).port);
   const isGone = async () => !(await isOpen(port, never.socket.localPort!));
-  await until("the end of a connection whose client never reads", isGone, 30);
+  await until("the end of a connection whose client never reads", isGone);
   expect(never.isClosed()).toBe(false);
   never.socket.destroy();
 });

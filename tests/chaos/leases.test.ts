@@ -38,7 +38,7 @@ async function killAfter(messages: number, ...args: string[]): Promise<boolean> 
   const held = way.holdAfter(messages);
   const program = run(...args);
   const done =
-    args.length > 0 ? program.exited : until("the revocation", async () => (await unfinished()) === 0, 30);
+    args.length > 0 ? program.exited : until("the revocation", async () => (await unfinished()) === 0);
   const wasHeld = await within(
     "the next message to be held",
     Promise.race([held.then(() => true), done.then(() => false)]),

@@ -239,7 +239,7 @@ test("500 half-open handshakes are closed, and a few lines of the log say why", 
   await started.says("ERR_TLS_HANDSHAKE_TIMEOUT");
   const lines = started.said().match(/TLS handshake failed/g) ?? [];
   expect(lines.length).toBeLessThan(40);
-}, 40_000);
+});
 
 test("unusable authorities are named before anything listens", async () => {
   const leaf = alice.certificate;

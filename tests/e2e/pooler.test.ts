@@ -88,7 +88,7 @@ test("a poll held by one server is answered after a decision on the other", asyn
   const browser = new TestBrowser();
   const { url, text } = await browser.open(challenge_url);
   await browser.submit(url, text, { decision: "approve" });
-  const { encoded_jwt } = await within("the held poll", held, 15);
+  const { encoded_jwt } = await within("the held poll", held);
   expect(encoded_jwt).toBeString();
   token = encoded_jwt!;
 });

@@ -8,6 +8,8 @@ import {
   using,
 } from "../../../tests/support/database/backup.ts";
 import { type DebianServer, debianServer } from "../../../tests/support/database/debian_postgres.ts";
+import { slowTables } from "../../../tests/support/database/slow_tables.ts";
+import { until } from "../../../tests/support/process/until.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {
@@ -18,17 +20,20 @@ const shadows = `create schema elsewhere; create table elsewhere.incident (nothi
   create table elsewhere.incident_type (nothing int); create table elsewhere.revision (nothing int);
   create view elsewhere.pg_class as select 1 as oid; create view elsewhere.pg_namespace as select 1 as oid`;
 
+/** More than the first statements of a session take, to which it applies. */
+const limitSeconds = 1;
+
 const presets = {
-  "a search_path without public, a small statement_timeout": [
-    ["search_path = nowhere", "statement_timeout = '15ms'"],
-    "",
-  ],
+  "a search_path without public": [["search_path = nowhere"], ""],
   "an empty search_path, all names in quotes": [["search_path = ''", "quote_all_identifiers = on"], ""],
   "a search_path with other tables of these names": [
     ["search_path = elsewhere, public, pg_catalog"],
     shadows,
   ],
 } as const;
+
+/** The options of a connection that the settings do not affect. */
+const own = "?options=-c%20search_path%3Dpublic%20-c%20statement_timeout%3D0";
 
 /** A database with such settings. */
 async function presetDatabase(settings: readonly string[], objects: string) {
@@ -68,8 +73,7 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
     await using database = await presetDatabase(settings, objects);
     const { run, url } = database;
     await upgrade({ url });
-    const search = "?options=-c%20search_path%3Dpublic%20-c%20statement_timeout%3D0";
-    const ownUrl = Object.assign(new URL(url), { search }).href;
+    const ownUrl = Object.assign(new URL(url), { search: own }).href;
     await using(ownUrl, (sql) =>
       sql.unsafe(`insert into audit_log (at, actor, action, data)
         select now(), gen_random_uuid(), 'noise', '{}' from generate_series(1, 20000)`),
@@ -81,4 +85,38 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
     expect(await contentOf(ownUrl)).toEqual(before);
     await run("restore", "--example", "--yes");
   });
+});
+
+test("a statement_timeout of the database interrupts no schema change, dump or restore", async () => {
+  await using database = await presetDatabase([`statement_timeout = '${limitSeconds}s'`], "");
+  const { run } = database;
+  const ownUrl = database.url + own;
+  {
+    await using _ = await slowTables(ownUrl, 1.5 * limitSeconds);
+    await run("init");
+  }
+  /** Keeps the command waiting for longer than the limit. */
+  const runLate = async (...args: string[]) => {
+    const { running } = await using(ownUrl, (holder) =>
+      holder.begin(async (tx) => {
+        await tx`lock table audit_log`;
+        const running = run(...args);
+        const isLate = async () => {
+          const late = await using(
+            ownUrl,
+            (sql) => sql`select from pg_stat_activity where datname = current_database()
+              and wait_event_type = 'Lock' and clock_timestamp() - query_start > ${`${1.5 * limitSeconds}s`}::interval`,
+          );
+          return late.length > 0;
+        };
+        await until("it to wait for longer than the limit", isLate);
+        return { running };
+      }),
+    );
+    await running;
+  };
+  for (const format of ["portable", "custom"]) {
+    await runLate("dump", "--format", format);
+    await runLate("restore", "--yes");
+  }
 });

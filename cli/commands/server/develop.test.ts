@@ -186,21 +186,17 @@ test("shows an invalid configuration, also at the first start", async () => {
   await server.answers("configured");
 }, 60_000);
 
-test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
-  "%s leaves nothing behind",
-  async (signal) => {
-    writeFileSync(main, light("x"));
-    await using server = await develop();
-    await server.answers("x");
-    const below = descendants(server.pid);
-    expect(below).toHaveLength(1);
-    const code = await server.end(signal);
-    if (signal !== "SIGKILL") expect(code).toBe(0);
-    await untilGone(below);
-    await expect(server.ask("/")).rejects.toThrow();
-  },
-  30_000,
-);
+test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)("%s leaves nothing behind", async (signal) => {
+  writeFileSync(main, light("x"));
+  await using server = await develop();
+  await server.answers("x");
+  const below = descendants(server.pid);
+  expect(below).toHaveLength(1);
+  const code = await server.end(signal);
+  if (signal !== "SIGKILL") expect(code).toBe(0);
+  await untilGone(below);
+  await expect(server.ask("/")).rejects.toThrow();
+});
 
 test("svc server start --reload, of the working directory or of --reload-dir", async () => {
   using folder = appFolder();
@@ -221,4 +217,4 @@ test("svc server start --reload, of the working directory or of --reload-dir", a
   expect((await second.ask()).pid).toBe(first);
   writeFileSync(join(elsewhere.path, "a.ts"), "");
   await until("another process", async () => (await second.ask()).pid !== first);
-}, 30_000);
+});

@@ -125,7 +125,6 @@ test.concurrent(
     expect(client.closed).toBe(false);
     client.socket.destroy();
   },
-  30_000,
 );
 
 /** The number of sockets of a process. */
