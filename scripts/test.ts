@@ -89,6 +89,7 @@ const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs
   [/\bproxyPrograms\b/, programs.proxies],
   [/"kubectl"/, programs.kubectl],
   [/\bawsCli\b/, programs.aws],
+  [/"promtool"/, programs.promtool],
   [/client_certificate_server|credentials-ssh\.md/, programs.curl],
   [/"openssl"|client_certificate_server|kubernetes_api/, programs.openssl],
   [/support\/process\/shells/, programs.shells],

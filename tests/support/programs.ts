@@ -154,6 +154,10 @@ export const programs = {
   },
   kubectl: onPath("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl"),
   aws: onPath("The tests of AWS access need Debian's AWS CLI", "awscli", awsCli),
+  promtool: {
+    ...onPath("The tests of the alert rules need promtool", "prometheus", "promtool"),
+    units: ["prometheus", "prometheus-node-exporter"],
+  },
   curl: onPath("The tests of certificates need curl", "curl", "curl"),
   openssl: onPath("The tests of TLS need openssl", "openssl", "openssl"),
   shells: onPath("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish"),
