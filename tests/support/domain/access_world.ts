@@ -118,7 +118,7 @@ export async function expire({ server }: AccessWorld, id: number): Promise<void>
 
 /** Starts such a world with a worker for a whole file, and passes it to `take`. Its credentials are scripted. */
 export function useFakeCredentials(take: (given: AccessWorld) => void) {
-  const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
+  const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 2000 });
   const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, handle: "handle-1" });
   let world: AccessWorld;
   let worker: AsyncDisposable;
