@@ -9,10 +9,12 @@ import {
   noRoute,
   SvcError,
   TooManyRequests,
+  Unauthenticated,
   Unavailable,
 } from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
+import { commandPage, isLink } from "../page/command_page.ts";
 import { isWeepPath, weepProblem } from "../weep/refusal.ts";
 import { WrongMediaType } from "./body.ts";
 import { type FailureLog, failureLog, requestIdOf } from "./log.ts";
@@ -319,15 +321,20 @@ function pageOf({ status, detail }: Fault, requestId: string): Response {
  * Answers every request that failed or matched no route. All of it is here: an application-level error hook runs before
  * those of its parts, in whatever order they were added.
  */
-export function answerErrors(deps: Pick<Deps, "log" | "clock">, routes: Routes) {
+export function answerErrors(deps: Pick<Deps, "log" | "clock" | "config">, routes: Routes) {
   const failures = failureLog(deps);
   const methodError = resolveMethodError(routes);
   return new Elysia({ name: "errors" })
     .onStop(() => failures.report())
     .onError({ as: "global" }, ({ error, request, path, route, set }) => {
       const resolved = methodError(error, request, path, route);
+      const isStranger = resolved instanceof Unauthenticated && isLink(path);
+      if (isStranger) set.headers.vary = "Accept";
       const answer =
-        resolved instanceof Response ? resolved : errorAnswer(resolved, path, requestIdOf(set), failures);
+        resolved instanceof Response
+          ? resolved
+          : ((isStranger ? commandPage(request, path, deps.config.publicUrl) : undefined) ??
+            errorAnswer(resolved, path, requestIdOf(set), failures));
       // For the log: Elysia has set a status of its own.
       set.status = answer.status;
       if (answer instanceof Response) return answer;
