@@ -1,5 +1,6 @@
 import { DrizzleQueryError } from "drizzle-orm";
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
+import { placeOfError } from "./error_place.ts";
 
 /**
  * Converts an error that an operator can cause to one clear line, by PostgreSQL's SQLSTATE or the socket's code;
@@ -10,9 +11,12 @@ export function operatorsError(error: unknown): unknown {
   if (error instanceof SvcError || code === undefined) return error;
   const options = { cause: error };
   const unavailable = (detail: string) => new Unavailable(detail, options);
+  const server = `PostgreSQL${whereOf(error)}`;
+  const wrong = wrongCertificates[code];
+  if (wrong !== undefined) return unavailable(`The certificate of ${server} ${wrong} (see SVC_DATABASE_URL)`);
   if (untrusted.includes(code)) {
     return unavailable(
-      "PostgreSQL's certificate is not trusted: set sslrootcert in SVC_DATABASE_URL to the file of its authority",
+      `The certificate of ${server} is not trusted: set sslrootcert in SVC_DATABASE_URL to the file of its authority`,
     );
   }
   switch (code) {
@@ -20,9 +24,9 @@ export function operatorsError(error: unknown): unknown {
     case "28000":
     case "SASL_SIGNATURE_MISMATCH":
       if (/no encryption$/.test((error as Error).message)) {
-        return unavailable("PostgreSQL requires TLS: add sslmode=require to SVC_DATABASE_URL");
+        return unavailable(`${server} requires TLS: add sslmode=require to SVC_DATABASE_URL`);
       }
-      return unavailable("PostgreSQL refuses this user or password: see SVC_DATABASE_URL");
+      return unavailable(`${server} refuses this user or password: see SVC_DATABASE_URL`);
     case "3D000":
       return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
     case "42501":
@@ -35,7 +39,7 @@ export function operatorsError(error: unknown): unknown {
     case "25006":
       return unavailable("This database is read-only (a replica?): run this against the primary");
     case "53300":
-      return unavailable("PostgreSQL has no free connection (max_connections)");
+      return unavailable(`${server} has no free connection (max_connections)`);
     case "53100":
       return unavailable("PostgreSQL's disk is full");
     case "57014":
@@ -53,9 +57,9 @@ export function operatorsError(error: unknown): unknown {
     case "ECONNRESET":
     case "EPIPE":
       if (/before secure TLS connection/.test((error as Error).message)) {
-        return unavailable("PostgreSQL does not offer TLS, but sslmode in SVC_DATABASE_URL requires it");
+        return unavailable(`${server} does not offer TLS, but sslmode in SVC_DATABASE_URL requires it`);
       }
-      return unavailable("PostgreSQL closed the connection: run it again");
+      return unavailable(`${server} closed the connection: run it again`);
     case "ECONNREFUSED":
     case "ENOTFOUND":
     case "EAI_AGAIN":
@@ -65,7 +69,7 @@ export function operatorsError(error: unknown): unknown {
     case "ENOENT":
     case "CONNECT_TIMEOUT":
     case "57P03":
-      return unavailable("PostgreSQL does not answer: see SVC_DATABASE_URL");
+      return unavailable(`${server} does not answer: ${silences[code]} (see SVC_DATABASE_URL)`);
     case "3F000":
       return unavailable(
         "The database has no schema public, where svc keeps its tables: create schema public",
@@ -81,6 +85,28 @@ export function operatorsError(error: unknown): unknown {
   }
 }
 
+/** Why nobody answers, by the code of the socket, or of PostgreSQL. */
+const silences: Record<string, string> = {
+  ECONNREFUSED: "connection refused",
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "the name of the host cannot be looked up now",
+  EHOSTUNREACH: "there is no route to the host",
+  ENETUNREACH: "there is no route to the host",
+  ETIMEDOUT: "no answer in time",
+  CONNECT_TIMEOUT: "no answer in time",
+  ENOENT: "there is no such socket",
+  "57P03": "it is starting or stopping",
+};
+
+/** ` at db.example.com:5432, database svc,` if the error knows it; never the user or the password. */
+function whereOf(error: unknown): string {
+  const place = placeOfError(error);
+  if (place === undefined) return "";
+  const { host, port, database } = place;
+  const name = host.includes(":") ? `[${host}]` : host;
+  return ` at ${name}:${port}${database === undefined ? "" : `, database ${database},`}`;
+}
+
 export function behindPooler(cause?: unknown): Unavailable {
   return new Unavailable(
     "This is the address of a pooler: set SVC_DATABASE_DIRECT_URL to that of PostgreSQL itself (docs/scale.md)",
@@ -94,14 +120,17 @@ export function refusedByPooler(error: unknown): boolean {
   return code === "08P01" && /startup parameter/.test(message ?? "");
 }
 
+const wrongCertificates: Record<string, string> = {
+  CERT_HAS_EXPIRED: "has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "is for another host name",
+};
+
 const untrusted = [
   "SELF_SIGNED_CERT_IN_CHAIN",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
   "UNABLE_TO_GET_ISSUER_CERT",
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "CERT_HAS_EXPIRED",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
 ];
 
 /** Other parameters of the address go to the server, which closes a connection with an unknown one. */

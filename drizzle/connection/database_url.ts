@@ -45,15 +45,22 @@ export function databaseUrlFault(text: string): string | undefined {
   return undefined;
 }
 
+const escapes =
+  "write special characters of user and password as %40 for @, %2F for /, %23 for #, %3F for ?, %25 for %";
+
 function faultOfOne(text: string): string | undefined {
   let url: URL;
   try {
     url = new URL(text);
     for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
   } catch {
-    return "cannot be read: write special characters of user and password as %40 for @, %25 for %";
+    return `cannot be read: ${escapes}`;
   }
   const { searchParams } = url;
+  // Otherwise a part of the password would be the name of the host, or of the database.
+  const isCut = /@/.test(url.pathname + url.hash) || (url.username === "" && url.search.includes("@"));
+  if (isCut || url.hash !== "")
+    return `has a special character in the user, the password or the name: ${escapes}`;
   for (const [name, values] of Object.entries(possible)) {
     const value = searchParams.get(name);
     if (value !== null && !values.includes(value)) return unsupported(name);

@@ -1,12 +1,13 @@
 import type { Socket } from "node:net";
 import type postgres from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
+import type { DatabasePlace } from "../error_place.ts";
 import { type Place, placeOf } from "./address.ts";
 import { DatabaseSocket } from "./socket.ts";
 import type { Sql } from "./sql.ts";
 
 /** One server of a cluster. */
-interface Member extends Place {
+interface Member extends DatabasePlace {
   /** The address of this server alone. */
   address: string;
 }
@@ -55,7 +56,11 @@ export class Primary {
     addresses: readonly [string, ...string[]],
     private readonly openSql: OpenSql,
   ) {
-    this.#places = addresses.map((address) => ({ address, ...placeOf(address)! }));
+    this.#places = addresses.map((address) => ({
+      address,
+      database: decodeURIComponent(new URL(address).pathname.slice(1)) || undefined,
+      ...placeOf(address)!,
+    }));
     this.#found = this.#places[0]!;
   }
 

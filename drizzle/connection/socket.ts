@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import tls from "node:tls";
-import type { Place } from "./address.ts";
+import { type DatabasePlace, noteDatabase, notePlace } from "../error_place.ts";
 
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
 
@@ -14,11 +14,12 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
  * So does a fatal error of PostgreSQL, which postgres.js would keep, and report to the first statement of the connection
  * that it opens in place of this one, however much later.
  */
-function endTogether(socket: Socket, emit: Emit): Emit {
+function endTogether(socket: Socket, emit: Emit, connection = socket as Partial<DatabaseSocket>): Emit {
   let hasFailed = false;
   let isLeft = false;
   const fail = (error: unknown) => {
     hasFailed = true;
+    if (error instanceof Error) notePlace(error, connection);
     // Below TLS, nobody may listen.
     const isHeard = socket.listenerCount("error") > 0 && emit("error", error);
     emit("close", true);
@@ -81,7 +82,7 @@ tls.connect = ((...args: Parameters<typeof connect>) => {
   const socket = connect(...args);
   const { socket: below } = Object(args[0]) as tls.ConnectionOptions;
   if (below instanceof DatabaseSocket) {
-    socket.emit = endTogether(socket, socket.emit.bind(socket));
+    socket.emit = endTogether(socket, socket.emit.bind(socket), below);
     below.silence?.watch(socket);
   }
   return socket;
@@ -123,6 +124,9 @@ interface SocketOptions {
 
 /** The socket of a connection that postgres.js does not open itself. */
 export class DatabaseSocket extends Socket {
+  declare readonly host?: string;
+  declare readonly port?: number;
+  declare readonly database?: string;
   /** How it ended before postgres.js had sent its first message. */
   #early: (() => void)[] | undefined = [];
   readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args));
@@ -156,10 +160,11 @@ export class DatabaseSocket extends Socket {
   }
 
   /** Connects, and says to which host, which postgres.js reads from here for TLS. */
-  to({ host, port }: Place): this {
+  to({ host, port, database }: DatabasePlace): this {
+    noteDatabase({ host, port, database });
     if (host.startsWith("/")) this.connect(`${host}/.s.PGSQL.${port}`);
     else this.connect(port, host);
-    return Object.assign(this, { host, port });
+    return Object.assign(this, { host, port, database });
   }
 
   /** Fails like a socket that cannot connect. */

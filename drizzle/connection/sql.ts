@@ -35,7 +35,7 @@ export function openSql(address: string, { silenceSeconds, ...options }: SqlOpti
   const { url, place, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
   const name = decodeURIComponent(new URL(url).pathname.slice(1));
   const openOne = ({ host: [host], port: [port] }: Parsed) =>
-    new DatabaseSocket({ silenceSeconds }).to({ host, port });
+    new DatabaseSocket({ silenceSeconds }).to({ host, port, database: name || undefined });
   const open = primary ? () => primary.open(silenceSeconds) : openOne;
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),

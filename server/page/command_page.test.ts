@@ -42,7 +42,7 @@ describe("a browser that follows a link of ours", () => {
         const headers = [...response.headers].filter(
           ([name]) => !["date", "x-request-id", "content-length"].includes(name),
         );
-        return { headers, text: (await response.text()).replaceAll(String(id), "ID") };
+        return { headers, text: (await response.text()).replaceAll(`view ${id}<`, "view ID<") };
       }),
     );
     expect(pages[0]).toEqual(pages[1]!);

@@ -173,7 +173,7 @@ test("a changed password is reported without showing it, and recovers when corre
     (await compose.containers("server"))[0]!,
     (await compose.containers("worker"))[0]!,
   ];
-  const reason = "PostgreSQL refuses this user or password: see SVC_DATABASE_URL";
+  const reason = " refuses this user or password: see SVC_DATABASE_URL";
   for (const container of [server, worker])
     await until("a word about it", async () => (await saidBy(container, since)).includes(reason), 180);
   const health = await fetch(`${compose.url}/healthcheck`, { keepalive: false });

@@ -60,6 +60,7 @@ test("an unreachable server gives one line without the password", async () => {
   const url = "postgres://svc:hunter2@127.0.0.1:1/svc";
   await expect(restoreExample({ url, confirm, clock })).rejects.toMatchObject({
     code: "unavailable",
-    detail: "PostgreSQL does not answer: see SVC_DATABASE_URL",
+    detail:
+      "PostgreSQL at 127.0.0.1:1, database svc, does not answer: connection refused (see SVC_DATABASE_URL)",
   });
 });

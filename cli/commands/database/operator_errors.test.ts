@@ -17,10 +17,18 @@ describe("errors that an operator can cause are one line, without the password",
     [
       "a wrong password",
       (url) => Object.assign(url, { password: "hunter2" }),
-      /refuses this user or password/,
+      / at 127.0.0.1:\d+, database \S+, refuses this user or password/,
     ],
-    ["no server", (url) => Object.assign(url, { port: "9" }), /does not answer/],
-    ["no such host", (url) => Object.assign(url, { hostname: "nowhere.invalid" }), /does not answer/],
+    [
+      "no server",
+      (url) => Object.assign(url, { port: "9" }),
+      / at 127.0.0.1:9, database \S+, does not answer: connection refused/,
+    ],
+    [
+      "no such host",
+      (url) => Object.assign(url, { hostname: "nowhere.invalid" }),
+      / at nowhere.invalid:\d+, database \S+, does not answer: there is no such host/,
+    ],
   ];
   test.each(faults)("%s", async (_, harm, expected) => {
     await using database = await createEmptyTestDatabase();
@@ -37,6 +45,30 @@ describe("errors that an operator can cause are one line, without the password",
       expect(stderr).toMatch(expected);
       expect(stderr).not.toContain(url.password);
     }
+  });
+
+  test.each(["p/ss", "12/ss", "p#ss", "12#ss", "12?ss", "p@ss/word", "p@ss#word", "p%ss"])(
+    "the password %s, written without escapes",
+    async (password) => {
+      const { code, stderr } = await on(`postgres://svc:${password}@127.0.0.1:5432/svc`)("current");
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining("write special characters of user and password as"),
+      ]);
+      expect(stderr.split("\n")).toHaveLength(2);
+      for (const part of ["ss@", "12", "word"])
+        expect(stderr).not.toContain(part === "word" ? "ss/word" : part);
+    },
+  );
+
+  test("no answer in time", async () => {
+    const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+    const address = `postgres://svc:hunter2@127.0.0.1:${silent.port}/incidents?connect_timeout=1`;
+    const { stderr } = await on(address)("current");
+    silent.stop(true);
+    expect(stderr).toBe(
+      `svc: PostgreSQL at 127.0.0.1:${silent.port}, database incidents, does not answer: no answer in time (see SVC_DATABASE_URL)\n`,
+    );
   });
 
   test("missing rights, and a read-only database", async () => {

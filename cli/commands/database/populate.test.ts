@@ -47,6 +47,7 @@ test("reports a missing or unreachable database in one line, without the passwor
   expect(await svc(["database", "populate"], { SVC_DATABASE_URL: address })).toEqual({
     code: 1,
     stdout: "",
-    stderr: "svc: PostgreSQL does not answer: see SVC_DATABASE_URL\n",
+    stderr:
+      "svc: PostgreSQL at 127.0.0.1:1, database svc, does not answer: connection refused (see SVC_DATABASE_URL)\n",
   });
 });

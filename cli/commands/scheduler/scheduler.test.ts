@@ -205,7 +205,8 @@ describe("start", () => {
     expect(eager).toEqual({
       code: 1,
       stdout: "",
-      stderr: "svc: PostgreSQL does not answer: see SVC_DATABASE_URL\n",
+      stderr:
+        "svc: PostgreSQL at 127.0.0.1:1, database svc, does not answer: connection refused (see SVC_DATABASE_URL)\n",
     });
   });
 });
