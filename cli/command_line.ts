@@ -7,6 +7,8 @@ import { find, type Group, isGroup } from "./tree.ts";
  * program, so nobody types it.
  */
 const hyphen = "\uFDD0";
+/** Stands for an empty text, which gunshi drops. */
+const empty = "\uFDD1";
 
 /**
  * The words of a command line (without `--` and what follows it) as gunshi reads them correctly. It reads `-1` as an
@@ -20,8 +22,13 @@ export async function forParser(words: readonly string[], tree: Group): Promise<
   for (let at = 0; at < expanded.length; at++) {
     const word = expanded[at]!;
     const name = optionNamed(word, args);
-    if (name === undefined || args[name]?.type === "boolean") result.push(withMark(word));
-    else if (isValue(expanded[at + 1])) result.push(`--${kebab(name)}=${expanded[++at]}`);
+    const emptied = word.endsWith("=") ? optionNamed(word.slice(0, -1), args) : undefined;
+    if (isText(args, emptied)) result.push(`${word}${empty}`);
+    else if (name === undefined || args[name]?.type === "boolean") result.push(withMark(word));
+    else if (expanded[at + 1] === "" && isText(args, name)) {
+      result.push(`--${kebab(name)}=${empty}`);
+      at += 1;
+    } else if (isValue(expanded[at + 1])) result.push(`--${kebab(name)}=${expanded[++at]}`);
     else result.push(`--${kebab(name)}=`);
   }
   return result;
@@ -29,7 +36,7 @@ export async function forParser(words: readonly string[], tree: Group): Promise<
 
 /** A text, or a value with texts in it, with the hyphens that were typed. */
 export function asTyped<T>(value: T): T {
-  if (typeof value === "string") return value.replaceAll(hyphen, "-") as T;
+  if (typeof value === "string") return value.replaceAll(hyphen, "-").replaceAll(empty, "") as T;
   return Array.isArray(value) ? (value.map(asTyped) as T) : value;
 }
 
@@ -58,6 +65,11 @@ function withoutAttached(word: string, args: Args): string[] {
     return [...before, value === "" ? `-${word[at]}` : `--${kebab(name)}=${value.replace(/^=/, "")}`];
   }
   return [word];
+}
+
+/** A text of an incident may be empty. `--server ""` would mean the default server. */
+function isText(args: Args, name: string | undefined): boolean {
+  return name !== undefined && (args[name] as { mayBeEmpty?: boolean } | undefined)?.mayBeEmpty === true;
 }
 
 function isValue(word: string | undefined): boolean {

@@ -52,6 +52,10 @@ export const wordsArg = (metavar: string, what: string, required = true) =>
 
 export const textArg = wordsArg("TEXT", "The text, or - for stdin; without one, your editor opens", false);
 
+/** A text as an option, which `""` makes empty. */
+export const textOption = (short: string, description: string) =>
+  ({ type: "string", short, metavar: "TEXT", description, mayBeEmpty: true }) as const;
+
 /** Other places from which a text comes. */
 export const textArgs = (what: string) =>
   ({

@@ -345,6 +345,28 @@ describe("- is a text from stdin", () => {
   });
 });
 
+test("the text of an option may be empty, unlike other values", async () => {
+  const { id, name } = await reported();
+  const lastReport = async () => (await member.call("GET", `/incidents/${id}/reports?limit=1`)).body.items[0];
+  for (const words of [
+    ["-a", "", "--needs", ""],
+    ["--actions=", "-n", ""],
+  ]) {
+    expect(await inc("update", name, "-c", "Bad", ...words)).toMatchObject({ code: 0 });
+    expect(await lastReport()).toMatchObject({ conditions: "Bad", actions: "", needs: "" });
+  }
+  for (const [words, message] of [
+    [["update", name, "-c", ""], "the report is empty"],
+    [["close", name, "-r", ""], "the resolution is empty"],
+    [["update", name, "-c", "Bad", "-n"], "--needs needs a value"],
+    [["note", name, "Text", "--at", ""], "--at needs a value"],
+    [["edit", name, "--server="], "--server needs a value"],
+  ] as const)
+    expect((await inc(...words)).stderr).toContain(message);
+  expect((await inc("edit", name, "-d", "")).code).toBe(0);
+  expect((await member.call("GET", `/incidents/${id}`)).body.description).toBe("");
+});
+
 test("a task of several lines from the editor is sent again only once", async () => {
   const { id, name } = await reported();
   const person = carol.elsewhere();

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs, textOption } from "../../incident/args.ts";
 import { changeIncident, type IncidentFields } from "../../incident/change.ts";
 import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { IncidentClient } from "../../incident/incident.ts";
@@ -21,7 +21,7 @@ export default defineCommand({
   summary: "Close an incident",
   args: {
     ...idDashArgs,
-    resolution: { type: "string", short: "r", metavar: "TEXT", description: "How it was resolved" },
+    resolution: textOption("r", "How it was resolved"),
     ...textArgs("the resolution"),
     ...clientArgs,
   },

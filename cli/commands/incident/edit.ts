@@ -2,7 +2,7 @@ import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
 import { ExplainedConflict, UsageError } from "../../errors.ts";
-import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs, textOption } from "../../incident/args.ts";
 import { changeIncident, fieldsOf, type IncidentFields } from "../../incident/change.ts";
 import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
@@ -36,11 +36,11 @@ export default defineCommand({
   args: {
     ...idDashArgs,
     title: { type: "string", metavar: "TITLE", description: "New title" },
-    description: { type: "string", short: "d", metavar: "TEXT", description: "New description" },
+    description: textOption("d", "New description"),
     ...textArgs("the description"),
     type: { type: "string", short: "t", metavar: "TYPE", description: "New type" },
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "New priority" },
-    resolution: { type: "string", short: "r", metavar: "TEXT", description: "New resolution" },
+    resolution: textOption("r", "New resolution"),
     restricted: { type: "boolean", description: "Make it visible only to its participants" },
     open: { type: "boolean", description: "Make it visible to everybody" },
     ...clientArgs,

@@ -1,9 +1,18 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { linkSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  linkSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { conversation, conversationMessage } from "../../../drizzle/schema/index.ts";
 import { type CliUser, cliUser, fetchAt, wideTerminal } from "../../../tests/support/cli/incident_cli.ts";
+import { testProgram } from "../../../tests/support/cli/process.ts";
 import { type IncidentServer, useIncidentServer } from "../../../tests/support/http/incident_server.ts";
 
 let { server, member, reported: report } = {} as IncidentServer;
@@ -219,6 +228,42 @@ test("a file is written for its owner only, and replaced only with --force", asy
     false,
     expect.stringContaining("cannot be written (ENOENT)"),
   ]);
+});
+
+test("a file that cannot be written whole is not there, and an old one stays", async () => {
+  const { name } = await reported("Long", "word ".repeat(2000));
+  const directory = carol.elsewhere().home;
+  const old = join(directory, "old.md");
+  const link = join(directory, "link.md");
+  writeFileSync(old, "old");
+  symlinkSync(old, link);
+  // As on a full disk: no file may be longer than 512 bytes or so.
+  const limited = `trap '' 25; ulimit -f 1; exec "$@"`;
+  for (const [output, ...more] of [[join(directory, "new.md")], [old, "--force"], [link, "--force"]]) {
+    const args = ["incident", "export", name, "-o", output!, ...more];
+    const { exited } = Bun.spawn(["bash", "-c", limited, "bash", ...testProgram, ...args], {
+      env: { PATH: process.env.PATH, ...carol.env },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    expect([output, await exited]).toEqual([output, 1]);
+  }
+  expect(readFileSync(old, "utf8")).toBe("old");
+  expect(readdirSync(directory).sort()).toEqual(["link.md", "old.md"]);
+  // What the link names is replaced, and not the link.
+  expect((await carol.svc("inc", "export", name, "-o", link, "--force")).code).toBe(0);
+  expect([lstatSync(link).isSymbolicLink(), readFileSync(old, "utf8").slice(0, 5)]).toEqual([true, "# INC"]);
+});
+
+test("a device or a pipe is written to, and stays what it is", async () => {
+  const { name } = await reported();
+  const pipe = join(carol.elsewhere().home, "pipe");
+  expect(await Bun.spawn(["mkfifo", pipe]).exited).toBe(0);
+  const reader = Bun.spawn(["cat", pipe]);
+  expect((await carol.svc("inc", "export", name, "-o", pipe)).code).toBe(0);
+  expect(await new Response(reader.stdout).text()).toStartWith(`# ${name}`);
+  expect(statSync(pipe).isFIFO()).toBe(true);
+  expect((await carol.svc("inc", "export", name, "-o", "/dev/null", "--force")).code).toBe(0);
+  expect(statSync("/dev/null").isCharacterDevice()).toBe(true);
 });
 
 test("status shows what one commands, tasks, overdue reports and access", async () => {

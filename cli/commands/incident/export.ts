@@ -52,8 +52,7 @@ export default defineCommand({
   ],
   async run({ format, output, force, json, ...named }, io) {
     const toFile = output !== undefined && output !== "-";
-    if (toFile && !force && fs.existsSync(output))
-      throw new UsageError(`${output} exists: use --force to replace it`);
+    if (toFile && !force) refuseExisting(output);
     const exported = await IncidentClient.within(io, async (client) =>
       readAll(io, client, await client.resolve(idOf(named))),
     );
@@ -62,14 +61,26 @@ export default defineCommand({
       io.stdout.write(text);
       return;
     }
+    if (!force) refuseExisting(output);
     storing(output, () => {
-      // For the owner only, because incidents may be Restricted.
-      if (force && fs.lstatSync(output, { throwIfNoEntry: false })?.isFile()) writePrivately(output, text);
-      else fs.writeFileSync(output, text, { mode: 0o600, flag: force ? "w" : "wx" });
+      if (isStream(output)) fs.writeFileSync(output, text);
+      // Whole or not at all, and for its owner only, because incidents may be Restricted.
+      else writePrivately(fs.existsSync(output) ? fs.realpathSync(output) : output, text);
     });
     announce(io, exported);
   },
 });
+
+/** A device or a pipe, such as /dev/stdout, which no file must replace. */
+function isStream(path: string): boolean {
+  const found = fs.statSync(path, { throwIfNoEntry: false });
+  return found !== undefined && !found.isFile() && !found.isDirectory();
+}
+
+function refuseExisting(path: string): void {
+  if (fs.lstatSync(path, { throwIfNoEntry: false }) === undefined || isStream(path)) return;
+  throw new UsageError(`${path} exists: use --force to replace it`);
+}
 
 /** An incident with all its parts that the user may see. Lists are in the order of their creation. */
 interface ExportedIncident extends Omit<IncidentDetail, "documents"> {

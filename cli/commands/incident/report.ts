@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { clientArgs, idDashArgs, textArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textArgs, textOption } from "../../incident/args.ts";
 import { reportCommand } from "../../incident/report.ts";
 
 export default defineCommand({
@@ -12,7 +12,7 @@ export default defineCommand({
       description: "What is wrong, in one line",
     },
     dash: { ...idDashArgs.dash, description: "Read the description from stdin" },
-    description: { type: "string", short: "d", metavar: "TEXT", description: "Description" },
+    description: textOption("d", "Description"),
     ...textArgs("the description"),
     type: { type: "string", short: "t", metavar: "TYPE", description: "Type (default: the first one)" },
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "Priority" },

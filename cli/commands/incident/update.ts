@@ -1,7 +1,7 @@
 import { InvalidInput } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { clientArgs, idDashArgs } from "../../incident/args.ts";
+import { clientArgs, idDashArgs, textOption } from "../../incident/args.ts";
 import { removeDraft } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import { IncidentClient, type IncidentDetail, type StatusReport } from "../../incident/incident.ts";
@@ -32,9 +32,9 @@ export default defineCommand({
       short: "e",
       description: "Write it in your editor (the default on a terminal)",
     },
-    conditions: { type: "string", short: "c", metavar: "TEXT", description: "Current conditions" },
-    actions: { type: "string", short: "a", metavar: "TEXT", description: "Current actions" },
-    needs: { type: "string", short: "n", metavar: "TEXT", description: "Current needs" },
+    conditions: textOption("c", "Current conditions"),
+    actions: textOption("a", "Current actions"),
+    needs: textOption("n", "Current needs"),
     file: {
       type: "string",
       short: "F",
