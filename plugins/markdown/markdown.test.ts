@@ -6,6 +6,7 @@ import { document, documentContent, task } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
+import { parseTasks } from "./parse.ts";
 
 let its: PluginTest;
 let ids: IncidentIds;
@@ -51,6 +52,18 @@ describe("create", () => {
     const facts = await newDocument();
     await create(facts, { template, variables: { name: "INC-1", title: "- [ ] evil" } });
     expect(await textOf(facts)).toMatchObject({ value: { text: "# INC-1: \\- \\[ \\] evil\n" } });
+  });
+
+  test("a text that is appended to the template does not join its last task", async () => {
+    for (const end of ["", "\n", "\n\n\n"]) {
+      const template = await newDocument(`# {{name}}\n\n- [ ] Keep the logs${end}`);
+      const facts = await newDocument();
+      await create(facts, { template, variables: { name: "INC-1" } });
+      const made = await textOf(facts);
+      const text = made.ok && made.value ? made.value.text : "";
+      expect(text).toBe("# INC-1\n\n- [ ] Keep the logs\n\n");
+      expect(parseTasks(`${text}Appended\n`, undefined)).toMatchObject([{ description: "Keep the logs" }]);
+    }
   });
 
   test("keeps later edits when it is repeated", async () => {

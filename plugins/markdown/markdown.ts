@@ -5,6 +5,12 @@ import { NotFound } from "../../platform/errors.ts";
 import { readContent, removeContent, replaceContent, startContent } from "./content.ts";
 import { fillTemplate } from "./template.ts";
 
+/** With an empty line after a list: Markdown would join a text that people append to the last item, which is often a task. */
+function openEnded(text: string): string {
+  const last = text.trimEnd().split("\n").at(-1) ?? "";
+  return /^\s*(?:[-*+]|\d{1,9}[.)])\s/.test(last) ? `${text.trimEnd()}\n\n` : text;
+}
+
 /**
  * Stores texts under the ids of our documents (`document_content`), regardless of a document's resource id, so that no
  * document shows the text of another. Texts have no page yet, hence no link.
@@ -21,7 +27,7 @@ export default defineBuiltin({
     async create({ document, template, variables }) {
       const text = template === undefined ? "" : (await readContent(context, template.id))?.text;
       if (text === undefined) throw new NotFound("The template has no text here");
-      await startContent(context, document.id, fillTemplate(text, variables, longestContent));
+      await startContent(context, document.id, openEnded(fillTemplate(text, variables, longestContent - 2)));
       return { resourceId: String(document.id) };
     },
     async get({ document }) {
