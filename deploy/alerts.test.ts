@@ -59,6 +59,12 @@ const pending = named("db_client_connection_pending_requests", {
 const process = named("svc_worker_up", { ...server, worker: "0" });
 const workers = named("svc_schedule_workers", worker);
 const lag = named("svc_schedule_lag_seconds", { ...worker, task: "data-sync" });
+const tasked = { ...worker, task: "data-sync" };
+const failing = named("svc_schedule_failing", tasked);
+const failedRatio = named("svc_schedule_failed_ratio", tasked);
+const pluginFailing = named("svc_schedule_plugin_failing_seconds", { ...tasked, plugin: "wiki" });
+const calls = (outcome: string) =>
+  named("svc_plugin_call_duration_seconds_count", { ...worker, plugin: "wiki", method: "text", outcome });
 const dead = named("svc_deliveries", { ...worker, state: "dead" });
 const stuck = named("svc_leases_stuck", worker);
 const dump = "svc_backup_last_success_timestamp_seconds";
@@ -74,6 +80,10 @@ const fromWorker: Series = {
   [named("svc_build_info", worker)]: steady(1),
   [workers]: steady(2),
   [lag]: steady(5),
+  [failing]: steady(0),
+  [failedRatio]: steady(0.1),
+  [calls("ok")]: rising(2),
+  [calls("failed")]: rising(1),
   [dead]: steady(0),
   [stuck]: steady(0),
 };
@@ -102,7 +112,9 @@ function unreachable(part: Series): Series {
 const gone = (part: Series): Series =>
   Object.fromEntries(Object.keys(part).map((series) => [series, undefined]));
 
-const noDatabase = { [workers]: undefined, [lag]: undefined, [dead]: undefined, [stuck]: undefined };
+const noDatabase = Object.fromEntries(
+  [workers, lag, failing, failedRatio, dead, stuck].map((series) => [series, undefined]),
+);
 
 /** A state of an installation, and the alerts that fire in it. */
 const states: [string, Series, ...string[]][] = [
@@ -128,6 +140,10 @@ const states: [string, Series, ...string[]][] = [
   ["requests fail", { ...compose, [requests("5xx")]: rising(60) }, "RequestsFail"],
   ["requests wait", { ...compose, [pending]: steady(3) }, "RequestsWaitForConnections"],
   ["a task is late", { ...compose, [lag]: steady(61) }, "ScheduleIsLate"],
+  ["a task keeps failing", { ...compose, [failing]: steady(1) }, "TaskFails"],
+  ["most items fail", { ...compose, [failedRatio]: steady(0.6) }, "ItemsFail"],
+  ["a plugin fails in a task", { ...compose, [pluginFailing]: rising(60) }, "PluginFailsInTask"],
+  ["all calls of a plugin fail", { ...compose, [calls("ok")]: steady(7) }, "PluginFails"],
   ["messages are dead", { ...compose, [dead]: steady(1) }, "DeadDeliveries"],
   ["credentials are stuck", { ...compose, [stuck]: steady(1) }, "AccessIsNotRevoked"],
   ["the dump is old", { ...compose, [dump]: steady(0) }, "BackupIsOld"],

@@ -1,9 +1,17 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../platform/log.ts";
 import { fakeTerm } from "../plugins/fake/fakes.ts";
+import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { Asking } from "./ask.ts";
 
-const askingWith = (signal: AbortSignal) => new Asking({ signal, log: createLog("silent") });
+const called: boolean[] = [];
+const askingWith = (signal: AbortSignal) =>
+  new Asking({
+    signal,
+    log: createLog("silent"),
+    plugins: pluginsOf(),
+    called: (_, succeeded) => void called.push(succeeded),
+  });
 const never = () => new Promise<never>(() => {});
 
 test("stops asking a plugin after three timeouts in a row; any answer resets the count", async () => {

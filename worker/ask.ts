@@ -17,7 +17,15 @@ const patience = 3;
 export class Asking {
   readonly #waits = new Map<string, number>();
 
-  constructor(private readonly context: Pick<TaskContext, "log" | "signal">) {}
+  constructor(private readonly context: Pick<TaskContext, "log" | "signal" | "plugins" | "called">) {}
+
+  /** @throws Unavailable when this plugin is not among the chosen ones, which counts as its failure */
+  chosen<T extends PluginType>(type: T, slug: string): ActivePlugin<T> {
+    const plugin = this.context.plugins.find(type, slug);
+    if (plugin) return plugin;
+    this.context.called(slug, false);
+    throw new Unavailable(`Its plugin ${slug} is no longer chosen: SVC_PLUGIN_${type.toUpperCase()}`);
+  }
 
   /** @throws Unavailable when the plugin fails, with a message for users */
   async ask<T extends PluginType, M extends MethodName<T>>(
@@ -25,17 +33,21 @@ export class Asking {
     method: M,
     input: MethodInput<T, M>,
   ): Promise<MethodAnswer<T, M>> {
-    const { log, signal } = this.context;
+    const { log, signal, called } = this.context;
     const { slug } = plugin;
-    if ((this.#waits.get(slug) ?? 0) >= patience)
+    if ((this.#waits.get(slug) ?? 0) >= patience) {
+      called(slug, false);
       throw new Unavailable(`${slug} was not called again: it timed out ${patience} times in a row`);
+    }
     const outcome = await callPlugin(plugin, method, input, { signal });
     if (outcome.ok) {
       this.#waits.set(slug, 0);
+      called(slug, true);
       return outcome.value;
     }
     const { reason, detail, frames } = outcome;
     if (reason === "aborted") signal.throwIfAborted();
+    called(slug, false);
     this.#waits.set(slug, reason === "timeout" ? (this.#waits.get(slug) ?? 0) + 1 : 0);
     log.warn({ plugin: slug, method, reason, frames }, `a plugin failed: ${detail}`);
     throw new Unavailable(detail);

@@ -4,7 +4,7 @@ import type { LeaseAttempt } from "../core/access/revoke.ts";
 import type { Attempt } from "../core/incident/delivery/attempt.ts";
 import { countDeliveries } from "../core/outbox/list.ts";
 import type { Claim } from "../core/schedule/claims.ts";
-import { scheduleStatus } from "../core/schedule/status.ts";
+import { keepsFailing, pluginsThatKeepFailing, scheduleStatus } from "../core/schedule/status.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { Outcome } from "./run.ts";
@@ -60,7 +60,8 @@ export class ObservedSchedule {
     const state = outcome.state.toLowerCase();
     this.#runs?.add(1, { task, state });
     this.#duration?.record((performance.now() - began) / 1000, { task });
-    for (const [became, count] of Object.entries(outcome.result ?? {}))
+    const { done = 0, skipped = 0, failed = 0 } = outcome.result ?? {};
+    for (const [became, count] of Object.entries({ done, skipped, failed }))
       this.#items?.add(count, { task, outcome: became });
     return outcome;
   }
@@ -116,6 +117,25 @@ function observeDatabase(
       for (const { name: task, failures } of (await status())?.tasks ?? []) seen.observe(failures, { task });
     },
   );
+  gauge("svc_schedule_failing", "Whether a task keeps failing").addCallback(async (seen) => {
+    for (const task of (await status())?.tasks ?? [])
+      seen.observe(keepsFailing(task) ? 1 : 0, { task: task.name });
+  });
+  gauge("svc_schedule_failed_ratio", "The share of items that failed in the last run").addCallback(
+    async (seen) => {
+      for (const { name: task, failedShare } of (await status())?.tasks ?? [])
+        if (failedShare !== null) seen.observe(failedShare, { task });
+    },
+  );
+  gauge(
+    "svc_schedule_plugin_failing_seconds",
+    "How long a plugin has failed for all of its items in a task",
+    "s",
+  ).addCallback(async (seen) => {
+    const now = await status();
+    for (const { task, plugin, since } of now ? pluginsThatKeepFailing(now) : [])
+      seen.observe((now!.now.getTime() - since.getTime()) / 1000, { task, plugin });
+  });
   gauge("svc_schedule_paused", "Whether a task is paused").addCallback(async (seen) => {
     for (const { name: task, pausedAt } of (await status())?.tasks ?? [])
       seen.observe(pausedAt === null ? 0 : 1, { task });

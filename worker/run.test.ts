@@ -73,6 +73,31 @@ test("a finished task completes its run, with the item counts that the task retu
   expect(await teams()).toBe(1);
 });
 
+test.each([
+  [1, "Its only item failed: item 1: not there"],
+  [3, "All 3 items failed: item 1: not there"],
+])("a run in which every item failed has failed, with %i", async (failed, error) => {
+  const result = { done: 0, skipped: 0, failed };
+  const outcome = await doing(async ({ fault }) => {
+    for (let item = 1; item <= failed; item += 1) fault(`item ${item}`, "not there");
+    return result;
+  });
+  expect(outcome).toEqual({ state: "Failed", result, error });
+  expect(await kept()).toMatchObject({ state: "Failed", result, error });
+  expect(await client.db.$count(runFault)).toBe(failed);
+});
+
+test("a plugin that failed in each of its calls is recorded, even if others succeeded", async () => {
+  const outcome = await doing(async ({ called }) => {
+    for (const [slug, succeeded] of Object.entries({ wiki: false, notes: true, other: false }))
+      for (let i = 0; i < 2; i += 1) called(slug, succeeded);
+    called("other", true);
+    return { done: 3, skipped: 0, failed: 2 };
+  });
+  expect(outcome).toMatchObject({ state: "Done", result: { failing_plugins: { wiki: 2 } } });
+  expect((await kept()).result).toEqual({ done: 3, skipped: 0, failed: 2, failing_plugins: { wiki: 2 } });
+});
+
 describe("the reason of a failed task", () => {
   test.each([
     ["is our own message", new Unavailable("glossary does not answer"), "glossary does not answer"],

@@ -28,7 +28,7 @@ export interface Work {
 export interface Outcome {
   /** `put_off`: it failed for a transient reason, and any worker may make the next attempt. */
   state: "Done" | "Failed" | "put_off" | "lost" | "given_back";
-  result?: TaskResult;
+  result?: Ending["result"];
   error?: string;
 }
 
@@ -64,6 +64,7 @@ async function runToItsEnd(
   const recorded = new AbortController();
   const faults: Fault[] = [];
   const postponed: Fault[] = [];
+  const calls: Calls = new Map();
   const cut = Promise.withResolvers<"timeout" | "lost" | "given_back">();
   const end = (why: "timeout" | "lost" | "given_back") => {
     cut.resolve(why);
@@ -91,7 +92,7 @@ async function runToItsEnd(
     return false;
   };
   try {
-    const context = contextOf(deps, definition, claim, stop.signal, { faults, postponed });
+    const context = contextOf(deps, definition, claim, stop.signal, { faults, postponed, calls });
     const ended = await Promise.race([attempt(task, context), cut.promise]);
     if (ended === "given_back") {
       await inTime(
@@ -110,7 +111,10 @@ async function runToItsEnd(
       log.warn({ ...about, reason, seconds }, isPutOff ? "run put off" : "run lost to another worker");
       return { state: isPutOff ? "put_off" : "lost" };
     }
-    const ending = ended === "lost" ? undefined : endingOf(ended, definition, [...faults, ...postponed]);
+    const ending =
+      ended === "lost"
+        ? undefined
+        : endingOf(ended, definition, { faults: [...faults, ...postponed], calls });
     if (!ending || !(await record(() => finishRun(schedule(), claim, ending)))) {
       log.warn(about, "run lost to another worker");
       return { state: "lost" };
@@ -120,7 +124,7 @@ async function runToItsEnd(
       log.error({ err: withoutQuery(ended.thrown), ...about }, "run failed");
     else if (error) log.error({ ...about, error }, "run failed");
     else log.info({ ...about, ...ending.result }, "run done");
-    return error === undefined ? { state: "Done", result: ending.result } : { state: "Failed", error };
+    return { state: error === undefined ? "Done" : "Failed", result: ending.result, error };
   } finally {
     clearTimeout(timer);
     giveUp.removeEventListener("abort", abandon);
@@ -135,7 +139,7 @@ function contextOf(
   { timeoutSeconds }: TaskDefinition,
   claim: Claim,
   signal: AbortSignal,
-  { faults, postponed }: Record<"faults" | "postponed", Fault[]>,
+  { faults, postponed, calls }: Record<"faults" | "postponed", Fault[]> & { calls: Calls },
 ): TaskContext {
   return {
     db: db(),
@@ -159,8 +163,15 @@ function contextOf(
     },
     fault: (item, reason) => void faults.push({ item, reason }),
     postpone: (item, reason) => void postponed.push({ item, reason }),
+    called: (plugin, succeeded) => {
+      const { failed, hasSucceeded } = calls.get(plugin) ?? { failed: 0, hasSucceeded: false };
+      calls.set(plugin, { failed: failed + (succeeded ? 0 : 1), hasSucceeded: hasSucceeded || succeeded });
+    },
   };
 }
+
+/** The calls of each plugin in a run. */
+type Calls = Map<string, { failed: number; hasSucceeded: boolean }>;
 
 /** Never rejects, because the caller may have stopped waiting. */
 async function attempt(
@@ -177,12 +188,24 @@ async function attempt(
 function endingOf(
   ended: { result: TaskResult } | { thrown: unknown } | "timeout",
   { timeoutSeconds }: TaskDefinition,
-  faults: readonly Fault[],
+  { faults, calls }: { faults: readonly Fault[]; calls: Calls },
 ): Ending {
   if (ended === "timeout") return { error: `It took longer than ${timeoutSeconds} s`, faults };
   if ("thrown" in ended) return { error: reasonOf(ended.thrown), faults };
   const { done, skipped, failed } = ended.result;
-  return { result: { done, skipped, failed }, faults };
+  const failing = [...calls]
+    .filter(([, { hasSucceeded }]) => !hasSucceeded)
+    .map(([slug, one]) => [slug, one.failed]);
+  const result = {
+    ...{ done, skipped, failed },
+    ...(failing.length > 0 && { failing_plugins: Object.fromEntries(failing) }),
+  };
+  return { result, faults, ...(failed > 0 && done + skipped === 0 && { error: allFailed(failed, faults) }) };
+}
+
+function allFailed(count: number, [first]: readonly Fault[]): string {
+  const all = count === 1 ? "Its only item failed" : `All ${count} items failed`;
+  return first ? `${all}: ${first.item}: ${first.reason}` : all;
 }
 
 /** Returns why another attempt may succeed; undefined when it would fail the same way. */

@@ -106,10 +106,14 @@ function reportOutcome(
   { state, result, error }: Outcome,
   report: (text: string) => void,
 ): void {
-  if (state === "Done" && result) {
-    const { done, skipped, failed } = result;
-    report(`${name}: ${done} done, ${skipped} skipped, ${failed} failed`);
-    return;
+  if (result) report(`${name}: ${result.done} done, ${result.skipped} skipped, ${result.failed} failed`);
+  if (state === "Done") {
+    const failing = Object.entries(result?.failing_plugins ?? {});
+    if (failing.length === 0) return;
+    const each = failing.map(
+      ([plugin, count]) => `the plugin ${plugin} failed for all of its ${count} items`,
+    );
+    throw new SvcError("internal", `${name}: ${each.join("; ")}: svc scheduler explain ${name}`);
   }
   const reason = state === "Failed" ? error : state === "lost" ? "lost to another worker" : "stopped";
   throw new SvcError("internal", `${name}: ${reason}`);

@@ -27,6 +27,8 @@ export interface TaskContext extends Omit<PluginContext, "db"> {
    * the item is a fault.
    */
   postpone(item: Fault["item"], reason: Fault["reason"]): void;
+  /** Counts a call of a plugin: one that fails each time is reported as failing. */
+  called(plugin: string, succeeded: boolean): void;
 }
 
 /**

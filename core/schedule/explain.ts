@@ -22,6 +22,10 @@ export function explain(
     rule,
     state(status, text),
     ...(last ? lastRun(last, text) : ["It has not run yet"]),
+    ...status.failingPlugins.map(
+      ({ plugin, items, since }) =>
+        `The plugin ${plugin} has failed since ${text(since)}, in the last run for all of its ${items} items`,
+    ),
     ...(ofLast.length > 0 && last?.slot.getTime() !== lastEnded?.getTime()
       ? [`Faults of the last finished run, at ${text(lastEnded)}:`]
       : []),

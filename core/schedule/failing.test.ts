@@ -46,6 +46,33 @@ test("a task that keeps failing is a problem since its first failure, until it s
   expect(await problems()).toEqual([]);
 });
 
+test("a plugin that fails for all of its items is a problem since the first such run", async () => {
+  const ranWith = async (failing_plugins?: Record<string, number>, error?: string) => {
+    const result = { done: 1, skipped: 0, failed: 3, ...(failing_plugins && { failing_plugins }) };
+    const claim = await claimNow(context(), findTask("term-sync")!);
+    await finishRun(context(), claim, error ? { error, faults: [] } : { result, faults: [] });
+    clock.advance(60);
+  };
+  const statusOf = async () =>
+    (await scheduleStatus(context())).tasks.find((task) => task.name === "term-sync")!;
+  await ranWith({ wiki: 3 });
+  await ranWith();
+  expect(await statusOf()).toMatchObject({ failingPlugins: [], failedShare: 0.75 });
+  await ranWith({ wiki: 3, notes: 1 });
+  const since = new Date("2026-12-01T12:02:10.000Z");
+  expect((await statusOf()).failingPlugins).toMatchObject([
+    { plugin: "wiki", since, runs: 1, items: 3 },
+    { plugin: "notes", since, runs: 1, items: 1 },
+  ]);
+  // The next slot is soon.
+  expect(await problems()).toEqual([]);
+  // Says nothing about the plugins.
+  await ranWith(undefined, "It took longer than 600 s");
+  await ranWith({ wiki: 2 });
+  expect((await statusOf()).failingPlugins).toEqual([{ plugin: "wiki", since, runs: 2, items: 2 }]);
+  expect(await problems()).toEqual(["the plugin wiki fails in term-sync since 2026-12-01T12:02:10.000Z"]);
+});
+
 test("a daily task is a problem at its first failure: the next slot is a day away", async () => {
   await ran("incident-daily-summary", "It took longer than 1800 s");
   expect(await problems()).toEqual(["incident-daily-summary has failed once since 2026-12-01T12:00:10.000Z"]);

@@ -1,6 +1,6 @@
 import { and, eq, gt, gte, inArray, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
-import { run, runFault } from "../../drizzle/schema/index.ts";
+import { type RunResult, run, runFault } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
 import { fromNow } from "../database_clock.ts";
 import { type Claim, type ScheduleContext, sendPrepared } from "./claims.ts";
@@ -21,7 +21,7 @@ export interface TaskResult {
 
 /** How a run ended. `error` explains to people why it failed. */
 export interface Ending {
-  result?: TaskResult;
+  result?: TaskResult & Pick<RunResult, "failing_plugins">;
   error?: string;
   faults: readonly Fault[];
 }

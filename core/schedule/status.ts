@@ -1,5 +1,5 @@
 import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
-import { run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { type RunResult, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { toApi } from "../../platform/names.ts";
 import { databaseNow } from "../database_clock.ts";
@@ -44,6 +44,18 @@ export interface TaskStatus {
   failures: number;
   /** The runs and attempts that have failed since the last run that was Done, within the last 2880 runs. */
   failing: { since: Date; runs: number } | null;
+  /** The share of items that failed in the last run that has ended. Null if it had none. */
+  failedShare: number | null;
+  /** The plugins that failed for all of their items in that run and in those before it. */
+  failingPlugins: FailingPlugin[];
+}
+
+export interface FailingPlugin {
+  plugin: string;
+  since: Date;
+  runs: number;
+  /** In the last run. */
+  items: number;
 }
 
 export interface ScheduleStatus {
@@ -81,13 +93,28 @@ export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
       ({ name, failing }) =>
         `${name} has failed ${failing!.runs === 1 ? "once" : `${failing!.runs} times`} since ${failing!.since.toISOString()}`,
     ),
+    ...pluginsThatKeepFailing({ tasks }).map(
+      ({ task, plugin, since }) => `the plugin ${plugin} fails in ${task} since ${since.toISOString()}`,
+    ),
   ];
 }
 
 /** A short task's single failure is over at its next slot. A daily task's lasts a day. */
-function keepsFailing({ name, state, failing }: TaskStatus): boolean {
-  if (!failing || state === "paused") return false;
-  return failing.runs > 1 || "daily" in findTask(name)!.timing;
+export function keepsFailing({ name, state, failing }: TaskStatus): boolean {
+  return failing !== null && isLasting({ name, state }, failing);
+}
+
+function isLasting({ name, state }: Pick<TaskStatus, "name" | "state">, { runs }: { runs: number }): boolean {
+  return state !== "paused" && (runs > 1 || "daily" in findTask(name)!.timing);
+}
+
+/** In the same way, plugins that fail for all of their items. */
+export function pluginsThatKeepFailing({
+  tasks,
+}: Pick<ScheduleStatus, "tasks">): (FailingPlugin & { task: TaskName })[] {
+  return tasks.flatMap((task) =>
+    task.failingPlugins.filter((one) => isLasting(task, one)).map((one) => ({ ...one, task: task.name })),
+  );
 }
 
 /** An item that a run could not process, with the slot of the last such run. */
@@ -179,7 +206,40 @@ async function taskStatus(
       lastEnded?.state === "Failed" ? await failureStreak(db, task.name) : null,
       last?.state === "Running" ? last : undefined,
     ),
+    failedShare: lastEnded ? shareOf(lastEnded.result) : null,
+    failingPlugins: lastEnded ? await failingPlugins(db, task.name, lastEnded.result) : [],
   };
+}
+
+function shareOf({ done = 0, skipped = 0, failed = 0 }: RunResult): number | null {
+  const all = done + skipped + failed;
+  return all === 0 ? null : failed / all;
+}
+
+/** Since when the plugins that failed in a run have failed, without a run in between in which they did not. */
+async function failingPlugins(
+  db: StatusContext["db"],
+  name: TaskName,
+  { failing_plugins: failing = {} }: RunResult,
+): Promise<FailingPlugin[]> {
+  if (Object.keys(failing).length === 0) return [];
+  const rows = await db
+    .select({
+      at: run.finishedAt,
+      state: run.state,
+      plugins: sql<RunResult["failing_plugins"]>`${run.result} -> 'failing_plugins'`,
+    })
+    .from(run)
+    .where(and(eq(run.task, name), hasEnded))
+    .orderBy(desc(run.slot))
+    .limit(streakRuns);
+  return Object.entries(failing).map(([plugin, items]) => {
+    const end = rows.findIndex(({ state, plugins }) => state === "Done" && plugins?.[plugin] === undefined);
+    const streak = rows
+      .slice(0, end < 0 ? rows.length : end)
+      .filter(({ plugins }) => plugins?.[plugin] !== undefined);
+    return { plugin, items, runs: streak.length, since: streak.at(-1)!.at! };
+  });
 }
 
 function latest(...times: readonly Date[]): Date {

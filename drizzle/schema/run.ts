@@ -21,6 +21,8 @@ export interface RunResult {
   done?: number;
   skipped?: number;
   failed?: number;
+  /** Plugins that failed for all of their items, and for how many. */
+  failing_plugins?: Record<string, number>;
   missed_slots?: { count: number; from: string };
   /** The number of attempts that failed temporarily; the last of these, and its reason. */
   retries?: { count: number; attempt: number; reason: string };

@@ -142,10 +142,14 @@ describe("texts of other plugins", () => {
     expect((await sync(wiki())).result).toEqual({ done: 0, skipped: 1, failed: 0 });
   });
 
-  test("stay unchanged while the plugin is not in use", async () => {
+  test("stay unchanged while the plugin is not chosen, and are faults of their documents", async () => {
     await addTerms("leak");
-    const id = await addDocument("a leak");
-    expect((await sync()).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+    const id = await addDocument(undefined, "wiki");
+    const { result, faults } = await sync(own());
+    expect(result).toEqual({ done: 0, skipped: 0, failed: 1 });
+    expect(faults).toEqual([
+      { item: `document ${id}`, reason: "Its plugin wiki is no longer chosen: SVC_PLUGIN_DOCUMENT" },
+    ]);
     expect(await termsOf(id)).toEqual([]);
   });
 

@@ -20,18 +20,17 @@ const nameOf = (id: number) => `document ${id}`;
 /** Links each document to the terms in its text. A text that was already searched for the current terms is skipped. */
 export const documentTermSync: ScheduledTask = {
   async run(context) {
-    const { db, plugins, signal, transaction } = context;
+    const { db, signal, transaction } = context;
     const { name, vocabulary } = await readVocabulary(db);
-    const read = textReader(context);
+    const asking = new Asking(context);
+    const read = textReader(context, asking);
     const result = { done: 0, skipped: 0, failed: 0 };
     let last = 0;
     for (;;) {
       const places = await pageOfTexts(db, { vocabulary: name, afterId: last, limit: page });
-      const due = places.filter(({ pluginSlug }) => plugins.find("document", pluginSlug));
-      result.skipped += places.length - due.length;
-      for (let at = 0; at < due.length; at += batch) {
+      for (let at = 0; at < places.length; at += batch) {
         signal.throwIfAborted();
-        const part = due.slice(at, at + batch);
+        const part = places.slice(at, at + batch);
         const texts = await read(part);
         const findings: Finding[] = [];
         for (const place of part) {
@@ -74,12 +73,12 @@ export const documentTermSync: ScheduledTask = {
 /**
  * Returns a reader of texts by document id: null means that the text is gone; one that could not be read is missing.
  */
-function textReader(context: TaskContext) {
-  const asking = new Asking(context);
-  const { db, plugins } = context;
+function textReader(context: TaskContext, asking: Asking) {
+  const { db } = context;
   const ask = async (place: TextPlace): Promise<string | null> => {
-    const [plugin, document] = [plugins.find("document", place.pluginSlug), documentFacts(place)];
-    const answer = plugin && document && (await asking.ask(plugin, "text", { document }));
+    const plugin = asking.chosen("document", place.pluginSlug);
+    const document = documentFacts(place);
+    const answer = document && (await asking.ask(plugin, "text", { document }));
     return answer?.text ?? null;
   };
   return async (places: readonly TextPlace[]): Promise<Map<number, string | null>> => {

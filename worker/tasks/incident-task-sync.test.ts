@@ -149,13 +149,17 @@ test("processes all documents, page by page", async () => {
   expect(new Set(wiki.to("tasks").map(({ document }) => document.id)).size).toBe(501);
 });
 
-test("covers only open incidents, documents with text, and plugins in use", async () => {
+test("covers only open incidents and documents with text; those of a plugin that is not chosen are faults", async () => {
   await its.addDocument(await its.addIncident("Stable"));
   await its.addDocument(await its.addIncident("Closed"));
   await its.addDocument(await its.addIncident(), { resourceId: null });
   await its.addDocument(await its.addIncident(), { pluginSlug: null, resourceId: null });
-  await its.addDocument(await its.addIncident(), { pluginSlug: "other" });
-  expect((await its.sync(wikiOf([foundTask("1", "a")]))).result).toEqual({ done: 1, skipped: 1, failed: 0 });
+  const id = await its.addDocument(await its.addIncident(), { pluginSlug: "other" });
+  const { result, faults } = await its.sync(wikiOf([foundTask("1", "a")]));
+  expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
+  expect(faults).toEqual([
+    { item: `document ${id}`, reason: "Its plugin other is no longer chosen: SVC_PLUGIN_DOCUMENT" },
+  ]);
   expect(await its.tasks()).toEqual(["a, Open, version 1"]);
 });
 

@@ -1,7 +1,6 @@
 import pLimit from "p-limit";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { deliver } from "../../core/outbox/deliver.ts";
-import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { masked } from "../../core/plugin/mask.ts";
 import type { TaskResult } from "../../core/schedule/runs.ts";
 import { nextSlot } from "../../core/schedule/slots.ts";
@@ -79,7 +78,7 @@ async function syncDocuments(
   asking: Asking,
   filter: PluginFilter,
 ): Promise<TaskResult> {
-  const { db, plugins } = context;
+  const { db } = context;
   const result = { done: 0, skipped: 0, failed: 0 };
   /** Locked incidents: their other documents would wait just as long and delay other incidents. */
   const locked = new Set<number>();
@@ -87,14 +86,13 @@ async function syncDocuments(
   for (;;) {
     const places = await pageOfTaskPlaces(db, filter, last, page);
     await pLimit(concurrency).map(places, async (place) => {
-      const plugin = plugins.find("document", place.pluginSlug);
       if (locked.has(place.incidentId)) {
         context.postpone(nameOf(place), lockedReason);
         result.failed += 1;
         return;
       }
       const work = () =>
-        syncDocument(context, asking, place, plugin).catch((error: unknown) => {
+        syncDocument(context, asking, place).catch((error: unknown) => {
           if (transience(error) === "contention") locked.add(place.incidentId);
           throw error;
         });
@@ -120,12 +118,12 @@ async function syncDocument(
   context: TaskContext,
   asking: Asking,
   place: TaskPlace,
-  plugin: ActivePlugin<"document"> | undefined,
 ): Promise<{ changed: boolean; bad: number }> {
   const { clock, config, transaction } = context;
   const document = documentFacts(place);
   let [changed, bad, cursor] = [false, 0, place.taskCursor];
-  if (!plugin || !document) return { changed, bad };
+  const plugin = asking.chosen("document", place.pluginSlug);
+  if (!document) return { changed, bad };
   for (let answers = 0; answers < mostAnswers; answers += 1) {
     const since = cursor === null ? {} : { cursor };
     const answer = await asking.ask(plugin, "tasks", { document, ...since });

@@ -12,6 +12,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from "../../../tests/support/database/database.ts";
+import { insertIncident } from "../../../tests/support/domain/incident.ts";
 import { until } from "../../../tests/support/process/until.ts";
 
 let database: TestDatabase;
@@ -91,6 +92,26 @@ describe("start", () => {
     const { db, close } = openDatabase(database.url, 1);
     await populate(db);
     await close();
+  });
+
+  test("--eager exits with 1 if every item failed: documents of a plugin that is no longer chosen", async () => {
+    await using own = await createTestDatabase();
+    const { db, close } = openDatabase(own.url, 1);
+    const { documentId } = await insertIncident(db, new Date());
+    await close();
+    const run = await svc(["scheduler", "start", "incident-task-sync", "--eager"], {
+      SVC_DATABASE_URL: own.url,
+      SVC_PLUGIN_DOCUMENT: "none",
+    });
+    expect(run).toMatchObject({
+      code: 1,
+      stdout: "incident-task-sync: 0 done, 0 skipped, 1 failed\n",
+      stderr: expect.stringContaining(
+        `svc: incident-task-sync: Its only item failed: document ${documentId}: Its plugin markdown is no longer chosen: SVC_PLUGIN_DOCUMENT\n`,
+      ),
+    });
+    const { stderr } = await svc(["scheduler", "status"], { SVC_DATABASE_URL: own.url });
+    expect(stderr).toContain("The plugin markdown fails in incident-task-sync since ");
   });
 
   test("all configuration errors are reported together, before the database is used", async () => {

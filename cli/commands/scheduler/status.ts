@@ -10,12 +10,14 @@ export default defineCommand({
     json: { type: "boolean", description: "Print JSON" },
     check: {
       type: "boolean",
-      description: "Exit with 1 if no worker is running, or a task is late or keeps failing",
+      description:
+        "Exit with 1 if no worker is running, or a task or a plugin keeps failing, or a task is late",
     },
   },
   examples: ["svc scheduler status", "svc scheduler status --check"],
   notes: [
     "Lag is how long a due slot has been waiting for a worker. Failures counts failed and missed runs in the last 24 h. Failing Since is the first failure after the last run that was Done.",
+    "Below the table: plugins that failed for all of their items, and tasks of which some items failed in the last run.",
     "On a narrow terminal, Failing Since and Last Slot are left out; --json has everything.",
     "--check covers the whole schedule. To check one worker, use svc scheduler start --health-port.",
   ],
@@ -46,6 +48,14 @@ export default defineCommand({
         { header: "Failing Since", leaveOut: 1 },
       ];
       printTable(io, columns, rows);
+      for (const { name, last, failedShare, failingPlugins } of status.tasks) {
+        for (const { plugin, since } of failingPlugins)
+          io.stderr.write(`The plugin ${printable(plugin)} fails in ${name} since ${instantText(since)}\n`);
+        if (last?.state === "Done" && failedShare)
+          io.stderr.write(
+            `${Math.ceil(failedShare * 100)} % of the items of ${name} failed: svc scheduler explain ${name}\n`,
+          );
+      }
       const alive = status.workers.filter((worker) => worker.alive);
       for (const { host, pid, startedAt } of alive)
         io.stderr.write(`Worker on ${printable(host)}, pid ${pid}, since ${instantText(startedAt)}\n`);

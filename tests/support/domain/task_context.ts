@@ -11,5 +11,6 @@ export function taskContextOf(context: PluginContext, faults: Fault[] = []): Tas
     transaction: (work) => context.db.transaction(work),
     fault: (item, reason) => void faults.push({ item, reason }),
     postpone: (item, reason) => void faults.push({ item, reason }),
+    called: () => {},
   };
 }
