@@ -1,21 +1,23 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { closeChromium, Tab } from "../tests/support/browser/chromium.ts";
 import { testProgram } from "../tests/support/cli/process.ts";
 import { TerminalScreen } from "../tests/support/cli/terminal_screen.ts";
 import { personOf } from "../tests/support/http/people.ts";
 import { signInToken, startTestServer } from "../tests/support/http/server.ts";
+import { Program } from "../tests/support/process/program.ts";
 import { until } from "../tests/support/process/until.ts";
 import { loadExample } from "../trial/example/load.ts";
-import { castOf, type Frame, type Picture, type Recording, svgOf } from "./recording.ts";
+import { castOf, type Frame, type Picture, type Recording, svgOf, withText } from "./recording.ts";
 
-// Records the picture of the README: an incident from report to closure in one terminal, and `svc incident watch` in
-// another. Both are real terminals of a real server. The pauses between the steps are fixed, so that a recording differs
-// from the last one only in the times that it shows.
+// Records the pictures of the README: an incident from report to closure in one terminal, and `svc incident watch` in
+// another; and the page on which a user approves a terminal, in Chromium. The terminals, the browser and the server are real.
+// The pauses between the steps are fixed, so that a recording differs from the last one only in the times that it shows.
 
 const columns = 96;
-const upperRows = 12;
-const lowerRows = 14;
+const upperRows = 16;
+const lowerRows = 12;
 
 interface Step {
   types: string;
@@ -29,7 +31,7 @@ interface Step {
 const steps: readonly Step[] = [
   {
     types: 'svc incident report "Checkout is down" -t Availability -p High --use',
-    upper: /Next: svc incident watch INC-44\n\$ $/,
+    upper: /Next: svc incident watch INC-44\n(?:.*\n)?\$ $/,
   },
   {
     types: "svc incident add bob",
@@ -162,6 +164,8 @@ async function walk(upper: Terminal, pass: () => void, openLower: () => Terminal
       at += perKey;
       add(false);
     }
+    // The SVG begins with the first command.
+    if (step === steps[0]) add(true);
     pass();
     upper.child.terminal!.write("\n");
     await upper.shows(step.upper);
@@ -185,23 +189,44 @@ function pictureBelow(lower: Terminal | undefined): Picture {
   return [line, ...structuredClone(lower?.screen.cells ?? Array.from({ length: lowerRows }, () => []))];
 }
 
-/** Without the times that differ between two recordings. */
-export function withoutTimes(text: string): string {
-  return text.replace(/\d\d:\d\d:\d\d/g, "00:00:00").replace(/ · \d+[smh](?=\W|$)/gm, " · 0s");
+/** Photographs the page of a `svc login` that waits. */
+export async function photograph(): Promise<Buffer> {
+  await using server = await startTestServer();
+  const env = { PATH: process.env.PATH, HOME: tmpdir() };
+  const command = ["login", "alice@example.com", "--no-browser", "--force", "--server", server.url];
+  await using login = new Program(command, { env, cwd: tmpdir() });
+  const [url] = await login.says(/http\S+\/challenge_validator\/\S+/);
+  using tab = await Tab.open();
+  await tab.goto(url);
+  await tab.shows("Sign in a terminal?");
+  return withText(await tab.screenshot(), await tab.text());
 }
 
-const files = { cast: "docs/incident.cast", svg: "docs/incident.svg" };
-
-/** What the files should contain. */
-export function filesOf(recording: Recording): { path: string; text: string }[] {
-  return [
-    { path: files.cast, text: castOf(recording) },
-    { path: files.svg, text: svgOf(recording) },
-  ];
+/** Without what differs between two recordings: times, codes, the machine, and whether the commander was found in time. */
+export function masked(text: string): string {
+  return text
+    .replace(/\d\d:\d\d:\d\d/g, "00:00:00")
+    .replace(/ · \d+[smh](?=\W|$)/gm, " · 0s")
+    .replace(/\b[A-Z0-9]{4}-[A-Z0-9]{4}\b/g, "XXXX-XXXX")
+    .replace(/Commander: [^<"\\]+/g, "Commander")
+    .replace(/\d+ seconds? ago|just now/g, "a moment ago")
+    .replace(/svc\/\S+ \(.*\)/g, "svc");
 }
+
+const root = join(import.meta.dir, "..");
+/** What a person runs to record the pictures again. */
+export const command = "node_modules/.bin/bun scripts/record.ts";
+export const files = {
+  cast: join(root, "docs/incident.cast"),
+  svg: join(root, "docs/incident.svg"),
+  page: join(root, "docs/approve.png"),
+};
 
 if (import.meta.main) {
-  for (const { path, text } of filesOf(await record()))
-    await Bun.write(join(import.meta.dir, "..", path), text);
+  const recording = await record();
+  await Bun.write(files.cast, castOf(recording));
+  await Bun.write(files.svg, svgOf(recording));
+  await Bun.write(files.page, await photograph());
+  await closeChromium();
   process.exit();
 }

@@ -198,7 +198,20 @@ export class Tab {
 
   /** Saves a screenshot under artefacts/. */
   async picture(name: string): Promise<void> {
-    await Bun.write(join(artefacts, `${name}.png`), await this.view.screenshot({ encoding: "buffer" }));
+    await Bun.write(join(artefacts, `${name}.png`), await this.screenshot());
+  }
+
+  /** What the tab shows, as PNG. */
+  async screenshot(): Promise<Buffer> {
+    return await this.view.screenshot({ encoding: "buffer" });
+  }
+
+  /** Whether the user has asked the system for less motion. */
+  async reduceMotion(reduced: boolean): Promise<void> {
+    const value = reduced ? "reduce" : "no-preference";
+    await this.view.cdp("Emulation.setEmulatedMedia", {
+      features: [{ name: "prefers-reduced-motion", value }],
+    });
   }
 
   close(): void {
