@@ -22,6 +22,8 @@ export interface Identity {
   /** Canonical user name. */
   user: string;
   groups: string[];
+  /** As other people know them, if the issuer says so. */
+  name?: string;
 }
 
 /** The bearer of an access token. */

@@ -162,6 +162,11 @@ describe("transient failures", () => {
       failure("ERR_PROXY_TUNNEL"),
       "cannot reach https://svc.example: the proxy refused the connection",
     ],
+    [
+      "plain http",
+      failure("EPROTO"),
+      "cannot reach https://svc.example: the TLS handshake failed; if the server speaks plain http there, use --server http://svc.example",
+    ],
     ["ECONNRESET", failure("ECONNRESET"), "cannot reach https://svc.example (ECONNRESET)"],
     ["a time-out", new DOMException("x", "TimeoutError"), "https://svc.example did not answer within 10 s"],
     [
@@ -213,6 +218,20 @@ describe("a problem", () => {
     expect(error.message).toBe(
       `https://svc.example does not have what this command needs: it may run another release than this svc (${version}) (request r1)`,
     );
+  });
+  test("a path that does not belong to the address", async () => {
+    const app = await createInspectionApp({});
+    const response = await app.handle(
+      new Request("https://svc.example/team/noauth/v1/challenge_generator/ada"),
+    );
+    const body = (await response.json()) as Record<string, unknown>;
+    const { status, headers } = response;
+    const base = "https://svc.example/team";
+    const error = problem({ status, headers, body: { ...body, request_id: "r1" } }, { ...server, base });
+    expect([status, error.message]).toEqual([
+      404,
+      "https://svc.example is an svc server, but has nothing below /team: use --server https://svc.example, unless a proxy removes that path (request r1)",
+    ]);
   });
   test("a 404 of a gateway says nothing about our records", () => {
     const error = problem({ status: 404, headers: new Headers(), body: { error: "no route" } }, server);

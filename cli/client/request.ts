@@ -219,6 +219,11 @@ function fault(error: unknown, { env }: Io, server: Server, timeout: number): Un
     );
   if (code === "UnsupportedProxyProtocol")
     return new Unavailable(`${unreachable}: this is not an http or https address`, options);
+  if (code === "EPROTO")
+    return new NetworkFault(
+      `${unreachable}: the TLS handshake failed; if the server speaks plain http there, use --server ${base.replace(/^https:/, "http:")}`,
+      options,
+    );
   const untimely = { CERT_HAS_EXPIRED: "has expired", CERT_NOT_YET_VALID: "is not valid yet" }[String(code)];
   if (untimely !== undefined)
     return new Unavailable(
@@ -256,6 +261,11 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
     if (typeof body.detail !== "string" && typeof body.code !== "string")
       return new Unavailable(`${message}; is it an svc server?`);
     if (body.detail !== noRoute) return new NotFound(message);
+    const { origin, pathname } = new URL(server.base);
+    if (pathname !== "/")
+      return new NotFound(
+        `${origin} is an svc server, but has nothing below ${pathname}: use --server ${origin}, unless a proxy removes that path${id}`,
+      );
     return new NotFound(
       `${server.base} does not have what this command needs: it may run another release than this svc (${version})${id}`,
     );

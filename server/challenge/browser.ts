@@ -11,6 +11,7 @@ import {
   signInSession,
   signOutSession,
 } from "../../core/auth/session/session.ts";
+import { nameUser } from "../../core/catalog/person/of_actor.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
@@ -58,6 +59,7 @@ export function browserRoutes(deps: Deps) {
     if (sso.kind === "header") {
       const identity = await sso.identify(request);
       const id = await signInSession(deps, { session, identity, address });
+      if (id) await nameUser(deps, identity);
       return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
     }
     const retryAfter = attempts.take(challenge.id);

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { findSession, signInSession } from "../../core/auth/session/session.ts";
+import { nameUser } from "../../core/catalog/person/of_actor.ts";
 import { NotFound, Unauthenticated } from "../../platform/errors.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { addressOf, type Deps } from "../deps.ts";
@@ -25,6 +26,7 @@ export function signInRoutes(deps: Deps) {
     }
     const { identity, returnTo } = finished;
     const id = await signInSession(deps, { session, identity, address: addressOf(deps, request, server) });
+    if (id) await nameUser(deps, identity);
     return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
   });
 }

@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { createServer } from "node:net";
 import { eq } from "drizzle-orm";
 import { createSession } from "../../core/auth/session/session.ts";
-import { session } from "../../drizzle/schema/index.ts";
+import { individualOf } from "../../core/catalog/person/of_actor.ts";
+import { individual, session } from "../../drizzle/schema/index.ts";
 import { createLog } from "../../platform/log.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import type { Misbehaviour } from "../../tests/support/http/issuer.ts";
@@ -286,6 +287,40 @@ describe("an issuer", () => {
   test("must use https unless it is on this machine", async () => {
     const started = startTestServer({ oidcIssuer: "http://issuer.example.com" });
     expect(started).rejects.toThrow("SVC_OIDC_ISSUER");
+  });
+});
+
+describe("a user's name", () => {
+  const nameOf = async (email: string) => {
+    const [row] = await server.db.select().from(individual).where(eq(individual.email, email));
+    return row && { name: row.name, listed: row.listed, version: row.version };
+  };
+  const signInAs = async (user: string, claims: Record<string, unknown>) => {
+    Object.assign(server.issuer, { user, claims: { ...claims, groups: [] } });
+    await signInToken(server);
+  };
+
+  test("is the issuer's from the first sign-in on, until somebody changes it here", async () => {
+    const email = "dana@example.com";
+    await signInAs(email, { name: "Dana Díaz" });
+    expect(await nameOf(email)).toEqual({ name: "Dana Díaz", listed: false, version: 1 });
+    await server.db.update(individual).set({ name: "Dana D." }).where(eq(individual.email, email));
+    await signInAs(email, { name: "Dana Díaz" });
+    expect(await nameOf(email)).toMatchObject({ name: "Dana D." });
+  });
+
+  test("replaces one that was made from the address", async () => {
+    const email = "erin@example.com";
+    const at = server.clock.now();
+    await individualOf(server.db, { user: email }, at);
+    await signInAs(email, { name: "Erin" });
+    expect(await nameOf(email)).toEqual({ name: "Erin", listed: false, version: 2 });
+  });
+
+  test.each([[undefined], [""], [7], ["a\nb"], ["\u202eb"], ["x".repeat(501)]])("is not %j", async (name) => {
+    const email = `frank${JSON.stringify(name)?.length ?? 0}@example.com`;
+    await signInAs(email, { name });
+    expect(await nameOf(email)).toBeUndefined();
   });
 });
 

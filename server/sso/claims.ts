@@ -2,7 +2,7 @@ import { canonicalUserName } from "../../core/auth/user/name.ts";
 import type { Context, Identity } from "../../core/context.ts";
 import { InvalidInput, Unauthenticated } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
-import { isSeen, printable } from "../../platform/text.ts";
+import { isSeen, parseName, printable } from "../../platform/text.ts";
 
 const longestGroup = 256;
 
@@ -52,7 +52,7 @@ export function identityOf(
       "values in the sign-in provider's groups of a user are no groups (SVC_OIDC_GROUPS_CLAIM)",
     );
   try {
-    return { user: canonicalUserName(name, config.domain), groups };
+    return { user: canonicalUserName(name, config.domain), groups, name: personName(claims.name) };
   } catch (cause) {
     if (!(cause instanceof InvalidInput)) throw cause;
     throw new Unauthenticated("The sign-in provider's user name for you cannot be used here", { cause });
@@ -73,6 +73,16 @@ export function claimAt(claims: Record<string, unknown>, name: string): unknown 
     value = value[key];
   }
   return value;
+}
+
+/** The claim `name` (OpenID Connect Core 5.1), if a record may have it as a name. */
+function personName(claim: unknown): string | undefined {
+  try {
+    const name = typeof claim === "string" ? parseName("name", claim) : undefined;
+    return name !== undefined && printable(name) === name ? name : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A list of groups, one group, or an object whose keys are the groups and whose values are objects (Zitadel). */

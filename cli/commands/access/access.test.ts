@@ -82,6 +82,10 @@ test("admins apply and check roles from files, and users list the roles they may
     expect.stringMatching(new RegExp(`${role} +${approval} +1h`));
   expect((await svc(root, "list")).stdout).toEqual(row("first", "only for oncall"));
   expect((await svc(alice, "list")).stdout).toEqual(row("first", "admin"));
+  await writeFile(join(home, "roles.json"), JSON.stringify([{ ...roles[0], slug: "nobodys", groups: [] }]));
+  expect(await svc(root, "apply", "-f", join(home, "roles.json"))).toMatchObject({ code: 0 });
+  expect((await svc(root, "list")).stdout).toMatch(/nobodys +nobody: no groups +1h/);
+  expect(await svc(root, "delete", "nobodys")).toMatchObject({ code: 0 });
   expect(await svc(root, "delete", "first")).toMatchObject({ code: 0 });
   expect(await svc(root, "check", "shop")).toMatchObject({ code: 0 });
   await target.sql.unsafe(`alter role ${target.broker} nocreaterole`);

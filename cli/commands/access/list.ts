@@ -10,7 +10,7 @@ export default defineCommand({
   args: clientArgs,
   examples: ["svc access list", "svc access list --json"],
   notes: [
-    "Approval names who must approve. To an admin, it shows the groups of a role that only others may request.",
+    "Approval names who must approve. To an admin, it shows the groups of a role that only others may request. A role without groups can be requested by nobody, one for the group * by everybody.",
   ],
   async run({ json }, io) {
     const { roles, user } = await AccessClient.within(io, async (client) => ({
@@ -42,5 +42,6 @@ export default defineCommand({
 function approvalOf({ disabled, approval, groups }: Role, user: Whoami): string {
   if (disabled) return "disabled";
   const mayRequest = groups.some((group) => group === "*" || user.groups.includes(group));
+  if (groups.length === 0) return "nobody: no groups";
   return mayRequest ? approval : `only for ${groups.map((group) => printable(group)).join(", ")}`;
 }

@@ -1,7 +1,7 @@
-import { eq } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { individual } from "../../../drizzle/schema/index.ts";
-import type { Identity } from "../../context.ts";
+import type { Context, Identity } from "../../context.ts";
 import { nameByAddress } from "./person.ts";
 
 /**
@@ -10,7 +10,7 @@ import { nameByAddress } from "./person.ts";
  */
 export async function individualOf(
   db: Database | Transaction,
-  { user, name = nameByAddress(user) }: Pick<Identity, "user"> & { name?: string },
+  { user, name = nameByAddress(user) }: Pick<Identity, "user" | "name">,
   at: Date,
 ): Promise<number> {
   const known = () =>
@@ -30,4 +30,21 @@ export async function individualOf(
     .returning({ id: individual.id });
   // Another transaction was faster: it has committed, or we would still wait for it.
   return made?.id ?? (await known())[0]!.id;
+}
+
+/**
+ * Gives the user's individual the name by which the issuer knows them, unless somebody has named them here already. It is
+ * created if necessary, so that the first thing they do appears under that name.
+ */
+export async function nameUser({ db, clock }: Context, { user, name }: Identity): Promise<void> {
+  if (name === undefined) return;
+  const at = clock.now();
+  await db
+    .insert(individual)
+    .values({ name, email: user, listed: false, createdAt: at, updatedAt: at })
+    .onConflictDoUpdate({
+      target: individual.email,
+      set: { name, updatedAt: at, version: sql`${individual.version} + 1` },
+      setWhere: and(eq(individual.name, nameByAddress(user)), ne(individual.name, name)),
+    });
 }
