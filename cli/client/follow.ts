@@ -12,7 +12,9 @@ export type News =
   | { type: "open" }
   | { type: "message"; message: SseMessage }
   /** The connection was lost; the next one is tried after so many milliseconds. */
-  | { type: "lost"; reason: string; delay: number };
+  | { type: "lost"; reason: string; delay: number }
+  /** The token has expired. The next connection follows a new sign-in of the same user. */
+  | { type: "expired" };
 
 export interface Followed {
   io: Io;
@@ -32,6 +34,10 @@ const firstDelay = 500;
 const longestDelay = 30_000;
 /** A connection that lasted this long resets the delay. */
 const goodConnection = 5_000;
+/** The server's clock is known to a second. */
+const expirySlack = 5_000;
+/** How often to look for a new sign-in. Reading a keychain may ask the user. */
+const signInCheck = { file: 2_000, keychain: 10_000 };
 
 /**
  * Reconnects until the signal aborts, or until the server refuses.
@@ -78,6 +84,11 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     if (signal.aborted) throw new Interrupted();
     // A stream ends with its token; the user may have signed in again in another terminal.
     if (error instanceof Unauthenticated && (await renewSession(session, io))) continue;
+    if (error instanceof Unauthenticated && hasOpened && mayReturn(options)) {
+      yield { type: "expired" };
+      await untilSignedIn(options);
+      continue;
+    }
     const lost = lossOf(error, options, hasOpened);
     if (lost === undefined) throw error;
     if (openedAt !== undefined && io.clock.now().getTime() - openedAt >= goodConnection) failures = 0;
@@ -90,6 +101,21 @@ export async function* follow(options: Followed): AsyncGenerator<News> {
     yield { type: "lost", reason: lost, delay: milliseconds };
     await io.sleep(milliseconds, signal);
   }
+}
+
+/** Whether the session has expired, and the user can sign in again. If it was revoked instead, they meant to end it. */
+function mayReturn({ io, session }: Followed): boolean {
+  const isStored = session.source === "file" || session.source === "keychain";
+  return isStored && session.expiresAt.getTime() - io.clock.now().getTime() <= expirySlack;
+}
+
+/** @throws Interrupted */
+async function untilSignedIn({ io, session, signal }: Followed): Promise<void> {
+  do {
+    await io.sleep(session.source === "keychain" ? signInCheck.keychain : signInCheck.file, signal);
+    if (signal.aborted) throw new Interrupted();
+    // A file that cannot be read now may be readable later.
+  } while (!(await renewSession(session, io).catch(() => false)));
 }
 
 /** Returns why a connection was lost. Undefined if the next one would end the same way. */

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { IncidentApi } from "../../tests/support/cli/incident_api.ts";
-import { configHome } from "../../tests/support/cli/io.ts";
+import { configHome, testIo } from "../../tests/support/cli/io.ts";
 import { spawnSvc, svcOnTerminal, testProgram } from "../../tests/support/cli/process.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { withEntry } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
+import type { Io } from "../io.ts";
+import { run } from "../run.ts";
 import { firstEvents } from "./watch.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
@@ -210,6 +213,107 @@ describe("through a pipe", () => {
     });
   });
 
+  describe("when the token expires", () => {
+    /** A token that ends in so many seconds, by the clock of the test. */
+    const seconds = 1200;
+    let now: number;
+    let home: string;
+    beforeEach(() => {
+      now = Date.now();
+      home = configHome();
+      signIn(fakeToken({ seconds }), seconds);
+    });
+    const signIn = (token: string, left: number, user = "alice@example.com") => {
+      const expires_at = new Date(now + left * 1000).toISOString();
+      updateCredentials({ XDG_CONFIG_HOME: home }, (all) =>
+        withEntry(all, server.url, { user, storage: "file", token, expires_at }),
+      );
+    };
+    /** Answers 401 to every token until `fresh`. */
+    const accept = (fresh: string) => {
+      const detail = server.answers.get("/incidents/7")!;
+      const refused = ({ headers }: Request) =>
+        headers.get("authorization") === `Bearer ${fresh}`
+          ? undefined
+          : Response.json({ detail: "No" }, { status: 401 });
+      server.answers.set("stream", refused);
+      server.answers.set("/incidents/7", (request) => refused(request) ?? detail(request));
+    };
+    const start = (words: string[], sleep: Io["sleep"]) => {
+      const io = testIo({
+        clock: { now: () => new Date(now) },
+        env: { XDG_CONFIG_HOME: home, SVC_SERVER: server.url },
+        fetch: async (url, init) => {
+          const response = await fetch(url, init);
+          // The answer has the time of the test's clock.
+          const headers = new Headers(response.headers);
+          headers.set("date", new Date(now).toUTCString());
+          return new Response(response.body, { status: response.status, headers });
+        },
+        sleep,
+      });
+      return { io, exit: run(["inc", "watch", ...words], io) };
+    };
+
+    test.each([
+      ["one incident", ["7", "--until", "closed"]],
+      ["JSON", ["7", "--until", "closed", "--json"]],
+    ])(
+      "it warns ten minutes before, says what to type, and goes on after a new sign-in: %s",
+      async (_, words) => {
+        const fresh = fakeToken({ seconds: 9000 });
+        let looked = 0;
+        const sleep = async (_: number, signal: AbortSignal) => {
+          signal.throwIfAborted();
+          await Bun.sleep(1);
+          // The user signs in when they notice.
+          if (io.out.stderr.includes("has expired") && ++looked === 3) {
+            server.happens(7, "Note: in between");
+            server.happens(7, "Closed", { kind: "incident.closed" });
+            signIn(fresh, 9000);
+          }
+        };
+        const { io, exit } = start(words, sleep);
+        await server.requested(1);
+        const says = (text: string) => until(text, () => io.out.stderr.includes(text) || undefined);
+        now += (seconds - 601) * 1000;
+        server.happens(7, "Note: before");
+        await until("the note", () => io.out.stdout.includes("before") || undefined);
+        expect(io.out.stderr).toBe("");
+        now += 2000;
+        await says("svc: signed out in 10m: svc login in another terminal\n");
+        now += 600_000;
+        accept(fresh);
+        server.end();
+        await says("svc: the sign-in has expired; to go on, sign in again: svc login in another terminal\n");
+        expect(await exit).toBe(0);
+        expect(looked).toBe(3);
+        expect(io.out.stdout.match(/Note: in between/g)).toHaveLength(1);
+        expect(io.out.stderr).toEndWith("svc: connected again\n");
+        expect(io.out.stderr.match(/signed out in/g)).toHaveLength(1);
+      },
+    );
+
+    test("the sign-in of somebody else does not count, and Ctrl-C ends the wait", async () => {
+      let looked = 0;
+      const fresh = fakeToken({ seconds: 9000 });
+      const sleep = async (_: number, signal: AbortSignal) => {
+        signal.throwIfAborted();
+        await Bun.sleep(1);
+        looked += 1;
+        if (looked === 2) signIn(fresh, 9000, "bob@example.com");
+        if (looked === 5) io.interrupt();
+      };
+      const { io, exit } = start(["7"], sleep);
+      await server.requested(1);
+      now += (seconds + 1) * 1000;
+      accept(fresh);
+      server.end();
+      expect(await exit).toBe(130);
+      expect(server.streams.length).toBeGreaterThan(1);
+    });
+  });
+
   test("--until ends at once if the incident is there already", async () => {
     server.incident(7, { status: "Closed" });
     expect(await watchPiped("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
@@ -245,7 +349,8 @@ describe("through a pipe", () => {
   test("--since begins with the events since then", async () => {
     const old = server.events.get(7)![0]!;
     old.at = new Date(Date.now() - 7_200_000).toISOString();
-    server.happens(7, "Note: recent");
+    // The server's clock is known to a second.
+    server.happens(7, "Note: recent", { at: new Date(Date.now() - 60_000).toISOString() });
     server.incident(7, { status: "Stable" });
     const since = async (time: string) => {
       const { stdout } = await watchPiped("INC-7", "--since", time, "--until", "stable").finished;

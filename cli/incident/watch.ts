@@ -54,6 +54,7 @@ export abstract class Watch {
   protected display: Display | undefined;
   #connection: string | undefined;
   #isLost = false;
+  #isWarned = false;
   #ticker: NodeJS.Timeout | undefined;
   /** The event that was shown last. */
   #last: WatchedEvent | undefined;
@@ -71,13 +72,21 @@ export abstract class Watch {
   /** Opens the display, unless lines of text are wanted. */
   protected draw(open: () => Display): void {
     const { io, client, options } = this;
+    this.#ticker = setInterval(() => this.#tick(), 1000);
     if (options.json || !canDraw(io.stdout, io.env)) {
       io.endWithReader();
       return;
     }
     client.isDrawing = true;
     this.display = open();
-    this.#ticker = setInterval(() => this.display?.refresh(), 1000);
+  }
+
+  #tick(): void {
+    const ending = endingNotice(this.client, this.io);
+    if (this.display) this.display.refresh();
+    else if (ending !== undefined && !this.#isWarned && !this.#isLost)
+      this.io.stderr.write(`svc: ${ending} in another terminal\n`);
+    this.#isWarned = ending !== undefined;
   }
 
   /** A text that the reader must not miss. */
@@ -89,10 +98,14 @@ export abstract class Watch {
   protected hear(news: News): boolean {
     if (news.type === "message") return false;
     const wasLost = this.#isLost;
-    this.#isLost = news.type === "lost";
-    if (wasLost === this.#isLost) return false;
-    this.#connection = this.#isLost ? "reconnecting" : undefined;
-    const line = news.type === "lost" ? `${news.reason}; reconnecting` : "connected again";
+    this.#isLost = news.type !== "open";
+    if (wasLost === this.#isLost && news.type !== "expired") return false;
+    this.#connection = { open: undefined, lost: "reconnecting", expired: "signed out: svc login" }[news.type];
+    const line = {
+      open: "connected again",
+      lost: `${"reason" in news ? news.reason : ""}; reconnecting`,
+      expired: "the sign-in has expired; to go on, sign in again: svc login in another terminal",
+    }[news.type];
     if (this.display) this.display.refresh();
     else this.io.stderr.write(`svc: ${line}\n`);
     return wasLost;
@@ -165,7 +178,13 @@ class IncidentWatch extends Watch {
       return this.print(missed.map((event) => this.#watched(event)));
     }
     const { session, signal } = client;
-    const stream = follow({ io, session, signal, path: `${path}/stream`, after: String(last) });
+    const stream = follow({
+      io,
+      session,
+      signal,
+      path: `${path}/stream`,
+      after: String(last),
+    });
     try {
       for await (const news of stream) {
         if (this.hear(news)) void this.#refetch();

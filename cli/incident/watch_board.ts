@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { Forbidden, NotFound } from "../../platform/errors.ts";
+import { Forbidden, NotFound, Unauthenticated } from "../../platform/errors.ts";
 import type { Query } from "../client/api_client.ts";
 import { follow } from "../client/follow.ts";
 import { mayPass } from "../client/request.ts";
@@ -169,6 +169,8 @@ class Board extends Watch {
         await work();
         return;
       } catch (error) {
+        // The stream ends, too, and everything is read again after a new sign-in.
+        if (this.#isLoaded && error instanceof Unauthenticated) return;
         if (!this.#isLoaded || !mayPass(error)) throw error;
         await this.io.sleep(retryMilliseconds, this.client.signal);
       }

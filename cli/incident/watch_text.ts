@@ -85,12 +85,13 @@ function timeText(instant: string, { clock }: Pick<Io, "clock">): string {
   return `${month} ${two(at.getDate())} ${time}`;
 }
 
-const lastMinutes = 5;
+const lastMinutes = 10;
 
 /** Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. */
 export function endingText({ expiresAt }: Session, { clock }: Pick<Io, "clock">): string | undefined {
   const left = (expiresAt.getTime() - clock.now().getTime()) / 60_000;
   if (left > lastMinutes) return undefined;
+  if (left <= 0) return "signed out: svc login";
   return left <= 1 ? "signed out in a minute: svc login" : `signed out in ${Math.ceil(left)}m: svc login`;
 }
 

@@ -33,7 +33,7 @@ export default defineCommand({
     "svc incident watch --json | jq -r 'select(.kind == \"incident.reported\") | .incident'",
   ],
   notes: [
-    "Runs until Ctrl-C, until the incident has STATUS, or until you may no longer see it. If the connection is lost, it reconnects and continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q quits. Without a terminal, it prints one line for each event.",
+    "Runs until Ctrl-C, until the incident has STATUS, or until you may no longer see it. If the connection is lost, or you sign in again in another terminal (svc login), it continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q quits. Without a terminal, it prints a line for each event. What the server does by itself shares a line, except with --json.",
   ],
   run: (options, io) => watchCommand(options, io),
 });
