@@ -123,6 +123,11 @@ export function createApp(deps: Deps) {
     .use(openApi)
     .use(api);
   const hasAddress = addressCheck();
+  /** Bun adds this header to the answers of all methods but HEAD. */
+  const dated = (answer: Response) => {
+    answer.headers.set("date", deps.clock.now().toUTCString());
+    return answer;
+  };
   // Around the application, because an Elysia hook costs each request more than the answer itself.
   app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
@@ -132,8 +137,10 @@ export function createApp(deps: Deps) {
     }
     // Elysia types a handler only as a function.
     const refusal = !hasAddress(request) ? noAddress : isHeadTooLarge(request) ? headTooLarge : undefined;
-    const next =
+    const answered =
       refusal === undefined ? (handler as unknown as Handler) : () => security.add(refusal.clone(), request);
+    const next =
+      request.method === "HEAD" ? async (inner: Request) => dated(await answered(inner)) : answered;
     return requests ? (inner: Request) => requests.around(inner, () => next(inner)) : next;
   });
   return {

@@ -32,6 +32,16 @@ const listCaching = "public, max-age=5";
 const listMilliseconds = 2000;
 const mostLists = 100;
 
+const pemType = "application/x-pem-file";
+const crlType = "application/pkix-crl";
+const krlType = "application/octet-stream";
+
+/** A file in the OpenAPI document, in which Elysia would describe everything as JSON or plain text. */
+const fileOf = (mediaType: string) => {
+  const schema = { type: "string" as const, ...(mediaType === pemType ? {} : { format: "binary" }) };
+  return { 200: { description: "Done", content: { [mediaType]: { schema } } } };
+};
+
 const noAuthority = (name: string) => new NotFound(`The authority ${name} does not exist or has no key yet`);
 
 /** The keys of all authorities, for admins. */
@@ -99,11 +109,11 @@ const sshRoutes = (deps: Deps) => {
       async ({ params: { authority }, request }) => {
         const list = await listOf(authority);
         if (!list) throw noAuthority(authority);
-        return answerList(request, list.digest, list.bytes, "application/octet-stream");
+        return answerList(request, list.digest, list.bytes, krlType);
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the revocation list of an SSH authority" },
+        detail: { summary: "Get the revocation list of an SSH authority", responses: fileOf(krlType) },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     );
@@ -123,7 +133,7 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the certificates of a certificate authority" },
+        detail: { summary: "Get the certificates of a certificate authority", responses: fileOf(pemType) },
         response: { 200: t.String(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -136,7 +146,10 @@ const x509Routes = (deps: Deps) => {
       },
       {
         params: authorityParams,
-        detail: { summary: "Get the revocation lists of a certificate authority" },
+        detail: {
+          summary: "Get the revocation lists of a certificate authority",
+          responses: fileOf(pemType),
+        },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     )
@@ -146,17 +159,18 @@ const x509Routes = (deps: Deps) => {
         const list = await listOf(authority);
         const ofKey = list?.lists.get(Number(authority_key_id));
         if (!list || !ofKey) throw noAuthority(authority);
-        return answerList(request, list.digest, ofKey, "application/pkix-crl");
+        return answerList(request, list.digest, ofKey, crlType);
       },
       {
         params: authorityKeyParams,
-        detail: { summary: "Get the revocation list of one key of a certificate authority" },
+        detail: {
+          summary: "Get the revocation list of one key of a certificate authority",
+          responses: fileOf(crlType),
+        },
         response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
       },
     );
 };
-
-const pemType = "application/x-pem-file";
 
 function answerList(request: Request, digest: string, bytes: Uint8Array, type: string): Response {
   // Weak, because a list also contains the time of its creation.

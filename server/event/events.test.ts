@@ -61,7 +61,7 @@ test.each([
   ["kind", "a\0b"],
   ["kind", "a".repeat(501)],
   ["sort", "description"],
-  ["after", "0"],
+  ["after", "00"],
   ["after", "-1"],
   ["after", "1e3"],
   ["sort", "-kind"],
@@ -228,6 +228,7 @@ test("a reader shows the newest events, and goes on after the last id, whatever 
   expect(await descriptions(`&after=${last}&sort=at`)).toBe("efgh");
   expect(await descriptions(`&after=${last}&kind=reminder.sent`)).toBe("");
   expect(await descriptions("&after=999999999999999")).toBe("");
+  expect(await descriptions("&after=0")).toBe(await descriptions("&sort=id"));
 });
 
 test("a cursor belongs to its `after`", async () => {

@@ -2,7 +2,7 @@ import { type Static, t } from "elysia";
 import type { Event } from "../../core/incident/event/list.ts";
 import { earliestDays } from "../../core/incident/event/note.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { closed, id, idText, instant, listQuery } from "../http/schema.ts";
+import { closed, cursorPattern, id, instant, listQuery } from "../http/schema.ts";
 
 export const eventView = t.Object(
   {
@@ -20,7 +20,12 @@ export const eventView = t.Object(
 export const eventQuery = listQuery(
   "`at`, `-at` (default), `id` or `-id`; with `after` by `id`. Ids are in the order of commits",
   {
-    after: t.Optional({ ...idText, description: "The id of an event: only those added after it are listed" }),
+    after: t.Optional(
+      t.String({
+        pattern: cursorPattern,
+        description: "The id of an event, or `0`: only those added after it are listed",
+      }),
+    ),
     kind: t.Optional(t.String({ maxLength: nameLength })),
   },
 );

@@ -135,8 +135,7 @@ function refuseLarge(body: object): void {
     values += names?.length ?? (value as unknown[]).length;
     if (values > mostValues)
       throw new InvalidInput("body", `The body has more than ${mostValues.toLocaleString("en")} values`);
-    if (names?.some((name) => methods.has(name)))
-      throw new InvalidInput("body", "A field of the body is named like a method");
+    if (names?.some((name) => methods.has(name))) throw new SyntaxError("a field is named like a method");
     for (const one of Object.values(value)) walk(one, level + 1);
   };
   walk(body, 1);

@@ -54,6 +54,7 @@ describe("every address", () => {
       if (!methods.includes("GET")) continue;
       const head = await ask("HEAD", path);
       expect(await head.text()).toBe("");
+      expect(head.headers.get("date")).toMatch(/^\w{3}, .* GMT$/);
       if (acts.test(path)) {
         expect([path, head.status >= 400]).toEqual([path, true]);
         continue;

@@ -21,6 +21,8 @@ export const oneOf = <T extends string>(values: readonly T[], options: SchemaOpt
 export const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 /** An id in a path or query, as text: Elysia's numbers also accept `0x10`, and their errors say `body`. */
 export const idText = t.String({ pattern: "^[1-9][0-9]{0,14}$" });
+/** The id of an event as clients send it back, as text for the same reason; 0 means before the first one. */
+export const cursorPattern = "^(0|[1-9][0-9]{0,14})$";
 /** An incident in a path: its id or its name. `actorMacro` replaces a name by the id. */
 export const incidentText = t.String({
   pattern: "^([1-9][0-9]{0,14}|[Ii][Nn][Cc]-[1-9][0-9]{0,18})$",

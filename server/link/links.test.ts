@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
 import { incident } from "../../drizzle/schema/index.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import { insertEmptyIncident, timelineOf, type Visibility } from "../../tests/support/http/participants.ts";
@@ -76,6 +76,26 @@ test("a hidden incident cannot be linked, and a link to one is not shown", async
   for (const hidden of [String(other), row!.name, "INC-999999", "999999"])
     expect(await link(hidden)).toMatchObject(refused);
   expect((await link(incidentId, "related", `/incidents/${other}/links`)).http).toBe(404);
+});
+
+test("a Restricted incident leaves no trace in the timeline of another one", async () => {
+  const [other, third] = [await another(), await another()];
+  const hidden = [incidentId, third];
+  await server.db.update(incident).set({ visibility: "Restricted" }).where(inArray(incident.id, hidden));
+  const ofOther = `/incidents/${other}/links`;
+  const asAdmin = (of: string, linked: number, kind = "related") =>
+    admin.call("POST", `${of}/`, { incident: String(linked), kind });
+  const links = [
+    await asAdmin(path, other, "duplicate"),
+    await asAdmin(path, third),
+    await asAdmin(ofOther, third),
+  ];
+  expect(links.map(({ http }) => http)).toEqual([201, 201, 201]);
+  for (const [at, of] of [path, path, ofOther].entries())
+    expect((await admin.call("DELETE", `${of}/${links[at]!.body.id}`)).http).toBe(204);
+  expect(await linksIn(other)).toEqual([]);
+  for (const id of hidden)
+    expect((await linksIn(id)).map(({ kind }) => kind)).toEqual(["incident.linked", "incident.unlinked"]);
 });
 
 test.each([

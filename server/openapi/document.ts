@@ -75,12 +75,14 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
     for (const [method, operation] of Object.entries(item))
       item[method] = describeOperation(method, path, operation);
   }
-  const hoisted = hoistSchemas(operations);
+  addDetails(app, operations);
+  const hoisted = hoistSchemas(withNullInEnums(operations));
   const named = new Set(
     Object.values(hoisted.paths).flatMap((item) => Object.values(item).flatMap((one) => one.tags ?? [])),
   );
   return {
-    openapi: "3.1.2",
+    // Generators of clients refuse later versions, which differ in explanations only.
+    openapi: "3.1.1",
     info: { title: "svc", version, description: about },
     servers: [{ url: publicUrl }],
     tags: Object.entries(tags)
@@ -104,6 +106,32 @@ function inJson(app: AnyElysia): AnyElysia {
     hooks: { ...route.hooks, parse: [{ fn: "json" }] },
   }));
   return Object.create(app, { getGlobalRoutes: { value: () => routes } }) as AnyElysia;
+}
+
+/** Adds the responses and parameters in a route's `detail`. Elysia's generator drops them where there is a schema. */
+function addDetails(app: AnyElysia, operations: Record<string, PathItem>): void {
+  for (const { method, path, hooks } of app.routes) {
+    const operation = operations[path.replaceAll(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
+    const { responses = {}, parameters = [] } = (hooks.detail ?? {}) as Partial<Operation>;
+    if (!operation) continue;
+    Object.assign(operation.responses, responses);
+    const known = new Set(operation.parameters?.map(({ name }) => name));
+    operation.parameters = [
+      ...(operation.parameters ?? []),
+      ...parameters.filter(({ name }) => !known.has(name)),
+    ];
+  }
+}
+
+/** Elysia's generator adds null to the `type` of a nullable constant, but not to its `enum`. */
+function withNullInEnums<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(withNullInEnums) as T;
+  if (typeof value !== "object" || value === null) return value;
+  const schema = Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withNullInEnums(one)]));
+  const { type, enum: constants } = schema;
+  if (Array.isArray(type) && type.includes("null") && Array.isArray(constants) && !constants.includes(null))
+    schema.enum = [...constants, null];
+  return schema as T;
 }
 
 /** One route for Elysia, whose router takes a colon anywhere in a segment for a parameter, but two in the document. */

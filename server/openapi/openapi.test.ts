@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { pages } from "./document.ts";
@@ -143,4 +144,51 @@ test("a browser gets a page without scripts, other clients the document", async 
   const plain = await server.fetch("/openapi");
   expect(plain.headers.get("content-type")).toBe("application/json");
   expect(await plain.json()).toEqual(document);
+});
+
+test("a nullable constant may be null", () => {
+  const { revocable, public_key } = document.components.schemas.AccessRole!.properties!;
+  expect(revocable).toMatchObject({ type: ["string", "null"], enum: ["now", "expiry", null] });
+  expect(public_key).toMatchObject({ type: ["string", "null"], enum: ["ssh", "x509", null] });
+  const wrong: unknown[] = [];
+  JSON.stringify(document, (_, value) => {
+    if (value?.type?.includes?.("null") && value.enum?.includes(null) === false) wrong.push(value);
+    return value;
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("each GET answers with a media type in the document", async () => {
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  for (const kind of ["ssh", "x509"])
+    expect((await admin.call("POST", "/access/authority_keys/", { kind, name: "a" })).http).toBe(201);
+  const { body } = await admin.call("GET", "/access/authority_keys/");
+  const key = body.items.find((one: { kind: string }) => one.kind === "x509");
+  await insertIncident(server.db, server.clock.now());
+  const values: Record<string, string> = { authority: "a", authority_key_id: String(key.id) };
+  const answered: string[] = [];
+  for (const { method, path, operation } of operations) {
+    if (method !== "get" || path.startsWith("/noauth/")) continue;
+    const address = path.replaceAll(/\{(\w+)\}/g, (_, name) => values[name] ?? "1");
+    const answer = await admin.open(`${address}${path === "/search" ? "?q=a" : ""}`);
+    await answer.body?.cancel();
+    const declared = Object.keys(operation.responses[answer.status]?.content ?? {});
+    const type = answer.headers.get("content-type")?.split(";")[0];
+    expect([path, answer.status, declared]).toEqual([path, answer.status, [type!]]);
+    if (answer.status === 200) answered.push(path);
+  }
+  const files = ["ca.pem", "crl.pem", "crl/{authority_key_id}"].map(
+    (name) => `/access/x509/{authority}/${name}`,
+  );
+  const streams = ["/incidents/stream", "/incidents/{incident_id}/stream"];
+  expect(answered).toEqual(expect.arrayContaining([...files, "/access/ssh/{authority}/krl", ...streams]));
+});
+
+test("a stream documents the header Last-Event-ID", () => {
+  const { parameters } = document.paths["/incidents/{incident_id}/stream"]!.get!;
+  expect(parameters?.map(({ name }) => name)).toEqual(["incident_id", "after", "Last-Event-ID"]);
+});
+
+test("generators of clients know its version", () => {
+  expect(["3.1.0", "3.1.1"]).toContain(document.openapi);
 });

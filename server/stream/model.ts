@@ -1,8 +1,6 @@
 import { t } from "elysia";
-import { closed } from "../http/schema.ts";
+import { closed, cursorPattern } from "../http/schema.ts";
 
-/** The id of an event, as clients send it back; 0 means before the first one. */
-const cursorPattern = "^(0|[1-9][0-9]{0,14})$";
 export const isCursor = (text: string): boolean => new RegExp(cursorPattern).test(text);
 
 export const streamQuery = t.Object(

@@ -10,8 +10,8 @@ import type { Link } from "./link.ts";
 export type LinkKind = (typeof incidentLinkKinds)[number];
 
 /**
- * Links an incident with another one: as related, or as a duplicate of it. Anyone who may read both may do so. The
- * timelines of both say that there is a link, but not with which incident, because that one may be or become Restricted.
+ * Links an incident with another one: as related, or as a duplicate of it. Anyone who may read both may do so. A timeline
+ * says that there is a link if the other incident is Open, but not with which, because that one may become Restricted.
  *
  * @throws NotFound when the actor may not read the incident
  * @throws InvalidInput when the actor may not read the other one, or it is the same
@@ -26,7 +26,8 @@ export async function createLink(
     await seeIncident({ db: tx }, actor, incidentId);
     if (linkedId === incidentId)
       throw new InvalidInput("incident", "An incident cannot be linked with itself");
-    const { id, name, title, status } = await lockBoth(tx, actor, incidentId, linkedId);
+    const [one, other] = await lockBoth(tx, actor, incidentId, linkedId);
+    const { id, name, title, status } = other;
     const createdAt = context.clock.now();
     const [made] = await tx
       .insert(incidentLink)
@@ -38,30 +39,31 @@ export async function createLink(
     const shared = { at: createdAt, actor: actor.user, kind: "incident.linked" } as const;
     const data = { link_id: made.id };
     const related = "Linked with a related incident";
-    await recordEvent(tx, {
-      ...shared,
-      incidentId,
-      data: { ...data, link: side },
-      description: kind === "related" ? related : "Marked as a duplicate of another incident",
-    });
-    await recordEvent(tx, {
-      ...shared,
-      incidentId: linkedId,
-      data: { ...data, link: kind === "related" ? "related" : "duplicated_by" },
-      description: kind === "related" ? related : "Another incident was marked as a duplicate of this one",
-    });
+    // Readers of an incident must not notice one that they may not read.
+    if (other.visibility === "Open")
+      await recordEvent(tx, {
+        ...shared,
+        incidentId,
+        data: { ...data, link: side },
+        description: kind === "related" ? related : "Marked as a duplicate of another incident",
+      });
+    if (one.visibility === "Open")
+      await recordEvent(tx, {
+        ...shared,
+        incidentId: linkedId,
+        data: { ...data, link: kind === "related" ? "related" : "duplicated_by" },
+        description: kind === "related" ? related : "Another incident was marked as a duplicate of this one",
+      });
     return { id: made.id, kind: side, incident: { id, name, title, status }, createdAt };
   });
 }
 
-/** Locks both in the order of their ids, so that two callers cannot deadlock. Returns the other one. */
+/** Locks both in the order of their ids, so that two callers cannot deadlock. Returns them in the given order. */
 async function lockBoth(tx: Transaction, actor: Actor, incidentId: number, linkedId: number) {
   const lockOther = () => lockNamedIncident(tx, actor, linkedId, "incident");
   if (linkedId < incidentId) {
     const other = await lockOther();
-    await lockIncident(tx, actor, incidentId);
-    return other;
+    return [await lockIncident(tx, actor, incidentId), other] as const;
   }
-  await lockIncident(tx, actor, incidentId);
-  return lockOther();
+  return [await lockIncident(tx, actor, incidentId), await lockOther()] as const;
 }

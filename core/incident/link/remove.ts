@@ -1,5 +1,5 @@
-import { and, eq, or } from "drizzle-orm";
-import { incidentLink } from "../../../drizzle/schema/index.ts";
+import { and, eq, inArray, or } from "drizzle-orm";
+import { incident, incidentLink } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncidents } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -7,7 +7,7 @@ import { seeIncident } from "../visibility/see.ts";
 import { mayReadOther, noSuchLink } from "./link.ts";
 
 /**
- * Removes a link. Anyone who may read both incidents may do so; the timelines of both keep a trace.
+ * Removes a link. Anyone who may read both incidents may do so. A timeline says so if the other incident is Open.
  *
  * @throws NotFound also when the actor may not read one of the incidents
  */
@@ -32,7 +32,15 @@ export async function removeLink(
     await seeIncident({ db: tx }, actor, incidentId);
     const [removed] = await tx.delete(incidentLink).where(wanted).returning({ id: incidentLink.id });
     if (!removed) throw noSuchLink();
-    for (const id of [found.one, found.other])
+    const open = await tx
+      .select({ id: incident.id })
+      .from(incident)
+      .where(and(inArray(incident.id, [found.one, found.other]), eq(incident.visibility, "Open")));
+    for (const [id, other] of [
+      [found.one, found.other],
+      [found.other, found.one],
+    ] as const) {
+      if (!open.some((one) => one.id === other)) continue;
       await recordEvent(tx, {
         incidentId: id,
         at,
@@ -41,5 +49,6 @@ export async function removeLink(
         data: { link_id: linkId },
         description: "The link with another incident was removed",
       });
+    }
   });
 }
