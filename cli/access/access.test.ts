@@ -62,6 +62,25 @@ test("an approved request whose incident is closed does not hide another one", a
   expect([id, asked]).toEqual([9, [2, 1]]);
 });
 
+test("an incident is named as for svc incident", async () => {
+  const fetch: Fetch = async (url) =>
+    url.endsWith("/incidents/7")
+      ? Response.json({ id: 7, name: "INC-8" })
+      : Response.json({ detail: "Not found" }, { status: 404 });
+  const io = testIo({
+    env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: fakeToken({ now: NOW.getTime() }) },
+    fetch,
+  });
+  const named = (typed?: string) =>
+    AccessClient.within(io, (client) => client.incidentName(typed)).catch((error: Error) => error.message);
+  for (const typed of ["7", "#7", "http://127.0.0.1:1/incidents/7"]) expect(await named(typed)).toBe("INC-8");
+  for (const typed of ["inc-7", "INC-7", "http://127.0.0.1:1/incidents/inc-7"])
+    expect(await named(typed)).toBe("INC-7");
+  expect(await named()).toBeUndefined();
+  expect(await named("9")).toBe("there is no incident 9 that you may see");
+  expect(await named("INC-07")).toContain('"INC-07" is not an incident');
+});
+
 describe("svc access get revokes the access", () => {
   const base = "http://127.0.0.1:1";
 

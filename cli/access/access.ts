@@ -1,11 +1,13 @@
 import type { Static } from "elysia";
-import { Conflict, TooManyRequests } from "../../platform/errors.ts";
+import { Conflict, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
 import { mayPass, request } from "../client/request.ts";
 import { authorization } from "../client/session.ts";
 import { UsageError } from "../errors.ts";
+import { parseIncidentId } from "../incident/id.ts";
 import { startProgress } from "../progress.ts";
+import { printable } from "../text.ts";
 import { parseSpan, units } from "../when.ts";
 
 // The API as `svc access` uses it, in the types of its answers.
@@ -66,7 +68,8 @@ export class AccessClient extends ApiClient {
    */
   async obtain(slug: string, wanted: Wanted, keyFor?: KeyFor): Promise<Issued> {
     const role = await this.role(slug);
-    const { duration, incident } = wanted;
+    const { duration } = wanted;
+    const incident = await this.incidentName(wanted.incident);
     const public_key = await keyFor?.(role);
     const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
     if (role.approval === "none") return issue({ incident });
@@ -130,10 +133,27 @@ export class AccessClient extends ApiClient {
       );
   }
 
+  /** The name of an incident, as the access API takes it. People may also give its number or its URL. */
+  async incidentName(typed: string | undefined): Promise<string | undefined> {
+    if (typed === undefined) return undefined;
+    const ref = parseIncidentId(typed, this.session.server.base);
+    if (ref === undefined)
+      throw new UsageError(
+        `--incident: "${printable(typed, 80)}" is not an incident, such as INC-7, its number or its URL`,
+      );
+    if (ref.startsWith("INC-")) return ref;
+    const found = this.call<{ name: string }>("GET", `/incidents/${ref}`).catch((error: unknown) => {
+      if (!(error instanceof NotFound)) throw error;
+      throw new NotFound(`there is no incident ${ref} that you may see`, { cause: error });
+    });
+    return (await found).name;
+  }
+
   async ask(
     role: string,
-    { incident, reason, duration, breakGlass }: Wanted & { reason: string },
+    { reason, duration, breakGlass, ...wanted }: Wanted & { reason: string },
   ): Promise<AccessRequest> {
+    const incident = await this.incidentName(wanted.incident);
     const body = { role, incident, reason, duration, break_glass: breakGlass };
     return this.call("POST", "/access/requests/", body);
   }
@@ -156,7 +176,7 @@ export const wantedArgs = {
     type: "string",
     short: "i",
     metavar: "INCIDENT",
-    description: "The incident that the access is for, such as INC-7",
+    description: "The incident that the access is for: INC-7, its number or its URL",
   },
   reason: { type: "string", short: "r", metavar: "TEXT", description: "The reason, for the approver" },
   duration: {

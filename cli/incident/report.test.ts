@@ -86,6 +86,8 @@ test("names the commander, and the documents that may help, which open by name",
 test.each([
   [[], "missing argument: TITLE"],
   [[" "], "TITLE: the title is empty"],
+  [["INC-1"], "TITLE: INC-1 is an incident; to write a status report on it: svc incident update INC-1"],
+  [["44", "-p", "Urgent"], "TITLE: 44 is an incident"],
   [["a".repeat(501)], "TITLE: the title is longer than 500 characters"],
   [["Two\nlines"], "TITLE: the title must be a single line of text"],
   [["A", "-d", "x", "-F", "-"], "give only one of --description, -, --file and --editor"],

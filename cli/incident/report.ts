@@ -8,11 +8,12 @@ import {
 import { nameLength } from "../../platform/text.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { printable, printableLines, printJson } from "../text.ts";
+import { printable, printableLines, printJson, shellWord } from "../text.ts";
 import { overridden, writeDefaultIncident } from "./default.ts";
 import { proposedLines } from "./doc.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
+import { hasFormOfId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, fullNameOf } from "./people.ts";
 import { againLine, checked, option, sourceOf, wordAndDash } from "./write.ts";
@@ -42,6 +43,10 @@ interface ReportOptions extends Partial<ReportDraft> {
 /** `svc incident report` */
 export async function reportCommand(typed: ReportOptions, io: Io): Promise<void> {
   const { word, file: given } = wordAndDash(typed.title, typed.dash, typed);
+  if (word !== undefined && hasFormOfId(word))
+    throw new UsageError(
+      `TITLE: ${printable(word, 100)} is an incident; to write a status report on it: svc incident update ${shellWord(word)}`,
+    );
   const { text, file } = sourceOf(typed.description, given, typed.editor, "--description");
   const options = { ...typed, title: word, description: file === undefined ? text : undefined, file };
   const recovered = options.recover === undefined ? undefined : await readDraft(io, options.recover);
@@ -69,7 +74,10 @@ export async function reportCommand(typed: ReportOptions, io: Io): Promise<void>
   if (options.recover !== undefined) removeDraft(io.env, options.recover);
   const { incident, base } = sent;
   show(io, incident, options);
-  if (!options.quiet) await showAssigned(io, incident);
+  if (!options.quiet) {
+    await showAssigned(io, incident);
+    if (!options.json && io.stdout.isTTY) io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
+  }
   // Not refused: whatever runs the command in an alert may have left a pipe open.
   if (draft.description === "" && file === undefined && io.hasInput())
     io.stderr.write(
@@ -218,7 +226,6 @@ function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void 
     io.stderr.write(`${incident.name} is Restricted: only its participants and admins can see it\n`);
   if (json) printJson(io, incident);
   else if (quiet || !io.stdout.isTTY) io.stdout.write(`${incident.name}\n`);
-  else io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
 }
 
 /** Who commands it, and which documents may help. The server has usually found both when it answers the report. */

@@ -24,9 +24,9 @@ export default defineCommand({
     "Revoking: the access has ended, but the target has not confirmed the revocation. svc retries until it does. Last Error shows why the last attempt failed.",
   ],
   async run({ all, user, role, incident, json }, io) {
-    const filters = { user, role, incident };
     const states = all ? [undefined] : ["Issuing", "Active", "Revoking"];
     const leases = await AccessClient.within(io, async (client) => {
+      const filters = { user, role, incident: await client.incidentName(incident) };
       const found: Lease[] = [];
       for (const state of states)
         found.push(...(await client.list<Lease>("/access/leases/", { ...filters, state })));

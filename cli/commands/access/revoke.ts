@@ -36,19 +36,21 @@ export default defineCommand({
     "Database roles end immediately. Certificates end when servers have fetched the revocation list. Cloud and Kubernetes credentials end when they expire.",
   ],
   async run({ id, user, role, incident, json }, io) {
-    const filter = queryText({ user, role, incident });
-    if ((id === undefined) === (filter === ""))
+    const isFiltered = [user, role, incident].some((one) => one !== undefined);
+    if ((id === undefined) !== isFiltered)
       throw new UsageError("specify the id of one lease, or --user, --role or --incident");
-    const path = id === undefined ? filter : parseId(id);
+    const lease = id === undefined ? undefined : parseId(id);
     type Answer = { ended?: number; accepted_until?: string | null; role?: string; expires_at?: string };
     const { answer, acceptedUntil } = await AccessClient.within(io, async (client) => {
+      const name = await client.incidentName(incident);
+      const path = lease ?? queryText({ user, role, incident: name });
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
       // The lease may be of a cached credential. The others are issued again.
       forgetCredentials(io.env, client.session.server.base);
       if (answer.role === undefined) return { answer, acceptedUntil: answer.accepted_until };
       // The role may no longer be visible to the user.
-      const role = await client.role(answer.role).catch(() => undefined);
-      return { answer, acceptedUntil: role?.revocable === "expiry" ? answer.expires_at : undefined };
+      const ended = await client.role(answer.role).catch(() => undefined);
+      return { answer, acceptedUntil: ended?.revocable === "expiry" ? answer.expires_at : undefined };
     });
     if (acceptedUntil) {
       const what = id === undefined ? "some of the credentials" : "the credential";
