@@ -4,13 +4,14 @@
 import { argv } from "node:process";
 import { pathToFileURL } from "node:url";
 import { ensureInstalled, linkProgram, root, whyInstall } from "./bootstrap/install.mjs";
-import { checkPorts } from "./bootstrap/ports.mjs";
+import { checkPorts, refuseKeptOptions } from "./bootstrap/ports.mjs";
 import { becomeBun, fail } from "./bootstrap/run.mjs";
 
 export async function bootstrap(script, args) {
   const interrupt = () => process.exit(130);
   process.once("SIGINT", interrupt);
   try {
+    if (args[0] === "up") refuseKeptOptions(args.slice(1), process.env);
     if (args[0] === "up" && whyInstall(root)) await checkPorts(root, args.slice(1));
     await ensureInstalled(root);
     linkProgram(root);

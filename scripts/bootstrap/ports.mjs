@@ -2,13 +2,40 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 
+/** Those of `svc up` that npm has no meaning for. */
+const keptByNpm = [
+  "--port",
+  "--idp-port",
+  "--database-port",
+  "--mtls-port",
+  "--mtls",
+  "--data-dir",
+  "--host",
+];
+
+/**
+ * Throws if options of `npm start` are not after `--`: npm keeps them, and passes on at most their values, as arguments.
+ * It tells us in the environment.
+ */
+export function refuseKeptOptions(args, env) {
+  if (env.npm_lifecycle_event !== "start") return;
+  const isValue = (word, at) => !word.startsWith("-") && !args[at - 1]?.startsWith("-");
+  const values = args.filter(isValue);
+  const words = keptByNpm.flatMap((option) => {
+    const value = env[`npm_config_${option.slice(2).replaceAll("-", "_")}`];
+    if (!value) return [];
+    return option === "--mtls" ? [option] : [option, value === "true" ? values.shift() : value];
+  });
+  if (words.length === 0) return;
+  const others = args.filter((word, at) => !isValue(word, at));
+  throw new Error(`npm passes on only options after --: npm start -- ${[...others, ...words].join(" ")}`);
+}
+
 /**
  * Throws if `npm start` with these arguments cannot succeed because of a port. `svc up` checks its ports, too, but the
  * packages that it needs take minutes to install.
  */
 export async function checkPorts(directory, args) {
-  const stray = args.find((word, at) => /^\d+$/.test(word) && !args[at - 1]?.startsWith("--"));
-  if (stray) throw new Error(`npm passes on only the options after --: npm start -- --port ${stray}`);
   const wanted = [{ option: "--port", host: optionOf(args, "--host", "127.0.0.1"), usual: "8000" }];
   if (startsProvider(directory)) wanted.push({ option: "--idp-port", host: "127.0.0.1", usual: "8001" });
   const faults = [];
