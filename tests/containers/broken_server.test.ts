@@ -22,8 +22,8 @@ setDefaultTimeout(600_000);
 
 /** From docs/scale.md: from then on, no request is sent to the broken server. */
 const detectionSeconds = 6;
-/** Much less than a server or a client waits. */
-const mostSeconds = 30;
+/** More than PostgreSQL keeps the locks of a frozen server; less than a server waits for a database that is gone. */
+const mostSeconds = 20;
 
 let image: Awaited<ReturnType<typeof buildImage>>;
 let compose: Compose;
@@ -70,6 +70,7 @@ async function failuresAfter(brokenAt: Date): Promise<string[]> {
   const detected = new Date(brokenAt.getTime() + detectionSeconds * 1000).toISOString();
   await until("the detection time", () => new Date().toISOString() > detected);
   await load.more(500);
+  await load.settled();
   return load.failures.filter((line) => line > detected);
 }
 

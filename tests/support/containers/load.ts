@@ -40,6 +40,7 @@ export class Load implements AsyncDisposable {
   answered = 0;
   readonly #stopped = new AbortController();
   readonly #work: Promise<void>[] = [];
+  readonly #pending = new Set<Promise<unknown>>();
   /** Distinguishes the records of several loads in one database. */
   readonly #name = `load ${crypto.randomUUID().slice(0, 8)}`;
   private constructor(
@@ -90,6 +91,11 @@ export class Load implements AsyncDisposable {
     await until(`${answers} more answers`, () => this.answered >= before + answers, 2 * patienceSeconds);
   }
 
+  /** Waits until all requests that are pending now have ended. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#pending);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
@@ -122,7 +128,10 @@ export class Load implements AsyncDisposable {
 
   async #attempt(path: string, options: AskOptions, wanted: number): Promise<boolean> {
     const began = new Date().toISOString();
-    const answer = await ask(this.target, path, options).catch((error: Error & { code?: string }) => error);
+    const asked = ask(this.target, path, options).catch((error: Error & { code?: string }) => error);
+    this.#pending.add(asked);
+    const answer = await asked;
+    this.#pending.delete(asked);
     if (!(answer instanceof Error)) this.answered += 1;
     if (!(answer instanceof Error) && answer.status === wanted) return true;
     const what = answer instanceof Error ? (answer.code ?? answer.message) : JSON.stringify(answer);
