@@ -69,6 +69,7 @@ class Link {
   #hasMoved = false;
   /** What the client has sent since the server last sent anything; undefined if it is too long to be repeated. */
   #request: Buffer[] | undefined = [];
+  #requestBytes = 0;
 
   constructor(client: Socket, servers: Servers) {
     this.#client = client;
@@ -91,6 +92,7 @@ class Link {
     upstream.on("data", () => {
       this.#hasAnswered = true;
       this.#request = [];
+      this.#requestBytes = 0;
     });
     upstream.once("end", () => this.#lose(upstream, () => client.end()));
     upstream.once("close", () => {
@@ -115,10 +117,9 @@ class Link {
   }
 
   #keep(chunk: Buffer): void {
-    if (!this.#request) return;
-    this.#request.push(chunk);
-    const length = this.#request.reduce((sum, one) => sum + one.length, 0);
-    if (length > mostRepeatedBytes) this.#request = undefined;
+    this.#requestBytes += chunk.length;
+    if (this.#requestBytes > mostRepeatedBytes) this.#request = undefined;
+    else this.#request?.push(chunk);
   }
 
   #lose(upstream: Socket, end: () => void): void {

@@ -231,6 +231,15 @@ test("when a server dies, a GET is repeated, but only once, and a POST is closed
   expect([count("POST"), count("GET /deadly")]).toEqual([writes, reads + 1]);
 });
 
+test("a request of more than 16 KiB is not kept, so it is not repeated", async () => {
+  const client = await heldBy(fakes[0], get(`/${"x".repeat(20_000)}`));
+  const sent = count("GET /x");
+  fakes[0].refuse();
+  fakes[0].cut();
+  await client.closed();
+  expect(count("GET /x")).toBe(sent);
+});
+
 test("only one whole request without a body is repeated", () => {
   const head = "GET / HTTP/1.1\r\nHost: svc\r\n";
   expect([isRepeatable(""), isRepeatable(`${head}\r\n`)]).toEqual([true, true]);
