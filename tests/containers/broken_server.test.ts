@@ -92,18 +92,20 @@ const breaks = [
 test.each(breaks)("after the detection time, no request fails because a server $title", async (one) => {
   await load.more(100);
   const brokenAt = new Date();
+  let mendedAt = brokenAt;
   try {
     await one.fail();
     await noticed(one.result, brokenAt);
     expect(await failuresAfter(brokenAt)).toEqual([]);
   } finally {
+    mendedAt = new Date();
     await one.mend();
   }
   const before = load.failures.filter((line) => line > brokenAt.toISOString());
   expect(before.filter((line) => line.includes(" GET "))).toEqual([]);
-  const mendedAt = new Date();
   await noticed("ready", mendedAt);
   await load.more(100);
+  await load.settled();
   expect(load.failures.filter((line) => line > mendedAt.toISOString())).toEqual([]);
 });
 
