@@ -9,6 +9,7 @@ import {
   type PluginType,
   pluginMethods,
 } from "./methods.ts";
+import { TooLarge } from "./protocol.ts";
 import type { CertifiedKey, Revocable, Setting } from "./settings.ts";
 
 /** A plugin that is selected and set up. Only `callPlugin` calls its methods. */
@@ -142,6 +143,7 @@ function schemaOf(type: PluginType, method: string): TSchema {
 /** Returns a plain copy of the answer without unknown properties, or what is wrong with it. */
 function checkAnswer(schema: TSchema, answer: unknown): { value: unknown } | { fault: string } {
   if (schema.type === "void") return { value: undefined };
+  if (answer instanceof TooLarge) return { fault: answer.fault };
   try {
     // Cloned first, so that nothing changes between the check and the use.
     const value: unknown = structuredClone(answer);

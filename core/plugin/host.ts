@@ -140,7 +140,9 @@ async function answer({ id, ...request }: Request & { id: number }): Promise<voi
     const value = await perform(request as Request, controller.signal);
     if (value === undefined) return send({ id, outcome: "answer" });
     const json = asJson(value);
-    if (json === undefined || json.length > longestAnswer) return send({ id, outcome: "invalid_answer" });
+    if (json === undefined) return send({ id, outcome: "invalid_answer" });
+    if (json.length > longestAnswer)
+      return send({ id, outcome: "too_large", size: json.length, most: longestAnswer });
     send({ id, outcome: "answer", json });
   } catch (error) {
     send({ id, outcome: "fault", fault: faultOf(error) });

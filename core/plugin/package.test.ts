@@ -298,8 +298,14 @@ describe("what passes between the processes", () => {
     expect(logged.find(({ message }) => message === "long")!.facts).toEqual({ package: "svc-plugin-harm" });
   });
 
-  test.each(["function", "ring", "nothing", "long"])("an answer that is not plain data: %s", async (act) => {
-    expect(await ask(act)).toMatchObject({ ok: false, reason: "invalid_answer" });
+  test.each([
+    ["function", "the answer: Expected"],
+    ["ring", "it is not plain data"],
+    ["nothing", "the answer: Expected"],
+    ["long", "it is too large: 67 MiB as JSON, and 64 MiB is the limit"],
+  ])("an answer that is not plain data: %s", async (act, fault) => {
+    const detail = expect.stringContaining(fault);
+    expect(await ask(act)).toMatchObject({ ok: false, reason: "invalid_answer", detail });
   });
 
   test("an error, masked", async () => {

@@ -2,7 +2,7 @@ import { Value } from "@sinclair/typebox/value";
 import { bunProgram } from "../../platform/own_command.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { PluginLog } from "./define.ts";
-import { type Fault, fromHost, type Request, type ToHost } from "./protocol.ts";
+import { type Fault, fromHost, type Request, type ToHost, TooLarge } from "./protocol.ts";
 
 export interface ProcessOptions {
   /** The working directory. */
@@ -173,6 +173,7 @@ export class PluginProcess {
     this.#pending.delete(message.id);
     if (message.outcome === "fault") pending.reject(new PluginFault(message.fault));
     else if (message.outcome === "invalid_answer") pending.resolve(invalidAnswer);
+    else if (message.outcome === "too_large") pending.resolve(new TooLarge(message));
     else pending.resolve(message.json === undefined ? undefined : parsed(message.json));
   }
 

@@ -29,8 +29,15 @@ export type Fault = Static<typeof fault>;
 export const fromHost = Type.Union([
   /** Without `json`, the answer is undefined. */
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("answer"), json: Type.Optional(Type.String()) }),
-  /** The answer is not plain data, or is too long. */
+  /** The answer is not plain data. */
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("invalid_answer") }),
+  /** In characters of JSON. */
+  Type.Object({
+    id: Type.Integer(),
+    outcome: Type.Literal("too_large"),
+    size: Type.Number(),
+    most: Type.Number(),
+  }),
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("fault"), fault }),
   Type.Object({
     level: Type.Union(levels.map((level) => Type.Literal(level))),
@@ -39,6 +46,16 @@ export const fromHost = Type.Union([
   }),
 ]);
 export type FromHost = Static<typeof fromHost>;
+
+/** Stands for an answer that was too large to be sent. */
+export class TooLarge {
+  readonly fault: string;
+
+  constructor({ size, most }: { size: number; most: number }) {
+    const text = (characters: number) => `${Math.ceil(characters / 1024 ** 2)} MiB`;
+    this.fault = `it is too large: ${text(size)} as JSON, and ${text(most)} is the limit`;
+  }
+}
 
 /**
  * The answer to `load`: the plain facts of each candidate, null for one that is not an object. Null if it is not a
