@@ -92,7 +92,13 @@ async function follow(
 ): Promise<void> {
   const { log, schedule, time } = deps;
   while (!stop.aborted) {
-    const claimed = await outage.outlast(() => claimDue(schedule(), one.definition, time.now()), stop);
+    const claimed = await outage.outlast(async () => {
+      const sent = performance.now();
+      const answer = await claimDue(schedule(), one.definition, time.now());
+      // The database's clock may have been set since the last heartbeat, and the run goes by its time.
+      if ("claim" in answer) time.observe(answer.now, sent, performance.now());
+      return answer;
+    }, stop);
     if (!claimed) return;
     if ("lookAgain" in claimed) {
       await time.sleepUntil(peers.inTurn(schedule(), one.definition, claimed.lookAgain), stop);

@@ -137,7 +137,7 @@ test("claiming the usual slot, finding it claimed and ending a run each take one
   expect(asked.splice(0)).toHaveLength(1);
   const { claim } = (await claimDue(context, task, clock.now())) as { claim: Claim };
   expect(asked.splice(0)).toHaveLength(1);
-  expect(await claimDue(context, task, clock.now())).toEqual({ lookAgain: after(hour(13), 30) });
+  expect(await claimDue(context, task, clock.now())).toEqual({ lookAgain: after(hour(13), 1) });
   expect(asked.splice(0)).toHaveLength(1);
   expect(await finishRun(context, claim, { faults: [] })).toBe(true);
   expect(asked.splice(0)).toHaveLength(1);

@@ -47,8 +47,8 @@ export interface Claim {
   retries?: number;
 }
 
-/** A claim, or when to check again. */
-export type Claimed = { claim: Claim } | { lookAgain: Date };
+/** A claim, with the database's time, or when to check again. */
+export type Claimed = { claim: Claim; now: Date } | { lookAgain: Date };
 
 /** The second attempt knows what the first one saw. */
 const attempts = 2;
@@ -68,7 +68,7 @@ export async function claimDue(context: ScheduleContext, task: TaskDefinition, a
     const tried = await attemptClaim(context, task.name, wanted);
     if (!tried) break;
     const { seen, claim } = tried;
-    if (claim) return { claim };
+    if (claim) return { claim, now: seen.now };
     const decision = decide(task, timezone, seen);
     if (decision.what === "wait") return { lookAgain: decision.lookAgain };
     const due = wantedOf(task, timezone, decision);
@@ -218,14 +218,14 @@ async function claimLocked(context: ScheduleContext, task: TaskDefinition): Prom
     if (decision.what === "wait") return { lookAgain: decision.lookAgain };
     if (decision.what === "take over") {
       const claim = await takeOver(tx, context, task, decision.running, now);
-      return claim ? { claim } : soon;
+      return claim ? { claim, now } : soon;
     }
     const { slot, missed } = decision;
     await recordMissed(tx, context, task, missed);
     if (!slot) return { lookAgain: next };
     const values = { task: task.name, slot, trigger: "schedule", result: resultOf(decision) } as const;
     const claim = await insertRun(tx, context, values);
-    return claim ? { claim } : soon;
+    return claim ? { claim, now } : soon;
   });
 }
 

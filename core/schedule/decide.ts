@@ -38,11 +38,8 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
   const next = nextSlot(timing, zone, now);
   if (pausedAt) return { what: "wait", lookAgain: running ? sooner(next, after(now, pausedSeconds)) : next };
   if (running && running.leaseUntil <= now) return { what: "take over", running };
-  if (running) {
-    const isLatest = running.trigger === "schedule" && running.slot >= previousSlot(timing, zone, now);
-    const soon = isLatest ? next : soonAfter(now, next);
-    return { what: "wait", lookAgain: sooner(soon, running.leaseUntil) };
-  }
+  // Soon, because its worker may be stopped and give it back.
+  if (running) return { what: "wait", lookAgain: sooner(soonAfter(now, next), running.leaseUntil) };
   const from = last && last > since ? last : since;
   const due = dueSlots(timing, zone, from, now);
   const nothing = !due.slot && due.missed.length === 0;
