@@ -149,6 +149,7 @@ export const root: Group = {
     token: () => import("./commands/token.ts"),
     incident,
     inc: incident,
+    search: () => import("./commands/search.ts"),
     access,
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,

@@ -24,7 +24,7 @@ const searchQuery = t.Object(
   closed,
 );
 
-const found = t.Object(
+export const found = t.Object(
   {
     type: t.UnionEnum(searchedTypes),
     id,
