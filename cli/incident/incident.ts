@@ -50,9 +50,13 @@ export class IncidentClient extends ApiClient {
    * @throws NotFound with similar names
    */
   async resolve(typed: string | undefined): Promise<IncidentDetail> {
-    if (typed !== undefined) return this.get(await this.refOf(typed, "ID"));
+    if (typed !== undefined) return this.byNumber(typed, await this.get(await this.refOf(typed, "ID")));
     const variable = this.io.env.SVC_INCIDENT?.trim();
-    if (variable) return this.get(await this.refOf(variable, "SVC_INCIDENT"), "SVC_INCIDENT");
+    if (variable)
+      return this.byNumber(
+        variable,
+        await this.get(await this.refOf(variable, "SVC_INCIDENT"), "SVC_INCIDENT"),
+      );
     const chosen = readDefaultIncident(this.io.env);
     if (chosen?.server === this.session.server.base)
       return this.get(String(chosen.id)).catch((error: unknown) => {
@@ -82,6 +86,20 @@ export class IncidentClient extends ApiClient {
       const hint = await this.similar(ref).catch(() => "");
       throw new NotFound(`${from}there is no incident ${ref} that you may see${hint}`, { cause: error });
     }
+  }
+
+  /**
+   * The API finds a number by the id, and people mean that of the name. They differ if several incidents were reported at
+   * once.
+   *
+   * @throws UsageError if they differ
+   */
+  private byNumber(typed: string, found: IncidentDetail): IncidentDetail {
+    const [, number] = /^#?(\d+)$/.exec(typed.trim()) ?? [];
+    if (number === undefined || found.name === `INC-${number}`) return found;
+    throw new UsageError(
+      `${number} is the id of ${found.name}: write INC-${number} or ${found.name}, whichever you mean`,
+    );
   }
 
   /** All participants, or those who take part now. */

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
+import { incident } from "../../drizzle/schema/index.ts";
 import { drafts } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
@@ -174,6 +176,31 @@ describe("a single word with the form of an ID", () => {
     expect((await inc("link", String(other.id))).stderr).toBe(`${used.name}: In use\n`);
     expect((await inc("role", "take", String(other.id))).stderr).toBe(`${other.name}: Other\n`);
   });
+});
+
+test("a number that is the id of one incident and in the name of another is refused", async () => {
+  const [one, other] = [await reported("One"), await reported("Other")];
+  // As if they had been reported at once.
+  const { db } = server;
+  const rename = (id: number, name: string) => db.update(incident).set({ name }).where(eq(incident.id, id));
+  await rename(one.id, "INC-0");
+  await rename(other.id, one.name);
+  await rename(one.id, other.name);
+  for (const word of [String(one.id), `#${one.id}`])
+    expect(await inc("note", word, "secret")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        `${one.id} is the id of ${other.name}: write ${one.name} or ${other.name}, whichever you mean`,
+      ),
+    });
+  const env = { ...carol.env };
+  carol.env.SVC_INCIDENT = String(one.id);
+  expect((await inc("note", "secret")).code).toBe(2);
+  Object.assign(carol.env, env);
+  // The URL is the API's, and takes the id.
+  expect((await inc("note", `${server.url}/incidents/${one.id}`, "To One")).stderr).toContain(": One\n");
+  expect((await inc("note", one.name, "To Other")).stderr).toContain(": Other\n");
+  expect([await notesOf(one.id), await notesOf(other.id)]).toEqual([["To One"], ["To Other"]]);
 });
 
 test("numbers of tasks and documents are those of the server, unless -i names their incident", async () => {
