@@ -40,7 +40,8 @@ test("--json prints the fields of docs/incidents.md", async () => {
   const unchecked = new Set(documented.keys());
   const check = async (command: string, ...args: string[]) => {
     const person = ["join", "leave", "role take", "role drop"].includes(command) ? erin : alice;
-    const ran = await person.svc("incident", ...command.split(" "), ...args, "--json");
+    const words = command.startsWith("svc ") ? command.slice(4) : `incident ${command}`;
+    const ran = await person.svc(...words.split(" "), ...args, "--json");
     expect([command, ran.code, ran.stderr.includes('"error"')]).toEqual([command, 0, false]);
     const value = JSON.parse(ran.stdout.split(command === "watch" ? "\n" : "\0")[0]!);
     const wanted = documented.get(command)!.filter((field) => field !== "report_due_at");
@@ -63,6 +64,7 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("note", "Text");
   await check("say", "INC-1", "Text");
   await check("messages", "INC-1");
+  await check("svc search", "Documented");
   await check("update", "-c", "Bad");
   await check("link", "INC-1");
   await check("unlink", "INC-1");
