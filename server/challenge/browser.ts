@@ -18,6 +18,7 @@ import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts"
 import { isLookAhead, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { readForm, requireConnection } from "../http/body.ts";
+import { largestFormBytes, refuseLongBody } from "../http/size.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
@@ -32,6 +33,9 @@ interface Visit {
   address: string;
 }
 
+const takesForm = {
+  transform: ({ request }: { request: Request }) => refuseLongBody(request, largestFormBytes),
+};
 const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
 
 /**
@@ -143,7 +147,7 @@ export function browserRoutes(deps: Deps) {
         }
         return redirect(`/approve/${challenge.id}`);
       },
-      { params: uuid },
+      { ...takesForm, params: uuid },
     )
     .post(
       "/approve/:id/switch",
@@ -156,6 +160,6 @@ export function browserRoutes(deps: Deps) {
         // issuer's.
         return signInAgainPage(challenge);
       },
-      { params: uuid },
+      { ...takesForm, params: uuid },
     );
 }

@@ -45,16 +45,18 @@ export class BodyTooLarge extends Error {
   }
 }
 
+/** @throws BodyTooLarge if the headers announce more than `largest` bytes */
+export function refuseLongBody({ headers }: Request, largest: number): void {
+  if (Number(headers.get("content-length") ?? 0) > largest) throw new BodyTooLarge(largest);
+}
+
 /**
  * Reads at most `largest` bytes of a body.
  * @throws BodyTooLarge
  */
 export async function readBody(request: Request, largest: number): Promise<Uint8Array> {
-  const length = request.headers.get("content-length");
-  if (length !== null) {
-    if (Number(length) > largest) throw new BodyTooLarge(largest);
-    return await request.bytes();
-  }
+  refuseLongBody(request, largest);
+  if (request.headers.has("content-length")) return await request.bytes();
   const bytes = await readAtMost(request, largest);
   if (!bytes) throw new BodyTooLarge(largest);
   return bytes;
