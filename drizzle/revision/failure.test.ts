@@ -141,8 +141,9 @@ describe("a failing revision reports line, reason, statement and what to do", ()
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     const revision = testRevision("1", [], "select 1;\nselect pg_terminate_backend(pg_backend_pid());");
+    const { host, pathname } = new URL(url);
     await expect(upgrade({ url, revisions: [revision] })).rejects.toThrow(
-      "up.sql of revision 1: PostgreSQL closed the connection: run it again\nThe revision is applied as a whole or not at all: svc database upgrade continues from there",
+      `up.sql of revision 1: PostgreSQL at ${host}, database ${pathname.slice(1)}, closed the connection: run it again\nThe revision is applied as a whole or not at all: svc database upgrade continues from there`,
     );
   });
 

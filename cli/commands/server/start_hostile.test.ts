@@ -207,8 +207,8 @@ describe("our own application", () => {
     ["a path that does not fit", 431, get("", `/${"a".repeat(17_000)}`)],
     ["headers that do not fit", 431, get(many(150).replaceAll("a", "a".repeat(110)))],
     [
-      "chunks that become too many",
-      413,
+      "chunks that become too many, for a path that does not exist",
+      400,
       json("Transfer-Encoding: chunked\r\n", `10000\r\n${"a".repeat(65_536)}\r\n`.repeat(93)),
     ],
     [
