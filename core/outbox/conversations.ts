@@ -2,6 +2,7 @@ import { and, eq, inArray, isNotNull, isNull, ne, not, or, sql } from "drizzle-o
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Plugins } from "../plugin/choose.ts";
+import { holdingAttempts } from "./work.ts";
 
 /** The incident's own channel. Its conversation is stored here, not in another service. */
 export const channelSlug = "channel";
@@ -109,3 +110,14 @@ export const opensLater = sql<boolean>`exists (
     and "opening".step = case when ${conversation.id} is null then ${openingStep("")} else ${reopeningStep("")} end
       || ${delivery.pluginSlug}
     and "opening".finished_at is null and "opening".due_at is not null)`;
+
+/**
+ * For a delivery: its conversation has been created, but its participants are still to be added and welcomed. Like an
+ * earlier message, that holds it back until the third attempt has failed.
+ */
+export const awaitsWelcome = sql<boolean>`exists (
+  select from ${flowStep} as "welcoming" where "welcoming".incident_id = ${delivery.incidentId}
+    and "welcoming".step = ${openingStep("")} || ${delivery.pluginSlug}
+    and "welcoming".finished_at is null and "welcoming".due_at is not null
+    and ("welcoming".attempts < ${holdingAttempts}
+      or "welcoming".attempts = ${holdingAttempts} and "welcoming".state = 'Running'))`;

@@ -6,7 +6,7 @@ import { after, type Clock } from "../../platform/clock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
 import { comingConversations, openConversations } from "./conversations.ts";
-import { type Claim, dueNow, finishWork, type WorkKind } from "./work.ts";
+import { type Claim, dueNow, finishWork, holdingAttempts, type WorkKind } from "./work.ts";
 
 // Vocabulary. A delivery is a row of the table `delivery`: a message to send, and its outcome. An attempt is one call
 // of the plugin. A delivery is Dead when it is no longer retried; resending it resets its attempts. A delivery to
@@ -167,8 +167,6 @@ async function replaceOlder(
 
 export const replacedReason = "A newer one has replaced it";
 
-/** How many attempts of a message hold back the later ones of its conversation. */
-const holdingAttempts = 3;
 /** A message that the receiver wants later than this holds nothing back. */
 const holdingSeconds = 120;
 

@@ -19,6 +19,8 @@ import type { Context } from "../context.ts";
 
 /** How many attempts are made before work waits for a person. */
 export const mostAttempts = 10;
+/** How many attempts hold back the later messages of the same conversation. */
+export const holdingAttempts = 3;
 /** Added to the plugin's timeout, for our own work between two of its answers. */
 const marginSeconds = 30;
 export const postponedSeconds = 5;

@@ -256,6 +256,29 @@ test("a delivery whose conversation is being reopened waits for that", async () 
   expect(await attempt((await outbox.claim())[0]!)).toBe("done");
 });
 
+test("what is said while a conversation is being opened waits for its welcome, until that has failed three times", async () => {
+  const { incidentId } = outbox.ids;
+  const ofStep = eq(flowStep.step, "reported:conversation:channel");
+  const step = { incidentId, step: "reported:conversation:channel", dueAt: at, attempts: 1 };
+  await outbox.db.insert(flowStep).values(step);
+  channel.answer({ send: () => {}, direct: () => {} });
+  expect(await attempt(await queued())).toBe("done");
+  expect(await attempt(await queued({ individualId: undefined, topic: "now" }))).toBe("done");
+  // Other plugins send the welcome in the step itself.
+  expect(await attempt(await queued({ individualId: undefined, sequence: 0 }))).toBe("done");
+  const claim = await queued({ individualId: undefined });
+  expect(await attempt(claim)).toBe("given_back");
+  const failed = { state: "Failed" as const, error: "The receiver answered 500" };
+  await outbox.db
+    .update(flowStep)
+    .set({ ...failed, attempts: 2 })
+    .where(ofStep);
+  expect(await attempt((await outbox.claim())[0]!)).toBe("given_back");
+  await outbox.db.update(flowStep).set({ attempts: 3 }).where(ofStep);
+  expect(await attempt((await outbox.claim())[0]!)).toBe("done");
+  await outbox.db.delete(flowStep).where(ofStep);
+});
+
 test("a delivery is deleted with its incident, and its claim then does nothing", async () => {
   const incidentId = await insertSecond(outbox);
   const claim = await queued({ incidentId });

@@ -3,13 +3,22 @@ import type { Database } from "../../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident, individual } from "../../../drizzle/schema/index.ts";
 import { Refused, Unavailable } from "../../../platform/errors.ts";
 import { personColumns } from "../../catalog/person/person.ts";
-import { opensLater, restrictedStep } from "../../outbox/conversations.ts";
+import { awaitsWelcome, opensLater, restrictedStep } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
-import { attemptWork, failWork, finishWork, giveBackWork, isOurs, LeaseLost } from "../../outbox/work.ts";
+import {
+  attemptWork,
+  failWork,
+  finishWork,
+  giveBackWork,
+  isOurs,
+  LeaseLost,
+  Postponed,
+} from "../../outbox/work.ts";
 import { callPlugin, workErrorOf } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
+import { welcomeSequence } from "../steps/conversation.ts";
 import { chosen, resourceFacts } from "../steps/resource.ts";
 import { currentOf, type Obsolete } from "./current.ts";
 
@@ -82,6 +91,7 @@ async function find({ db }: AttemptContext, row: DeliveryClaim) {
       person: personColumns,
       place: conversation,
       opensLater,
+      awaitsWelcome,
       restriction: { state: flowStep.state, dueAt: flowStep.dueAt },
     })
     .from(delivery)
@@ -134,6 +144,9 @@ async function send(context: AttemptContext, found: Found, signal?: AbortSignal)
   const isOpen = place?.archivedAt === null;
   if (!isOpen && isEnabled && found.opensLater) throw new Unavailable("Its conversation is not open yet");
   if (!place) throw new Refused("Its incident has no conversation of this plugin");
+  // Only what would wait for an earlier message waits for the welcome, which may be a delivery itself.
+  const isInOrder = individualId === null && row.topic === null && row.sequence !== welcomeSequence;
+  if (isInOrder && isEnabled && found.awaitsWelcome) throw new Postponed();
   const wrong = await whyNot(context, { row, place });
   if (wrong) throw new Refused(wrong);
   // Those still in the conversation cannot read a message to one person.

@@ -45,7 +45,7 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
 }
 
 /** Before all other messages, even those that were written while the conversation was being opened. */
-const welcomeSequence = 0;
+export const welcomeSequence = 0;
 
 /**
  * If a plugin sends to each recipient separately, the outbox does it, because it knows who got the welcome already: a
