@@ -3,13 +3,13 @@ import { accessLease } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
 /** About a minute of failed attempts (`revocations.backoff`), which is longer than a target takes to restart. */
-const stuckAttempts = 5;
+export const stuckAttempts = 5;
 
 export interface LeaseCounts {
   issuing: number;
   active: number;
   revoking: number;
-  /** The leases in `revoking` that failed at least `stuckAttempts` times. */
+  /** The leases in `revoking` that failed at least `stuckAttempts` times, or for which a person has to decide something. */
   stuck: number;
 }
 

@@ -105,13 +105,18 @@ export async function revokeUnissued(
 }
 
 /**
- * Ends a lease. A lease that is ending or has ended stays unchanged.
+ * Ends a lease. If it is ending already, retries its revocation now. A lease that has ended stays unchanged.
  *
  * @throws NotFound also for another user's lease, except for admins
  */
 export async function revokeLease({ db }: Context, actor: Actor, id: number): Promise<Lease> {
   return db.transaction(async (tx) => {
     await markEnding(tx, actor.user, "revoked", eq(accessLease.id, id));
+    const waits = and(eq(accessLease.state, "Revoking"), isNull(accessLease.leaseUntil));
+    await tx
+      .update(accessLease)
+      .set({ dueAt: sql`least(${accessLease.dueAt}, clock_timestamp())` })
+      .where(and(eq(accessLease.id, id), waits));
     // An error here rolls the change back.
     return await getLease({ db: tx }, actor, id);
   });

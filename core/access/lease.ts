@@ -35,6 +35,12 @@ export const revocations: WorkKind<LeaseClaim> = {
   backoff: { firstSeconds: 2, longestSeconds: 60, mostAttempts: Number.POSITIVE_INFINITY },
 };
 
+/** For a revocation that needs a decision of a person: it is retried less and less often, and counts as stuck at once. */
+export const undecidedRevocations: WorkKind<LeaseClaim> = {
+  ...revocations,
+  backoff: { firstSeconds: 2, longestSeconds: 3600, mostAttempts: Number.POSITIVE_INFINITY },
+};
+
 /** A context outside a transaction, because a plugin is called between two transactions. */
 export type LeaseContext = Omit<PluginContext, "db"> & { db: Database };
 

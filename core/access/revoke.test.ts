@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { and, eq, sql } from "drizzle-orm";
-import { accessLease } from "../../drizzle/schema/index.ts";
+import { accessLease, auditLog } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type AccessWorld, useFakeCredentials } from "../../tests/support/domain/access_world.ts";
 import type { Person } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
+import { countLeases } from "./count.ts";
 
 let world: AccessWorld;
 const { credential, makeRole } = useFakeCredentials((given) => {
@@ -43,6 +44,62 @@ describe("a revocation is retried without limit", () => {
     await hurry(id);
     await isOver(id);
     expect(calls.map(({ handle }) => handle)).toEqual(["handle-1", "handle-1"]);
+  });
+
+  test("less and less often when a person has to decide, and at once when the user revokes it again", async () => {
+    const answers = Array.from({ length: 2 }, () => () => {
+      throw Object.assign(new Error(), { detail: "something uses it", permanent: true });
+    });
+    const { id, calls } = await revoked(...answers);
+    const failed = () => until("the failure", async () => (await world.leaseRow(id)).leaseUntil === null);
+    const wait = async () => {
+      await failed();
+      const { dueAt } = await world.leaseRow(id);
+      return (dueAt!.getTime() - Date.now()) / 1000;
+    };
+    await until("the failure", async () => (await world.leaseRow(id)).error);
+    // Stuck at once: see count.ts.
+    expect(await world.leaseRow(id)).toMatchObject({ state: "Revoking", attempts: 5 });
+    expect((await countLeases({ db: world.server.db })).stuck).toBe(1);
+    expect(await wait()).toBeWithin(25, 33);
+    await hurry(id, { attempts: 40 });
+    await until("the second failure", async () => calls.length === 2);
+    expect(await wait()).toBeWithin(3590, 3601);
+    await world.alice.call("DELETE", `/access/leases/${id}`);
+    await isOver(id);
+    expect(calls).toHaveLength(3);
+  });
+
+  test("at most a minute apart when the target fails", async () => {
+    const fail = () => {
+      throw new Error("not yet");
+    };
+    const { id, calls } = await revoked(fail, fail);
+    await until("the failure", async () => (await world.leaseRow(id)).error);
+    await hurry(id, { attempts: 40 });
+    await until("the second failure", async () => {
+      const { leaseUntil } = await world.leaseRow(id);
+      return calls.length === 2 && leaseUntil === null;
+    });
+    const { dueAt } = await world.leaseRow(id);
+    expect((dueAt!.getTime() - Date.now()) / 1000).toBeWithin(50, 61);
+    await hurry(id);
+    await isOver(id);
+  });
+
+  test("and what may remain is recorded", async () => {
+    const left = ["function public.f() of ddl in shop", "two", "three", "four"];
+    const { id } = await revoked();
+    await isOver(id);
+    const { body } = await world.issue(world.alice, await makeRole());
+    credential.answer({ revoke: ({ name }) => (name === body.name ? { left } : ("strange" as never)) });
+    await world.alice.call("DELETE", `/access/leases/${body.id}`);
+    await isOver(body.id);
+    const [entry] = await world.server.db
+      .select()
+      .from(auditLog)
+      .where(and(eq(auditLog.action, "access.revoked"), eq(auditLog.subject, `lease/${body.id}`)));
+    expect(entry?.data).toMatchObject({ left });
   });
 
   test("after more attempts than other work may have", async () => {

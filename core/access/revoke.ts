@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import { transience } from "../../drizzle/database_error.ts";
-import { accessRole } from "../../drizzle/schema/index.ts";
+import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
@@ -13,7 +13,15 @@ import {
   postponedSeconds,
 } from "../outbox/work.ts";
 import { workErrorOf } from "../plugin/call.ts";
-import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
+import { stuckAttempts } from "./count.ts";
+import {
+  changeOf,
+  type LeaseClaim,
+  type LeaseContext,
+  marginSeconds,
+  revocations,
+  undecidedRevocations,
+} from "./lease.ts";
 import { recordAccess } from "./record.ts";
 import { callForRole, type RoleRow } from "./role_plugin.ts";
 
@@ -32,12 +40,12 @@ export async function attemptRevocation(
 ): Promise<LeaseAttempt> {
   const { db, clock, log, config } = context;
   const [role] = await db.select().from(accessRole).where(eq(accessRole.id, claim.roleId));
-  return await attemptWork<void, "done" | "waiting" | "again" | "given_back">(
+  return await attemptWork<string[], "done" | "waiting" | "again" | "given_back">(
     claim,
     signal,
     () => revokeAtTarget(context, claim, role!, signal),
     {
-      finish: async () => {
+      finish: async (left) => {
         const at = clock.now();
         // The call that issues it may still be running. Revoke again once it cannot be.
         const quiet = after(claim.createdAt, 2 * (config.pluginTimeout + marginSeconds));
@@ -52,13 +60,13 @@ export async function attemptRevocation(
           await lockIncidents(tx, [claim.incidentId]);
           const failed = claim.issuedAt === null;
           await finishWork(tx, revocations, claim, at, { state: failed ? "Failed" : "Revoked" });
-          const lease = { ...claim, role: role!.slug };
+          const change = changeOf({ ...claim, role: role!.slug }, "system", at);
+          const ended = failed ? "did not receive" : "no longer has";
           await recordAccess(tx, {
-            ...changeOf(lease, "system", at),
+            ...change,
             action: failed ? "access.failed" : "access.revoked",
-            description: failed
-              ? `${claim.userName} did not receive ${role!.slug}`
-              : `${claim.userName} no longer has ${role!.slug}`,
+            description: `${claim.userName} ${ended} ${role!.slug}${remainder(left)}`,
+            ...(left.length > 0 ? { data: { ...change.data, left } } : {}),
           });
         });
         try {
@@ -71,9 +79,16 @@ export async function attemptRevocation(
         }
       },
       fail: async (failure) => {
-        await failWork(db, revocations, claim, clock.now(), { ...failure, permanent: false });
-        const facts = { lease: claim.id, role: role!.slug, attempts: claim.attempts };
-        if (claim.attempts > 1) log.error(facts, `cannot revoke a lease: ${failure.reason}`);
+        const { permanent = false, reason } = failure;
+        const attempts = permanent ? Math.max(claim.attempts, stuckAttempts) : claim.attempts;
+        const kind = permanent ? undecidedRevocations : revocations;
+        await db.transaction(async (tx) => {
+          await failWork(tx, kind, { ...claim, attempts }, clock.now(), { ...failure, permanent: false });
+          if (permanent) await tx.update(accessLease).set({ attempts }).where(eq(accessLease.id, claim.id));
+        });
+        // Once: `svc access leases` and the metric svc_leases_stuck show it from now on.
+        if (attempts >= stuckAttempts && claim.attempts <= stuckAttempts)
+          log.error({ lease: claim.id, role: role!.slug, attempts }, `cannot revoke a lease: ${reason}`);
         return "again";
       },
       giveBack: async (seconds) => {
@@ -89,13 +104,20 @@ export async function attemptRevocation(
   });
 }
 
-/** @throws Unavailable */
+/** For a description: what may outlive the lease. The audit log has all of it. */
+function remainder(left: string[]): string {
+  if (left.length === 0) return "";
+  const more = left.length > 3 ? ` and ${left.length - 3} more` : "";
+  return `; may remain: ${left.slice(0, 3).join(", ")}${more}`;
+}
+
+/** @returns what may outlive the lease @throws Unavailable */
 async function revokeAtTarget(
   context: LeaseContext,
   { id: leaseId, name, handle, expiresAt }: LeaseClaim,
   role: RoleRow,
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<string[]> {
   const plugin = context.plugins.find("credential", role.pluginSlug);
   if (!plugin)
     throw new Unavailable(`The plugin ${role.pluginSlug} is not enabled: add it to SVC_PLUGIN_CREDENTIAL`);
@@ -106,7 +128,7 @@ async function revokeAtTarget(
     { leaseId, name, expiresAt: expiresAt.toISOString(), ...(handle === null ? {} : { handle }) },
     { signal, key: name },
   );
-  if (outcome.ok) return;
+  if (outcome.ok) return outcome.value?.left ?? [];
   const { detail, frames, reason } = outcome;
   if (reason !== "aborted")
     context.log.warn({ plugin: plugin.slug, lease: leaseId, reason, frames }, `plugin failed: ${detail}`);

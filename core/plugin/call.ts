@@ -149,8 +149,10 @@ function checkAnswer(schema: TSchema, answer: unknown): { value: unknown } | { f
     const value: unknown = structuredClone(answer);
     if (Value.Check(schema, value)) return { value: Value.Clean(schema, value) };
     const error = Value.Errors(schema, value).First();
+    if (schema.dropped) return { value: undefined };
     return { fault: `${error?.path || "the answer"}: ${error?.message ?? "not as it must be"}` };
   } catch {
+    if (schema.dropped) return { value: undefined };
     return { fault: "it is not plain data" };
   }
 }

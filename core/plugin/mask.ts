@@ -60,7 +60,8 @@ export function detailOf(error: unknown): string | undefined {
  * library's message may contain an address with a password.
  */
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {
-  return masked(detailOf(error) ?? kindOfFault(error), secrets);
+  // A detail may end with the command that helps.
+  return masked(detailOf(error) ?? kindOfFault(error), secrets, 1000);
 }
 
 /** The error's name and code, if they are words. */

@@ -91,10 +91,20 @@ export const credentialKinds = ["database", "aws", "ssh", "x509", "token"] as co
 const credentialKind = Type.Union(credentialKinds.map((kind) => Type.Literal(kind)));
 const moment = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$" });
 /** Why a role cannot be served, and what to run on the target. */
-const problem = Type.Object({ problem: text(500), fix: Type.Optional(text(5000)) });
+const problem = Type.Object({
+  problem: text(500),
+  fix: Type.Optional(text(5000)),
+  /** It does not prevent the use of the role. */
+  warning: Type.Optional(Type.Boolean()),
+});
 
 /** For methods without a result. Any answer is dropped. */
 const nothing = Type.Void();
+
+/** For methods that may answer. Any other answer is dropped. */
+const optional = <S extends TSchema>(schema: S) =>
+  // biome-ignore lint/suspicious/noConfusingVoidType: most methods return nothing
+  Type.Unsafe<Static<S> | void>({ ...schema, dropped: true });
 
 /** Every type with its methods, and the schema of each answer. */
 export const pluginMethods = {
@@ -169,9 +179,10 @@ export const pluginMethods = {
       expiresAt: Type.Optional(moment),
       handle: Type.Optional(text(2000)),
     }),
-    revoke: nothing,
+    revoke: optional(Type.Object({ left: list(text(500), 100) })),
     renew: Type.Object({ expiresAt: Type.Optional(moment) }),
     list: list(text(200), 100_000),
+    explain: list(text(500), 100),
   },
 } satisfies Record<string, Record<string, TSchema>>;
 
@@ -184,6 +195,7 @@ export const optionalMethods: ReadonlySet<string> = new Set([
   "conversation.reopen",
   "credential.renew",
   "credential.list",
+  "credential.explain",
 ]);
 
 export type PluginType = keyof typeof pluginMethods;
@@ -362,7 +374,8 @@ export interface CredentialPlugin {
   ): Promised<"credential", "issue">;
   /**
    * Revokes the credential. Succeeds if it does not exist. Without `handle`, it is unknown whether it was issued: find it by
-   * its name. The settings of the role may have changed since.
+   * its name. The settings of the role may have changed since. `left` describes what may outlive the credential. Throws an
+   * error with `permanent` when a person has to decide something first: the call is then repeated less often.
    */
   revoke(
     call: LeaseFacts & { handle?: string; expiresAt: string } & CallContext,
@@ -373,6 +386,8 @@ export interface CredentialPlugin {
   ): Promised<"credential", "renew">;
   /** The names of all credentials that this installation issued at the role's target and that still exist. */
   list?(call: { role: RoleFacts } & CallContext): Promised<"credential", "list">;
+  /** Describes what `revoke` would hand over or drop, and what would prevent it. It changes nothing. */
+  explain?(call: LeaseFacts & { handle?: string } & CallContext): Promised<"credential", "explain">;
 }
 
 /** What `create` of each plugin type returns. */
