@@ -158,6 +158,11 @@ async function beginLease(
     wanted.requestId === undefined ? undefined : await approvedRequest(tx, actor, role, wanted.requestId, at);
   if (!request && role.approval !== "none")
     throw new Conflict(`${role.slug} needs approval: svc access request ${role.slug} --reason ...`);
+  if (wanted.publicKey !== undefined && plugin.publicKey === undefined)
+    throw new InvalidInput(
+      "public_key",
+      `Credentials of ${role.slug} do not use a public key: leave out public_key`,
+    );
   const name = request ? (request.incidentName ?? undefined) : wanted.incident;
   const incident = await incidentFor(tx, actor, role, name);
   const seconds = durationOf(role, wanted.duration ?? request?.duration);
