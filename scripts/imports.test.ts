@@ -54,6 +54,11 @@ const rules: Rule[] = [
   })),
   // For tests, where it stands in for any plugin.
   { area: "plugins/fake/", statically: ["core/"] },
+  // It connects to PostgreSQL as svc itself does.
+  {
+    area: "plugins/postgresql_role/",
+    statically: ["core/plugin.ts", "drizzle/connection/", "platform/errors.ts"],
+  },
   { area: "plugins/", statically: ["core/plugin.ts", "platform/errors.ts"] },
   {
     area: "server/",

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect, createServer } from "node:net";
 import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { startReplicas } from "../../tests/support/database/replicas.ts";
 import { type AccessTarget, startAccessTarget } from "../../tests/support/domain/access_target.ts";
+import { listen } from "../../tests/support/listen.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import postgresqlRole from "./postgresql_role.ts";
 
@@ -66,8 +68,11 @@ for (const [version, start] of [
     const sessions = async (name: string) =>
       (await target.sql`select 1 from pg_stat_activity where usename = ${name}`).length;
 
+    const problemsOf = async (facts: Parameters<typeof plugin.check>[0]) =>
+      (await plugin.check(facts)).filter(({ warning }) => !warning);
+
     test("the documented broker passes the check", async () => {
-      expect(await plugin.check(factsFor(target))).toEqual([]);
+      expect(await problemsOf(factsFor(target))).toEqual([]);
     });
 
     test("the check reports every missing privilege, and its fixes work", async () => {
@@ -75,7 +80,7 @@ for (const [version, start] of [
       const [broker, parent] = [`Bro"ker ${version}`, `Pa'rent "of" ${version}`];
       await sql.unsafe(`create role ${quoted(broker)} login noinherit password 'secret'`);
       const facts = () => factsFor(target, { user: broker, password: "secret", parents: parent });
-      const problems = await plugin.check(facts());
+      const problems = await problemsOf(facts());
       expect(problems.map(({ problem }) => problem)).toEqual([
         `The broker ${broker} does not inherit privileges, so it cannot drop objects that a lease owns`,
         `The broker ${broker} cannot create roles`,
@@ -83,7 +88,7 @@ for (const [version, start] of [
         `The broker ${broker} cannot terminate other roles' sessions`,
       ]);
       for (const { fix } of problems) await sql.unsafe(fix!);
-      expect(await plugin.check(facts())).toEqual([]);
+      expect(await problemsOf(facts())).toEqual([]);
       const lease = { ...facts(), settings };
       const { fields } = await plugin.issue(lease);
       expect(fields.user).toBe(lease.name);
@@ -99,22 +104,99 @@ for (const [version, start] of [
       const [top, indirect, maker] = ["top", "indirect", "maker"].map((name) => `${name}_${target.parent}`);
       await sql.unsafe(`create role ${top} superuser; create role ${indirect}; create role ${maker} createrole;
         grant pg_write_server_files to ${indirect}; grant ${maker}, ${indirect} to ${target.broker} with admin option`);
-      const problemsOf = async (parents: string) =>
-        (await plugin.check(factsFor(target, { parents }))).map(({ problem }) => problem);
+      const risksOf = async (parents: string) =>
+        (await problemsOf(factsFor(target, { parents }))).map(({ problem }) => problem);
       const low = `low_${target.parent}`;
       for (const [above, problem] of [
         [top, "can act as a superuser"],
         [indirect, "can act as a superuser"],
         [maker, "can create roles"],
       ] as const) {
-        expect(await problemsOf(above!)).toEqual([expect.stringContaining(`${above} ${problem}`)]);
+        expect(await risksOf(above!)).toEqual([expect.stringContaining(`${above} ${problem}`)]);
         await sql.unsafe(
           `create role ${low}; grant ${above} to ${low}; grant ${low} to ${target.broker} with admin option`,
         );
-        expect(await problemsOf(low)).toEqual([expect.stringContaining(`${low} ${problem}`)]);
+        expect(await risksOf(low)).toEqual([expect.stringContaining(`${low} ${problem}`)]);
         await sql.unsafe(`drop role ${low}`);
       }
       await sql.unsafe(`drop role ${top}, ${indirect}, ${maker}`);
+    });
+
+    test.each([
+      ["REPLICATION", "alter role ROLE replication", true],
+      ["ADMIN", "create role team; grant team to ROLE with admin option", true],
+      [
+        "EVENT TRIGGER",
+        `create function f() returns event_trigger language plpgsql as 'begin end'; alter function f() owner to ROLE;
+         create event trigger on_drop on sql_drop execute function f()`,
+        true,
+      ],
+      ["pg_read_server_files", "grant pg_read_server_files to ROLE", true],
+      ["SUPERUSER", "alter role ROLE superuser", true],
+      ["CREATEROLE", "alter role ROLE createrole", true],
+      ["CREATEDB", "alter role ROLE createdb", false],
+      ["BYPASSRLS", "alter role ROLE bypassrls", false],
+      ["pg_read_all_data", "grant pg_read_all_data to ROLE", false],
+    ])("the check names %s of a parent, unless the role accepts it", async (risk, give, isRefused) => {
+      const { sql, broker } = target;
+      const parent = `low_${target.parent}`;
+      // Directly, and through a role that it is a member of.
+      for (const high of [parent, `high_${target.parent}`]) {
+        await sql.unsafe(`create role ${parent}; grant ${parent} to ${broker} with admin option`);
+        if (high !== parent) await sql.unsafe(`create role ${high}; grant ${high} to ${parent}`);
+        await sql.unsafe(give.replaceAll("ROLE", high));
+        const named = async (settings: object) =>
+          (await plugin.check(factsFor(target, { parents: parent, ...settings }))).filter(({ problem }) =>
+            problem.endsWith(`add ${risk} to the setting accept`),
+          );
+        expect(await named({})).toMatchObject([isRefused ? {} : { warning: true }]);
+        expect((await named({}))[0]!.warning).toBe(isRefused ? undefined : true);
+        expect(await named({ accept: `CREATE, ${risk.toLowerCase()}` })).toEqual([]);
+        await sql.unsafe(`drop event trigger if exists on_drop; drop function if exists f;
+          drop owned by ${high}; drop role ${high}; drop role if exists ${parent}; drop role if exists team`);
+      }
+    });
+
+    test("the check says that no parent may connect, what SET ROLE leaves, and what the end drops", async () => {
+      const { sql, parent, broker } = target;
+      const { database } = target.settings;
+      const texts = async (settings = {}) =>
+        (await plugin.check(factsFor(target, settings))).map(({ problem }) => problem);
+      const setRole = expect.stringContaining("The end of a lease lists it");
+      const drops = expect.stringContaining(`and other code in public are dropped`);
+      const isOld = version !== "18";
+      expect(await texts()).toEqual(isOld ? [setRole, drops] : [drops]);
+      expect(await texts({ setRole: true })).toEqual([setRole, drops]);
+      await sql.unsafe(`revoke connect on database "${database}" from public;
+        grant connect on database "${database}" to ${broker}`);
+      const problems = await problemsOf(factsFor(target));
+      expect(problems).toMatchObject([
+        { problem: `No parent may connect to ${database}, so a lease could not log in` },
+      ]);
+      await sql.unsafe(problems[0]!.fix!);
+      expect(await problemsOf(factsFor(target))).toEqual([]);
+      await sql.unsafe(`grant connect on database "${database}" to public;
+        revoke connect on database "${database}" from ${parent}, ${broker}`);
+    });
+
+    test("the check refuses a role whose prepared transactions the broker could not roll back", async () => {
+      const { sql, broker } = target;
+      const [parent, beyond] = [`low_${target.parent}`, `beyond_${target.parent}`];
+      await sql.unsafe(`create role ${beyond}; create role ${parent}; grant ${beyond} to ${parent}`);
+      if (version === "18")
+        await sql.unsafe(`grant ${parent} to ${broker} with admin true, inherit true, set false`);
+      else await sql.unsafe(`grant ${parent} to ${broker} with admin option; alter role ${parent} noinherit`);
+      const facts = factsFor(target, { parents: parent, setRole: true });
+      const problems = await problemsOf(facts);
+      expect(problems.map(({ fix }) => fix)).toEqual(
+        version === "18"
+          ? [beyond, parent].map((name) => `grant "${name}" to "${broker}" with set true;`)
+          : [],
+      );
+      for (const { fix } of problems) await sql.unsafe(fix!);
+      expect(await problemsOf(facts)).toEqual([]);
+      if (version === "18") expect(await problemsOf(factsFor(target, { parents: parent }))).toEqual([]);
+      await sql.unsafe(`drop role ${parent}; drop role ${beyond}`);
     });
 
     test("a lease has its parents' privileges and an expiry, and is listed", async () => {
@@ -141,7 +223,7 @@ for (const [version, start] of [
     });
 
     test("revoking ends sessions under SET ROLE, in transactions, and after a password change", async () => {
-      const lease = await issue();
+      const lease = await issue({ setRole: true });
       const clients = [1, 2, 3].map(() => target.open(lease.fields));
       await clients[0]!.unsafe(`set role ${target.parent}`);
       expect(await clients[0]!`select current_user`).toMatchObject([{ current_user: target.parent }]);
@@ -218,11 +300,12 @@ for (const [version, start] of [
       const lease = await issue();
       await second.unsafe(`create table theirs (id int); grant select on theirs to ${lease.name}`);
       const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
+      const command = `revoke all on table public.theirs from "${lease.name}";`;
       expect(await messageOf(plugin.revoke(lease))).toBe(
-        `The role has privileges that the broker cannot revoke: as a superuser, run in ${name}: drop owned by "${lease.name}";`,
+        `${lease.name} can no longer log in, but remains because of its privileges on table public.theirs in ${name}: the broker cannot revoke them. As a superuser, run: ${command}`,
       );
       expect(await messageOf(target.open(lease.fields)`select 1`)).toContain("not permitted to log in");
-      await second.unsafe(`drop owned by ${lease.name}; drop table theirs`);
+      await second.unsafe(`${command} drop table theirs`);
       await plugin.revoke(lease);
       expect(await exists(lease.name)).toBe(false);
     });
@@ -233,18 +316,20 @@ for (const [version, start] of [
       const lease = await issue();
       /** Runs the command in the error of a revocation. */
       const follow = async (problem: string) => {
-        const [message, command] = (await messageOf(plugin.revoke(lease))).split(` in ${database}: `);
-        expect(message).toBe(`The role ${problem}: as a superuser, run`);
-        await sql.unsafe(command!);
+        const [message, command] = (await messageOf(plugin.revoke(lease))).split(" As a superuser, run: ");
+        expect(message).toEndWith(`remains because of ${problem}.`);
+        await sql.unsafe(command!.replace(/ \(.*/, ""));
       };
       await sql.unsafe(`grant create on database "${database}" to ${lease.name}`);
-      await follow("has privileges that the broker cannot revoke");
-      await sql.unsafe(`alter role ${lease.name} login; grant create on database "${database}" to ${parent}`);
+      await follow(`its privileges on database ${database} in ${database}: the broker cannot revoke them`);
+      await sql.unsafe(
+        `alter role ${lease.name} login; grant ${parent} to ${lease.name}; grant create on database "${database}" to ${parent}`,
+      );
       const client = target.open(lease.fields);
       await client.unsafe("create schema mine; create table mine.shop (id int)");
       await client.end();
       await sql.unsafe(`revoke create on database "${database}" from ${parent}`);
-      await follow("owns objects that the broker cannot reassign");
+      await follow(`schema mine in ${database}: table mine.shop depends on schema mine`);
       await plugin.revoke(lease);
       expect(await sql`select tableowner from pg_tables where schemaname = 'mine'`).toMatchObject([
         { tableowner: `${broker}_leftovers` },
@@ -329,11 +414,13 @@ for (const [version, start] of [
       await sql.unsafe("drop function public.hashtextextended(text, int); drop table trapped");
     });
 
-    test("a role of this name that svc did not create is neither used nor dropped", async () => {
+    test("a role of this name that svc did not create is neither used, dropped nor taken for revoked", async () => {
       const lease = factsFor(target);
       await target.sql.unsafe(`create role ${lease.name}`);
       expect(await messageOf(plugin.issue(lease))).toContain("already has a role of this name");
-      await plugin.revoke(lease);
+      expect(await messageOf(plugin.revoke(lease))).toBe(
+        `svc does not recognise the role ${lease.name}: drop it, or run at the target: comment on role "${lease.name}" is 'svc ${installation}: lease ${lease.leaseId}';`,
+      );
       expect(await exists(lease.name)).toBe(true);
       await target.sql.unsafe(`drop role ${lease.name}`);
     });
@@ -521,6 +608,42 @@ test("the error says that a target has no TLS", async () => {
   );
   plain.stop(true);
 });
+
+test("a target that cuts the connection in the middle of an answer is reported at once", async () => {
+  await using target = await startAccessTarget();
+  const { hostname, port } = new URL(target.url);
+  let left = 0;
+  const proxy = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    let most = left;
+    near.on("data", (sent) => far.write(sent));
+    far.on("data", (received: Buffer) => {
+      near.write(received.subarray(0, most));
+      most -= received.length;
+      if (most < 0) near.destroy();
+    });
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const)
+      one.on("error", () => {}).on("close", () => other.destroy());
+  });
+  const faults: unknown[] = [];
+  const hear = (fault: unknown) => void faults.push(fault);
+  process.on("uncaughtException", hear);
+  try {
+    const facts = factsFor(target, { port: await listen(proxy) });
+    for (left of [0, 60, 200, 320, 430, 520, 600]) {
+      const attempt = messageOf(plugin.issue(facts));
+      expect(await within("the attempt to fail", attempt, 5)).toContain("closed the connection");
+      expect(await messageOf(plugin.revoke(facts))).not.toBe("no error");
+    }
+  } finally {
+    process.off("uncaughtException", hear);
+    proxy.close();
+  }
+  expect(faults).toEqual([]);
+}, 30_000);
 
 test("an IPv6 address is not read as a host name", async () => {
   // Link-local and without a zone, so that no machine can connect to it.

@@ -3,21 +3,22 @@ import { Type } from "@sinclair/typebox";
 import { definePlugin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
 import { Refused } from "../../platform/errors.ts";
 import { check } from "./check.ts";
-import { revoke } from "./revoke.ts";
+import { explain, revoke } from "./revoke.ts";
 import { scramVerifier } from "./scram.ts";
 import {
-  clusterOf,
   commentOf,
   commentPattern,
   connected,
+  findRole,
+  handleOf,
   identifier,
   inTransaction,
-  isOurs,
   literal,
   lockName,
   roleSchema,
   type Sql,
   targetOf,
+  versionOf,
 } from "./target.ts";
 
 // Terminology: the target is a PostgreSQL server. The broker is svc's account there, with CREATEROLE but not a superuser.
@@ -46,14 +47,15 @@ export default definePlugin({
     revoke: (call) => revoke(call),
     renew: (call) => renew(call),
     list: (call) => list(call),
+    explain: (call) => explain(call),
   }),
 });
 
-/** The expiry of a lease by the target's clock, which may differ from ours. */
+/** The expiry of a lease by the target's clock, which may differ from ours, in a format that no setting changes. */
 async function endAtTarget(sql: Sql, seconds: number): Promise<string> {
-  const [end] = await sql<{ until: string }[]>`
-    select (now() + make_interval(secs => ${seconds}))::timestamptz(0)::text as until`;
-  return literal(end!.until);
+  const [end] = await sql<{ epoch: number }[]>`
+    select extract(epoch from now() + make_interval(secs => ${seconds}))::float8 as epoch`;
+  return literal(new Date(Math.round(end!.epoch) * 1000).toISOString());
 }
 
 async function issue({
@@ -72,14 +74,17 @@ async function issue({
       const until = await endAtTarget(tx, seconds);
       const parents = target.parents.map(identifier).join(", ");
       signal.throwIfAborted();
+      // With SET, what the user creates could belong to a parent and outlive the lease.
+      const options =
+        (await versionOf(tx)) >= 160_000 ? ` with inherit true, set ${target.setRole === true}` : "";
       await tx.unsafe(
         `create role ${identifier(name)} login inherit nocreatedb nocreaterole noreplication
-           connection limit ${Number(target.connectionLimit)} password ${literal(verifier)}
-           valid until ${until} in role ${parents};
+           connection limit ${Number(target.connectionLimit)} password ${literal(verifier)} valid until ${until};
+         grant ${parents} to ${identifier(name)}${options};
          comment on role ${identifier(name)} is ${literal(commentOf(role.installation, leaseId))}`,
       );
       signal.throwIfAborted();
-      return await clusterOf(tx);
+      return await handleOf(tx, name);
     }),
   );
   const fields: Record<string, string> = {
@@ -94,11 +99,17 @@ async function issue({
   return { kind: "database" as const, fields, handle };
 }
 
-async function renew({ name, role, seconds, signal }: LeaseFacts & { seconds: number; signal: AbortSignal }) {
+async function renew({
+  role,
+  seconds,
+  signal,
+  ...lease
+}: LeaseFacts & { handle?: string; seconds: number; signal: AbortSignal }) {
   await connected(targetOf(role), signal, (sql) =>
     inTransaction(sql, async (tx) => {
-      if (!(await isOurs(tx, role, name))) throw new Refused("The role of this lease no longer exists");
-      await tx.unsafe(`alter role ${identifier(name)} valid until ${await endAtTarget(tx, seconds)}`);
+      const found = await findRole(tx, role, lease);
+      if (!found) throw new Refused("The role of this lease no longer exists");
+      await tx.unsafe(`alter role ${identifier(found.name)} valid until ${await endAtTarget(tx, seconds)}`);
     }),
   );
   return {};

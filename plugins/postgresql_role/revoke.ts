@@ -1,167 +1,254 @@
 import type { LeaseFacts } from "../../core/plugin.ts";
-import { Refused, Unavailable } from "../../platform/errors.ts";
+import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
+import { listLeft } from "./left.ts";
+import { clearDatabase, explainDatabase, heirNameOf, heirOf, type Remaining } from "./objects.ts";
 import {
   clusterOf,
   codeOf,
   connected,
+  findRole,
+  grantToBroker,
   identifier,
   inTransaction,
-  isOurs,
   literal,
   lockName,
+  type Role,
+  readHandle,
   type Sql,
   type Target,
   targetOf,
-  versionOf,
 } from "./target.ts";
 
-const heirComment = "svc: owner of what leases left behind, without privileges";
 /** How long to wait for a role's sessions to end before the attempt fails. */
 const terminateSeconds = 5;
-/** How long to wait for a lock that a session of the role may hold before terminating its sessions again. */
+/** How long to wait for a lock before finding out who holds it. */
 const ownLockMilliseconds = 250;
 const pollMilliseconds = 20;
-/** In bytes. PostgreSQL truncates longer names. */
-const longestName = 63;
+const mostLines = 100;
+
+/** What all steps of a revocation need. */
+interface Work {
+  sql: Sql;
+  target: Target;
+  role: Role;
+  signal: AbortSignal;
+}
 
 /**
- * Removes a role in six idempotent steps:
+ * Removes a role in idempotent steps, and returns what may outlive it:
  *
  * 1. Forbid new logins, and commit.
  * 2. Terminate its sessions, and roll back its prepared transactions.
- * 3. Grant the role to the broker, so that the broker can act for it.
- * 4. Remove its objects and grants in every database.
- * 5. Drop it.
- * 6. Verify that it is gone.
+ * 3. Revoke its memberships.
+ * 4. Grant the role to the broker, so that the broker can act for it.
+ * 5. Give up its objects and privileges in every database.
+ * 6. Drop it.
+ * 7. Verify that it is gone.
+ *
+ * @throws Refused when a person has to decide about something that others use. The first three steps are then done.
  */
 export async function revoke({
-  name,
-  role,
-  handle,
+  role: facts,
   expiresAt,
   signal,
-}: LeaseFacts & { handle?: string; expiresAt: string; signal: AbortSignal }): Promise<void> {
-  const target = targetOf(role);
-  await connected(target, signal, async (sql) => {
+  ...lease
+}: LeaseFacts & { handle?: string; expiresAt: string; signal: AbortSignal }): Promise<
+  | {
+      left: string[];
+    }
+  | undefined
+> {
+  const target = targetOf(facts);
+  return await connected(target, signal, async (sql) => {
+    const find = (there: Sql) => findRole(there, facts, lease);
     // Take the lock only if the role may not exist yet. Users know their role's name and could hold the lock, so
     // an existing role must not wait for it.
-    const exists =
-      (await isOurs(sql, role, name)) ||
+    const role =
+      (await find(sql)) ??
       (await inTransaction(sql, async (tx) => {
-        await lockName(tx, name);
-        return await isOurs(tx, role, name);
+        await lockName(tx, lease.name);
+        return await find(tx);
       }));
-    if (!exists) {
-      // The role's settings may name another server since. At the old one, the lease can log in until it expires.
-      const isElsewhere = handle !== undefined && handle !== (await clusterOf(sql));
-      if (isElsewhere && new Date(expiresAt) > new Date())
-        throw new Unavailable(
-          `${name} was created at another PostgreSQL than ${target.host}:${target.port}: set its address again until the lease is revoked, or wait until it expires`,
-        );
-      const [server] = await sql<[{ replica: boolean }]>`select pg_is_in_recovery() as replica`;
-      if (handle !== undefined && server.replica)
-        throw new Unavailable(
-          `PostgreSQL at ${target.host}:${target.port} is a replica, which may not have the role yet: set host to its primary`,
-        );
-      return;
+    if (!role) {
+      await checkPlace(sql, target, { ...lease, expiresAt });
+      return undefined;
     }
-    const endWork = async () => {
-      await endSessions(sql, name, signal);
-      await rollBackPrepared(sql, target, name, signal);
-    };
-    await forbidLogin(sql, name, endWork);
-    await endWork();
-    // pg_shdepend is shared: it lists what the role owns or was granted in every database.
-    const [{ databases }] = await sql<[{ databases: string[] }]>`
-      select to_json(array(
-        select distinct d.datname::text from pg_shdepend s join pg_roles r on r.oid = s.refobjid
-        join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
-        where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name})) as databases`;
-    await grantToBroker(sql, target, name);
-    const heir = databases.length === 0 ? "" : await heirOf(sql, target);
-    const clear = (there: Sql) => giveUpObjects(there, name, heir);
-    for (const database of databases)
-      await (database === target.database ? clear(sql) : connected(target, signal, clear, database));
-    await endSessions(sql, name, signal);
-    await dropRole(sql, name);
-    if (await isOurs(sql, role, name)) throw new Unavailable(`The role ${name} still exists after DROP ROLE`);
+    const work = { sql, target, role, signal };
+    await forbidLogin(work);
+    await endWork(work);
+    await leaveParents(work);
+    await grantToBroker(sql, target, role.name);
+    const remaining = await clear(work);
+    if (remaining.length > 0) throw undecided(role, remaining);
+    await endSessions(work);
+    await dropRole(work);
+    if (await find(sql)) throw new Unavailable(`The role ${role.name} still exists after DROP ROLE`);
+    return { left: await listLeft(sql, target, lease.handle, signal).catch(() => []) };
   });
 }
 
-/** @throws Unavailable when the role has privileges that only a superuser can revoke */
-async function dropRole(sql: Sql, name: string): Promise<void> {
-  try {
-    await sql.unsafe(`drop role if exists ${identifier(name)}`);
-  } catch (error) {
-    // dependent_objects_still_exist: the broker cannot revoke privileges that an object's owner granted to this role.
-    if (codeOf(error) !== "2BP01") throw error;
-    const places = await sql<{ name: string }[]>`
-      select distinct coalesce(d.datname, current_database()) as name from pg_shdepend s
-      join pg_roles r on r.oid = s.refobjid left join pg_database d on d.oid = s.dbid
-      where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name} order by 1`;
-    throw new Unavailable(
-      `The role has privileges that the broker cannot revoke: as a superuser, run in ${places.map((one) => one.name).join(", ")}: drop owned by ${identifier(name)};`,
-      { cause: error },
-    );
-  }
+/** Describes what `revoke` would do with what the role has, and changes nothing. */
+export async function explain({
+  role: facts,
+  signal,
+  ...lease
+}: LeaseFacts & { handle?: string; signal: AbortSignal }): Promise<string[]> {
+  const target = targetOf(facts);
+  return await connected(target, signal, async (sql) => {
+    const role = await findRole(sql, facts, lease);
+    if (!role) return [];
+    const lines: string[] = [];
+    for (const name of await databasesOf(sql, role)) {
+      const work = (there: Sql) => explainDatabase(there, role, heirNameOf(target));
+      try {
+        lines.push(
+          ...(name === target.database ? await work(sql) : await connected(target, signal, work, name)),
+        );
+      } catch (error) {
+        if (name === target.database || !(error instanceof SvcError)) throw error;
+        lines.push(`${name}: ${error.detail}`);
+      }
+    }
+    return lines.length > mostLines ? [...lines.slice(0, mostLines - 1), "and more"] : lines;
+  });
 }
 
-/** Lets the broker act for the role. */
-async function grantToBroker(sql: Sql, { user }: Target, name: string): Promise<void> {
-  const options = (await versionOf(sql)) >= 160_000 ? " with inherit true, set true" : "";
-  await sql.unsafe(`grant ${identifier(name)} to ${identifier(user)}${options}`);
+/** @throws Unavailable when the role may exist at another server than the one that does not have it */
+async function checkPlace(
+  sql: Sql,
+  { host, port }: Target,
+  { name, handle, expiresAt }: { name: string; handle?: string; expiresAt: string },
+): Promise<void> {
+  // The role's settings may name another server since. At the old one, the lease can log in until it expires.
+  const isElsewhere = handle !== undefined && readHandle(handle).cluster !== (await clusterOf(sql));
+  if (isElsewhere && new Date(expiresAt) > new Date())
+    throw new Unavailable(
+      `${name} was created at another PostgreSQL than ${host}:${port}: set its address again until the lease is revoked, or wait until it expires`,
+    );
+  const [server] = await sql<[{ replica: boolean }]>`select pg_is_in_recovery() as replica`;
+  if (handle !== undefined && server.replica)
+    throw new Unavailable(
+      `PostgreSQL at ${host}:${port} is a replica, which may not have the role yet: set host to its primary`,
+    );
+}
+
+/** Ends what the role is doing. */
+async function endWork(work: Work): Promise<void> {
+  await endSessions(work);
+  const own = await work.sql<Prepared[]>`
+    select gid, owner, database from pg_prepared_xacts where owner = ${work.role.name}`;
+  for (const one of own) await rollBack(work, one);
 }
 
 /**
- * Removes LOGIN. A transaction of the role may hold a lock on its row, such as after `ALTER ROLE ... PASSWORD`. So this
- * ends the role's work and retries until the change succeeds.
+ * Removes LOGIN. A transaction of the role may hold its row, such as after `ALTER ROLE ... PASSWORD`. So this ends the
+ * role's work and retries until the change succeeds.
  */
-async function forbidLogin(sql: Sql, name: string, endWork: () => Promise<void>): Promise<void> {
+async function forbidLogin(work: Work): Promise<void> {
+  await withoutHolders(work, `alter role ${identifier(work.role.name)} nologin`);
+}
+
+/**
+ * Runs a statement that needs the role itself. While another transaction holds its row or its lock, this ends the role's
+ * work, and rolls back the prepared transaction that holds it. That one may have another owner: PREPARE TRANSACTION
+ * records the current role, which SET ROLE changes.
+ *
+ * @throws Refused when the broker may not roll back the prepared transaction
+ */
+async function withoutHolders(work: Work, statement: string): Promise<void> {
+  const { sql, target, role, signal } = work;
   const deadline = performance.now() + terminateSeconds * 1000;
-  for (;;) {
+  const attempt = async () => {
     try {
       // Statements sent together run in one transaction.
-      await sql.unsafe(
-        `set local lock_timeout = ${ownLockMilliseconds}; alter role ${identifier(name)} nologin`,
-      );
-      return;
+      await sql.unsafe(`set local lock_timeout = ${ownLockMilliseconds}; ${statement}`);
+      return true;
     } catch (error) {
       // 55P03: lock_not_available. XX000: "tuple concurrently updated".
-      if (!["55P03", "XX000"].includes(codeOf(error)) || performance.now() > deadline) throw error;
+      if (!["55P03", "XX000"].includes(codeOf(error))) throw error;
+      return false;
     }
-    await endWork();
+  };
+  while (!(await attempt())) {
+    await endWork(work);
+    const [{ pid }] = await sql<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    const again = attempt();
+    const [holders, isDone] = await connected(target, signal, (other) =>
+      Promise.all([holdersOf(other, pid, again), again]),
+    );
+    if (isDone) return;
+    for (const holder of holders) if (holder.gid !== null) await rollBack(work, holder as Prepared);
+    if (performance.now() < deadline) continue;
+    const who = holders.map(({ owner, pid: session }) => `the session ${session} of ${owner}`);
+    throw new Unavailable(
+      `${role.name} is locked at the target${who.length > 0 ? ` by ${who.join(", ")}` : ""}`,
+    );
   }
 }
 
-/**
- * Rolls back the role's prepared transactions, which outlive its sessions and keep their locks. Only the role itself can
- * do so, in the same database.
- */
-async function rollBackPrepared(sql: Sql, target: Target, name: string, signal: AbortSignal): Promise<void> {
-  const prepared = await sql<{ gid: string; database: string }[]>`
-    select gid, database from pg_prepared_xacts where owner = ${name}`;
-  if (prepared.length > 0) await grantToBroker(sql, target, name);
-  for (const { gid, database } of prepared)
-    await connected(
-      target,
-      signal,
-      async (there) => {
-        await there.unsafe(`set role ${identifier(name)}`);
-        await there.unsafe(`rollback prepared ${literal(gid)}`).catch((error) => {
-          // undefined_object: it has already ended.
-          if (codeOf(error) !== "42704") throw error;
-        });
-      },
-      database,
+interface Prepared {
+  gid: string;
+  owner: string;
+  database: string;
+}
+
+/** Who holds what a session waits for, while it waits. A prepared transaction has a gid, and no session. */
+async function holdersOf(sql: Sql, pid: number, waiting: Promise<unknown>) {
+  let isWaiting = true;
+  const over = () => {
+    isWaiting = false;
+  };
+  waiting.then(over, over);
+  while (isWaiting) {
+    const holders = await sql<(Omit<Prepared, "gid"> & { gid: string | null; pid: number | null })[]>`
+      select distinct p.gid, coalesce(p.owner, a.usename) as owner, coalesce(p.database, a.datname) as database, h.pid
+      from pg_locks w join pg_locks h on h.granted and h.pid is distinct from w.pid
+        and (h.locktype, h.database, h.relation, h.tuple, h.page, h.transactionid, h.classid, h.objid)
+        is not distinct from (w.locktype, w.database, w.relation, w.tuple, w.page, w.transactionid, w.classid, w.objid)
+      -- The lock that each transaction has on its own xid.
+      left join pg_locks x on h.pid is null and x.pid is null and x.locktype = 'transactionid' and x.granted
+        and x.virtualtransaction = h.virtualtransaction
+      left join pg_prepared_xacts p on p.transaction = x.transactionid
+      left join pg_stat_activity a on a.pid = h.pid
+      where w.pid = ${pid} and not w.granted and w.locktype in ('transactionid', 'tuple', 'object')`;
+    if (holders.length > 0) return holders;
+    await Bun.sleep(pollMilliseconds);
+  }
+  return [];
+}
+
+/** Rolls back a prepared transaction as its owner, which is possible only in its own database. */
+async function rollBack(
+  { sql, target, role, signal }: Work,
+  { gid, owner, database }: Prepared,
+): Promise<void> {
+  const command = `rollback prepared ${literal(gid)}`;
+  if (owner === role.name) await grantToBroker(sql, target, role.name);
+  const work = async (there: Sql) => {
+    await there.unsafe(`set role ${identifier(owner)}`);
+    await there.unsafe(command).catch((error) => {
+      // undefined_object: it has already ended.
+      if (codeOf(error) !== "42704") throw error;
+    });
+  };
+  try {
+    await connected(target, signal, work, database);
+  } catch (cause) {
+    const { cause: reason } = cause as Error;
+    if (codeOf(reason) !== "42501") throw cause;
+    throw new Refused(
+      `The prepared transaction ${literal(gid)} of ${owner} holds the role ${role.name}: as a superuser, run in ${database}: ${command};`,
+      { cause },
     );
+  }
 }
 
 /** Terminates the role's sessions, which would survive NOLOGIN and even DROP ROLE. @throws Unavailable */
-async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise<void> {
+async function endSessions({ sql, role: { oid, name }, signal }: Work): Promise<void> {
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
     const alive = await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
+      select pg_terminate_backend(pid) from pg_stat_activity where usesysid = ${oid}::text::oid`;
     if (alive.length === 0) return;
     if (performance.now() > deadline)
       throw new Unavailable(`Sessions of ${name} that do not end at the target: ${alive.length}`);
@@ -170,75 +257,79 @@ async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise
   }
 }
 
-/**
- * The role that gets the objects of ended leases. Each broker has one, created on first use.
- *
- * @throws Refused when a role of this name exists that svc did not create
- */
-async function heirOf(sql: Sql, target: Target): Promise<string> {
-  const suffix = "_leftovers";
-  const start = Buffer.from(target.user).subarray(0, longestName - suffix.length);
-  const heir = `${start.toString().replace(/\ufffd$/, "")}${suffix}`;
-  const find = async (there: Sql) => {
-    const [found] = await there<{ comment: string | null }[]>`
-      select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = ${heir}`;
-    if (found && found.comment !== heirComment)
-      throw new Refused(`The target has a role ${heir} that svc did not create: rename that role`);
-    return found !== undefined;
-  };
-  if (await find(sql)) return heir;
-  try {
-    await inTransaction(sql, async (tx) => {
-      await tx.unsafe(`create role ${identifier(heir)} nologin noinherit`);
-      await tx.unsafe(`comment on role ${identifier(heir)} is ${literal(heirComment)}`);
-      await grantToBroker(tx, target, heir);
+/** Revokes the role's memberships that the broker can revoke. DROP ROLE ends the others. */
+async function leaveParents({ sql, role: { oid, name } }: Work): Promise<void> {
+  const groups = await sql<{ name: string }[]>`
+    select distinct g.rolname as name from pg_auth_members m join pg_roles g on g.oid = m.roleid
+    where m.member = ${oid}::text::oid`;
+  for (const group of groups)
+    await sql.unsafe(`revoke ${identifier(group.name)} from ${identifier(name)}`).catch((error) => {
+      // Granted by another role, which PostgreSQL 16 and later may report as an internal error (XX000, "no possible
+      // grantors"); or the lease granted it further.
+      if (!["42501", "2BP01", "0LP01", "XX000"].includes(codeOf(error))) throw error;
     });
-  } catch (error) {
-    // No lock, because users could hold it. If a concurrent revocation created the role, use that.
-    const isTaken = ["42710", "23505"].includes(codeOf(error));
-    if (!isTaken || !(await find(sql))) throw error;
-  }
-  return heir;
 }
 
-/**
- * Reassigns the role's objects in this database to the heir, and drops its grants. Drops the objects that the heir cannot
- * own, which contain no data.
- */
-async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void> {
-  // Sent together, so that they run in one transaction.
-  const giveUp = `reassign owned by ${identifier(name)} to ${identifier(heir)}; drop owned by ${identifier(name)}`;
-  try {
-    await sql.unsafe(giveUp);
-  } catch (error) {
-    if (codeOf(error) !== "42501") throw error;
-    // The new owner of these objects needs further privileges, such as CREATE on their schema.
-    const dropBound = `declare one record; object record; begin
-        for one in select classid, objid from pg_shdepend
-          where dbid = (select oid from pg_database where datname = current_database())
-            and refclassid = 'pg_authid'::regclass and deptype = 'o'
-            and refobjid = (select oid from pg_roles where rolname = ${literal(name)})
-            and classid::regclass::text in ('pg_proc', 'pg_operator', 'pg_collation', 'pg_conversion',
-              'pg_statistic_ext', 'pg_ts_config', 'pg_ts_dict', 'pg_opclass', 'pg_opfamily', 'pg_publication',
-              'pg_foreign_server')
-        loop
-          select type, identity into object from pg_identify_object(one.classid, one.objid, 0);
-          -- CASCADE may have dropped it already.
-          if object.identity is not null then
-            execute format('drop %s %s cascade', replace(object.type, ' object', ''), object.identity);
-          end if;
-        end loop;
-      end`;
+/** The databases in which the role owns something or was granted privileges. pg_shdepend is shared by all of them. */
+async function databasesOf(sql: Sql, { oid }: Role): Promise<string[]> {
+  const databases = await sql<{ name: string }[]>`
+    select distinct d.datname::text as name from pg_shdepend s
+    join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
+    where s.refclassid = 'pg_authid'::regclass and s.refobjid = ${oid}::text::oid`;
+  return databases.map(({ name }) => name);
+}
+
+/** Gives up what the role has in every database. A database that cannot be reached does not prevent the others. */
+async function clear({ sql, target, role, signal }: Work): Promise<Remaining[]> {
+  const databases = await databasesOf(sql, role);
+  if (databases.length === 0) return [];
+  const heir = await heirOf(sql, target);
+  const parents = await sql<{ name: string }[]>`
+    select rolname as name from pg_roles
+    where rolname in ${sql(target.parents)} and pg_has_role(current_user, oid, 'member with admin option')`;
+  const known = { heir, parents: parents.map(({ name }) => name), signal };
+  const remaining: Remaining[] = [];
+  for (const name of databases)
     try {
-      await sql.unsafe(`do ${literal(dropBound)}; ${giveUp}`);
-    } catch (cause) {
-      if (codeOf(cause) !== "42501") throw cause;
-      // Such as a schema, after CREATE on the database was revoked. It may contain data, so it is not dropped.
-      const [{ database }] = await sql<[{ database: string }]>`select current_database() as database`;
-      throw new Unavailable(
-        `The role owns objects that the broker cannot reassign: as a superuser, run in ${database}: reassign owned by ${identifier(name)} to ${identifier(heir)};`,
-        { cause },
+      const work = (there: Sql) => clearDatabase(there, role, known);
+      remaining.push(
+        ...(name === target.database ? await work(sql) : await connected(target, signal, work, name)),
       );
+    } catch (error) {
+      if (name === target.database || signal.aborted || !(error instanceof SvcError)) throw error;
+      remaining.push({
+        what: `what it has in the database ${name}`,
+        why: error.detail,
+        command: `grant connect on database ${identifier(name)} to ${identifier(target.user)};`,
+      });
     }
+  return remaining;
+}
+
+function undecided({ name }: Role, remaining: Remaining[]): Unavailable {
+  const first = remaining.find(({ command }) => command !== "") ?? remaining[0]!;
+  const { what, why, command } = first;
+  const stays = `${name} can no longer log in, but remains because of ${what}: ${why}`;
+  if (command === "") return new Unavailable(stays);
+  const more = remaining.length - 1;
+  const others = more === 0 ? "" : ` (${more} more: svc access leases --explain)`;
+  return new Refused(`${stays}. As a superuser, run: ${command}${others}`);
+}
+
+async function dropRole(work: Work): Promise<void> {
+  const { sql, role } = work;
+  try {
+    await withoutHolders(work, `drop role if exists ${identifier(role.name)}`);
+  } catch (error) {
+    // dependent_objects_still_exist: something appeared after its database was cleared.
+    if (codeOf(error) !== "2BP01") throw error;
+    const places = await sql<{ name: string }[]>`
+      select distinct coalesce(d.datname, current_database()) as name from pg_shdepend s
+      left join pg_database d on d.oid = s.dbid
+      where s.refclassid = 'pg_authid'::regclass and s.refobjid = ${role.oid}::text::oid order by 1`;
+    throw new Unavailable(
+      `${role.name} received objects or privileges during its revocation, in ${places.map((one) => one.name).join(", ")}`,
+      { cause: error },
+    );
   }
 }

@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
-import postgres from "postgres";
 import type { RoleFacts } from "../../core/plugin.ts";
-import { SvcError, Unavailable } from "../../platform/errors.ts";
+import { DatabaseSocket } from "../../drizzle/connection/socket.ts";
+import { openSql, type Sql } from "../../drizzle/connection/sql.ts";
+import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 
 // The target: its settings, connections to it, and how svc recognises the roles that it created there.
 
@@ -29,6 +30,17 @@ export const roleSchema = Type.Object({
     pattern: "^[^,]{1,63}( *, *[^,]{1,63})*$",
     description: "the roles whose privileges a lease has, comma-separated",
   }),
+  setRole: Type.Boolean({
+    default: false,
+    description:
+      "whether users may SET ROLE to the parents, such as to create objects that the parents own and that remain",
+  }),
+  accept: Type.Optional(
+    Type.String({
+      maxLength: 1000,
+      description: "the risks of the parents to accept, comma-separated, as svc access check names them",
+    }),
+  ),
   connectionLimit: Type.Integer({
     default: 5,
     minimum: 1,
@@ -55,7 +67,7 @@ export function targetOf({ settings }: RoleFacts): Target {
   return { ...rest, parents: parents.split(",").map((parent) => parent.trim()) };
 }
 
-export type Sql = postgres.Sql;
+export type { Sql };
 
 /**
  * Runs `work` on a new connection to the target, which is closed when `signal` aborts.
@@ -70,27 +82,27 @@ export async function connected<T>(
 ): Promise<T> {
   const { host, port, user, password, sslMode, sslRootCert } = target;
   signal.throwIfAborted();
-  const sql = postgres({
-    // postgres.js splits a host at its colons, but not in a list, which its types do not know.
-    ...(host.includes(":")
-      ? { host: [host] as unknown as string, port: [port] as unknown as number }
-      : { host, port }),
+  // As svc connects to its own database: postgres.js alone does not survive a connection that ends at the wrong moment.
+  const sql = openSql("postgres://target", {
+    ...({ socket: () => new DatabaseSocket().to({ host, port }) } as object),
     database,
     username: user,
     password,
     max: 1,
     prepare: false,
-    // Avoids a query for types that are not used here.
-    fetch_types: false,
     ssl: sslMode === "disable" ? false : { rejectUnauthorized: sslMode === "verify-full", ca: sslRootCert },
     connect_timeout: secondsToConnect,
-    onnotice: () => {},
     connection: {
-      application_name: "svc",
       statement_timeout: statementSeconds * 1000,
       lock_timeout: statementSeconds * 1000,
       // Users of leases may create functions in `public`, and the broker must not run them.
       search_path: "pg_catalog",
+      // A database or a role may set these differently. What a client sends when it connects takes precedence.
+      role: "none",
+      TimeZone: "UTC",
+      standard_conforming_strings: "on",
+      // Compiling takes longer than any of these queries.
+      jit: "off",
     },
   });
   // The server's timeouts do not help when it is frozen or unreachable: the client would still wait for the ROLLBACK.
@@ -115,7 +127,7 @@ export async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>):
   return (await sql.begin((tx) => work(tx as unknown as Sql))) as T;
 }
 
-export const codeOf = (error: unknown): string => (error as { code?: string }).code ?? "";
+export const codeOf = (error: unknown): string => (error as { code?: string } | undefined)?.code ?? "";
 
 /** Describes a failure by its SQLSTATE, because PostgreSQL's message may repeat a statement. */
 function targetError(error: unknown, place: string): unknown {
@@ -140,6 +152,7 @@ function targetError(error: unknown, place: string): unknown {
     CONNECTION_CLOSED: "closed the connection",
     ENOTFOUND: "has an unknown host name",
   };
+  if (process.env.DBG) console.error(error);
   return new Unavailable(`PostgreSQL at ${place} ${meanings[code] ?? `failed (${code || "no code"})`}`, {
     cause: error,
   });
@@ -153,19 +166,61 @@ export const lockName = (sql: Sql, name: string) =>
   sql`select pg_advisory_xact_lock(hashtextextended(${`svc ${name}`}, 0))`;
 
 /**
- * Whether the role exists and this installation created it.
- *
- * @throws Unavailable when another installation did, which may be this one with a former SVC_KEY_SECRET
+ * What a lease stores: the cluster, the OID of its role there, and the transaction that created it. Leases of earlier
+ * releases have only the cluster.
  */
-export async function isOurs(sql: Sql, { installation }: RoleFacts, name: string): Promise<boolean> {
-  const [found] = await sql<{ comment: string | null }[]>`
-    select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = ${name}`;
-  const owner = commentPattern.exec(found?.comment ?? "")?.[1];
+export async function handleOf(sql: Sql, name: string): Promise<string> {
+  const [row] = await sql<[{ oid: string; xid: string }]>`
+    select oid::text, pg_current_xact_id()::text as xid from pg_roles where rolname = ${name}`;
+  return `${await clusterOf(sql)} ${row.oid} ${row.xid}`;
+}
+
+export function readHandle(handle: string | undefined) {
+  const [cluster, oid, xid] = handle?.split(" ") ?? [];
+  return { cluster, oid, xid };
+}
+
+/** The role of a lease at the target. Its name can change. */
+export interface Role {
+  oid: string;
+  name: string;
+}
+
+/**
+ * Finds the role of a lease by its OID, which remains when somebody renames the role or comments on it, or by its name.
+ *
+ * @throws Refused when a role of this name exists that svc did not create, or that it does not recognise
+ * @throws Unavailable when another installation created it, which may be this one with a former SVC_KEY_SECRET
+ */
+export async function findRole(
+  sql: Sql,
+  { installation }: RoleFacts,
+  { leaseId, name, handle }: { leaseId: number; name: string; handle?: string },
+): Promise<Role | undefined> {
+  const { cluster, oid = "0" } = readHandle(handle);
+  const rows = await sql<(Role & { comment: string | null; cluster: string })[]>`
+    select oid::text, rolname as name, shobj_description(oid, 'pg_authid') as comment,
+      (select system_identifier::text from pg_control_system()) as cluster
+    from pg_roles where oid = ${oid}::text::oid or rolname = ${name}`;
+  const byOid = rows.find((row) => row.oid === oid && row.cluster === cluster);
+  const found = byOid ?? rows.find((row) => row.name === name);
+  if (!found) return undefined;
+  const owner = commentPattern.exec(found.comment ?? "")?.[1];
   if (owner !== undefined && owner !== installation)
     throw new Unavailable(
-      `The role ${name} belongs to another installation of svc, or SVC_KEY_SECRET changed: drop it at the target`,
+      `The role ${found.name} belongs to another installation of svc, or SVC_KEY_SECRET changed: drop it at the target`,
     );
-  return owner !== undefined;
+  if (!byOid && owner === undefined)
+    throw new Refused(
+      `svc does not recognise the role ${name}: drop it, or run at the target: comment on role ${identifier(name)} is ${literal(commentOf(installation, leaseId))};`,
+    );
+  return { oid: found.oid, name: found.name };
+}
+
+/** Lets the broker act for a role. */
+export async function grantToBroker(sql: Sql, { user }: Target, name: string): Promise<void> {
+  const options = (await versionOf(sql)) >= 160_000 ? " with inherit true, set true" : "";
+  await sql.unsafe(`grant ${identifier(name)} to ${identifier(user)}${options}`);
 }
 
 export async function versionOf(sql: Sql): Promise<number> {
