@@ -92,7 +92,18 @@ export function roleFieldsOf({ settings, ...body }: Static<typeof newRole>): Rol
 }
 
 export const checkView = t.Object(
-  { problems: t.Array(t.Object({ problem: t.String(), fix: t.Optional(t.String()) }, closed)) },
+  {
+    problems: t.Array(
+      t.Object(
+        {
+          problem: t.String(),
+          fix: t.Optional(t.String()),
+          warning: t.Optional(Type.Boolean({ description: "Whether the role can be used nevertheless" })),
+        },
+        closed,
+      ),
+    ),
+  },
   closed,
 );
 
@@ -173,6 +184,7 @@ const leaseFields = {
   error: nullable(t.String()),
 };
 export const leaseView = t.Object(leaseFields, closed);
+export const explanationView = t.Object({ items: t.Array(t.String()) }, closed);
 export const leaseParams = t.Object({ lease_id: idText }, closed);
 const leaseFilters = {
   user: t.Optional(t.String({ maxLength: 300 })),

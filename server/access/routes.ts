@@ -2,6 +2,7 @@ import { Elysia, status, t } from "elysia";
 import { checkRole } from "../../core/access/check.ts";
 import { cancelRequest, decideRequest, reviewRequest } from "../../core/access/decide.ts";
 import { revokeLease, revokeLeases } from "../../core/access/end.ts";
+import { explainLease } from "../../core/access/explain.ts";
 import { issueLease } from "../../core/access/issue.ts";
 import { getLease, listLeases } from "../../core/access/lease.ts";
 import { reconcileRole, revokeDifferences } from "../../core/access/reconcile.ts";
@@ -33,6 +34,7 @@ import {
   chosenDifferences,
   decision,
   differencesView,
+  explanationView,
   issuedView,
   leaseParams,
   leaseQuery,
@@ -292,6 +294,16 @@ const leaseRoutes = (deps: Deps) =>
       "/:lease_id",
       async ({ actor, params }) => leaseViewOf(await getLease(deps, actor, Number(params.lease_id))),
       { actor: true, params: leaseParams, response: { 200: leaseView, ...refusalsOfOne } },
+    )
+    .get(
+      "/:lease_id/explain",
+      async ({ actor, params }) => explainLease(deps, actor, Number(params.lease_id)),
+      {
+        actor: true,
+        params: leaseParams,
+        detail: { summary: "Describe what the end of a lease would hand over or drop" },
+        response: { 200: explanationView, ...refusalsOfChange, 503: problemSchema },
+      },
     )
     .delete(
       "/:lease_id",

@@ -103,6 +103,28 @@ test("admins apply and check roles from files, and users list the roles they may
   });
 });
 
+test("leases --explain shows what the end of a lease hands over, drops or waits for", async () => {
+  const got = JSON.parse((await svc(alice, "get", "shop", "--format", "json")).stdout);
+  const client = target.open({ ...got, ...got.fields, ...got.credential?.fields });
+  await client.unsafe(`create table mine (id int); create function used() returns int language sql as 'select 1';
+    create function unused() returns int language sql as 'select 1'`);
+  await client.end();
+  await target.sql.unsafe("create view uses as select used()");
+  const { id } = await newest();
+  const { stdout, code } = await svc(alice, "leases", "--explain");
+  const at = `in ${target.settings.database}`;
+  expect(stdout).toContain(`\nWhen lease ${id} ends:
+  routine public.used() ${at}: others use it, so it stays, and the role with it, until a person decides
+  routine public.unused() ${at}: is dropped
+  table public.mine ${at}: goes to ${target.broker}_leftovers
+`);
+  expect(code).toBe(0);
+  const { items } = JSON.parse((await svc(alice, "leases", "--explain", "--json")).stdout);
+  expect(items.find((one: { id: number }) => one.id === id).explain).toHaveLength(3);
+  await target.sql.unsafe("drop view uses");
+  expect(await svc(alice, "revoke", String(id))).toMatchObject({ code: 0 });
+});
+
 test("run passes the credential in the environment, revokes it afterwards, and returns the exit code", async () => {
   const program = `
     const { SQL } = require("bun");

@@ -16,9 +16,9 @@ export default defineCommand({
     ...clientArgs,
   },
   examples: ["svc access check", "svc access check orders-db"],
-  notes: ["For admins. The exit code is 1 if there are problems."],
+  notes: ["For admins. The exit code is 1 if there are problems other than warnings."],
   async run({ role, json }, io) {
-    type Problem = { problem: string; fix?: string };
+    type Problem = { problem: string; fix?: string; warning?: boolean };
     const checked = await AccessClient.within(io, async (client) => {
       const roles =
         role === undefined ? await client.list<Role>("/access/roles/") : [await client.role(role)];
@@ -36,12 +36,13 @@ export default defineCommand({
     if (json) printJson(io, { items: checked });
     else
       for (const { role: slug, problems } of checked) {
-        io.stdout.write(`${slug}: ${problems.length === 0 ? "ok" : counted(problems.length, "problem")}\n`);
-        for (const { problem, fix } of problems) {
-          io.stdout.write(`  ${printable(problem)}\n`);
+        const count = problems.filter(({ warning }) => !warning).length;
+        io.stdout.write(`${slug}: ${count === 0 ? "ok" : counted(count, "problem")}\n`);
+        for (const { problem, fix, warning } of problems) {
+          io.stdout.write(`  ${warning ? "Warning: " : ""}${printable(problem)}\n`);
           if (fix !== undefined) io.stdout.write(`    ${printable(fix)}\n`);
         }
       }
-    if (checked.some(({ problems }) => problems.length > 0)) throw new ExitCode(1);
+    if (checked.some(({ problems }) => problems.some(({ warning }) => !warning))) throw new ExitCode(1);
   },
 });

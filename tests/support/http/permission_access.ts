@@ -247,6 +247,11 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
     (world) => insertLease(world, elsewhere),
     "/access/leases/",
   ),
+  "GET /access/leases/{lease_id}/explain of somebody else": pathOf(
+    (world) => insertLease(world, elsewhere),
+    "/access/leases/",
+    "/explain",
+  ),
   "DELETE /access/leases/{lease_id} of somebody else": pathOf(
     (world) => insertLease(world, elsewhere),
     "/access/leases/",
