@@ -399,3 +399,8 @@ test("the search for leases that must end does not read those that have ended", 
   const search = asked.find(({ text }) => text.includes("as ending"))!;
   expect(await rowsRead(db, search)).toBeLessThan(1000);
 });
+
+test("a public key is refused for a role whose credentials do not use one", async () => {
+  const { http, body } = await world.issue(world.alice, await makeRole(), { public_key: "ssh-ed25519 AAAA" });
+  expect([http, body.detail]).toEqual([400, expect.stringContaining("leave out public_key")]);
+});
