@@ -1,7 +1,7 @@
 import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident, individual } from "../../../drizzle/schema/index.ts";
-import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { NotFound, Refused, Unavailable } from "../../../platform/errors.ts";
 import { personColumns } from "../../catalog/person/person.ts";
 import { awaitsWelcome, opensLater, restrictedStep } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
@@ -17,7 +17,9 @@ import {
 import { callPlugin, workErrorOf } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
+import { lockIncident } from "../incident/lock.ts";
 import { mayBeTold } from "../participant/addresses.ts";
+import { recordReminded, reportReminder } from "../reminder/remind.ts";
 import { welcomeSequence } from "../steps/conversation.ts";
 import { chosen, resourceFacts } from "../steps/resource.ts";
 import { currentOf, type Obsolete } from "./current.ts";
@@ -57,7 +59,7 @@ export async function attemptDelivery(
           log.info({ delivery: key, plugin: pluginSlug }, `a delivery is obsolete: ${sent.obsolete}`);
           return "obsolete";
         }
-        if (!sent.recipients) await finishWork(db, deliveries, claim, clock.now());
+        if (!sent.recipients) await recordSent(context, claim);
         else await splitDelivery(context, claim, sent.recipients);
         return sent.recipients ? "split" : "done";
       },
@@ -76,6 +78,20 @@ export async function attemptDelivery(
   ).catch((error: unknown) => {
     if (error instanceof LeaseLost) return "stale";
     throw error;
+  });
+}
+
+/** @throws LeaseLost */
+async function recordSent({ db, clock }: AttemptContext, claim: DeliveryClaim): Promise<void> {
+  if (claim.topic === null || claim.task !== reportReminder)
+    return await finishWork(db, deliveries, claim, clock.now());
+  await db.transaction(async (tx) => {
+    // The incident first, like the task that replaces reminders.
+    await lockIncident(tx, "worker", claim.incidentId).catch((error: unknown) => {
+      throw error instanceof NotFound ? new LeaseLost() : error;
+    });
+    await finishWork(tx, deliveries, claim, clock.now());
+    await recordReminded(tx, claim, clock.now());
   });
 }
 

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import {
+  conversation,
   delivery,
+  event,
   incident,
   participantRole,
   statusReport,
@@ -77,6 +79,58 @@ const sent = () =>
 const down = () => {
   throw new Unavailable("the server refuses");
 };
+const reminded = () => outbox.db.select().from(event).where(eq(event.kind, "reminder.sent"));
+
+test("the timeline has a reminder once it is sent, and not one that was dropped", async () => {
+  const { clock, ids } = outbox;
+  const dropped = await reminded();
+  mail.answer({ direct: down });
+  clock.advance(2 * hour);
+  await run(incidentStatusReportReminder);
+  expect(await attempt()).toEqual(["again"]);
+  await report();
+  expect(await attempt()).toEqual(["obsolete"]);
+  expect(await reminded()).toEqual(dropped);
+  mail.answer({ direct: () => {} });
+  const other = fakeConversation({ direct: () => {} }, { slug: "mail" });
+  plugins = pluginsOf(mail, other);
+  await outbox.db
+    .insert(conversation)
+    .values({ incidentId: ids.incidentId, pluginSlug: "mail", createdAt: clock.now() });
+  clock.advance(2 * hour);
+  await run(incidentStatusReportReminder);
+  clock.advance(60);
+  expect(await attempt()).toEqual(["done", "done"]);
+  const told = (await reminded()).slice(dropped.length);
+  expect(told).toMatchObject([
+    {
+      description: "alice was reminded to write a status report",
+      actor: "worker",
+      at: clock.now(),
+      data: { k: 1, individual_id: ids.alice },
+    },
+  ]);
+  await outbox.db.delete(conversation).where(eq(conversation.pluginSlug, "mail"));
+});
+
+test("of a reminder to everyone by mail, the timeline has one event", async () => {
+  const { clock, ids, db } = outbox;
+  mail = fakeMailing({ recipients: () => ["a", "b"], send: () => {} }, { slug: "channel" });
+  plugins = pluginsOf(mail);
+  const before = await reminded();
+  await db.update(participantRole).set({ renouncedAt: clock.now() });
+  clock.advance(2 * hour);
+  await run(incidentStatusReportReminder);
+  expect(await attempt()).toEqual(["split"]);
+  expect(await attempt()).toEqual(["done", "done"]);
+  expect((await reminded()).slice(before.length).map(({ description }) => description)).toEqual([
+    "Everybody was reminded to write a status report",
+  ]);
+  await db
+    .update(participantRole)
+    .set({ renouncedAt: null })
+    .where(eq(participantRole.incidentId, ids.incidentId));
+});
 
 describe("a reminder of a status report is dropped", () => {
   /** It is due two hours after the report of the incident. */

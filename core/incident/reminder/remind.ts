@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, max, type SQL, sql } from "drizzle-o
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
 import {
+  delivery,
   incident,
   incidentPriority,
   individual,
@@ -13,14 +14,15 @@ import {
 import { durationText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
-import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import { type DeliveryClaim, deliver, type Outgoing } from "../../outbox/deliver.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
 import { recordEvent } from "../timeline/event.ts";
 
-const task = "incident-status-report-reminder" satisfies TaskName;
+export const reportReminder = "incident-status-report-reminder" satisfies TaskName;
+const task = reportReminder;
 
 /** The ids of Active incidents after `last`. */
 export async function activeIncidents(
@@ -37,7 +39,10 @@ export async function activeIncidents(
   return rows.map(({ id }) => id);
 }
 
-/** Enqueues the due reminders of these incidents and records them: a recorded one is never sent again. */
+/**
+ * Enqueues the due reminders of these incidents and records them: a recorded one is never sent again. The timeline has them
+ * once they are sent.
+ */
 export async function remind(
   tx: Transaction,
   context: Pick<PluginContext, "clock" | "plugins" | "config">,
@@ -80,16 +85,6 @@ export async function remind(
       .returning({ k: statusReportReminder.k });
     if (noted.length === 0) continue;
     done += 1;
-    const person = people.get(of.id);
-    await recordEvent(tx, {
-      incidentId: of.id,
-      at: now,
-      actor: "worker",
-      source: task,
-      kind: "reminder.sent",
-      description: `${person?.name ?? "Everybody"} was reminded to write a status report`,
-      data: { k, ...(person && { individual_id: person.id }) },
-    });
   }
   const faults = [
     ...endless.map((row) => ({ item: row.incident.name, reason: endlessReason })),
@@ -123,6 +118,45 @@ export async function currentReminder(
     return { obsolete: "Its recipient no longer writes the status reports" };
   }
   return { message: reminderMessage(row, { now, publicUrl: config.publicUrl }), about: [incidentId] };
+}
+
+/**
+ * Records on the timeline, in the transaction that ends its delivery, that somebody was reminded. Of the deliveries of a
+ * reminder through several plugins, or to several recipients, the first one that was sent counts.
+ */
+export async function recordReminded(
+  tx: Transaction,
+  {
+    key,
+    topic,
+    incidentId,
+    individualId,
+  }: Pick<DeliveryClaim, "key" | "topic" | "incidentId" | "individualId">,
+  at: Date,
+): Promise<void> {
+  const reminder = key.split("/").slice(0, 3);
+  const ofReminder = and(
+    eq(delivery.topic, topic!),
+    sql`starts_with(${delivery.key}, ${`${reminder.join("/")}/`})`,
+  );
+  const isSent = and(ofReminder, eq(delivery.state, "Done"), isNull(delivery.error));
+  if ((await tx.$count(delivery, isSent)) > 1) return;
+  const [person] =
+    individualId === null
+      ? []
+      : await tx.select({ name: individual.name }).from(individual).where(eq(individual.id, individualId));
+  await recordEvent(tx, {
+    incidentId,
+    at,
+    actor: "worker",
+    source: task,
+    kind: "reminder.sent",
+    description: `${person?.name ?? "Everybody"} was reminded to write a status report`,
+    data: {
+      k: Number(reminder[1]!.split("-").at(-1)),
+      ...(individualId !== null && { individual_id: individualId }),
+    },
+  });
 }
 
 /**

@@ -108,7 +108,9 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
       moveTo(at);
       section("a worker runs what is due");
       for (const work of worksOf()) await runOne(work);
+      const before = await takePicture(db);
       lines.push("", await send(its));
+      lines.push(...changesOf(before, await takePicture(db)));
     },
     record: () => `${lines.join("\n").replaceAll(`${directory}/`, "").trim()}\n`,
     [Symbol.asyncDispose]: async () => {
