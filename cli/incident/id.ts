@@ -21,12 +21,21 @@ export function parseIncidentId(text: string, base: string): IncidentRef | undef
   return fromUrl(word, base);
 }
 
+const formsOfId = [
+  /^#?\p{Nd}+[:,/]?$/u,
+  // Copied with what was around it: `[INC-44]`, `#INC-44`, `INC-44.`; or typed from memory: INC 44, INC_44.
+  /^[\p{P}\p{S}]*INC[\p{P}\p{S}\s]*\p{Nd}+[\p{P}\p{S}]*$/iu,
+  /^(?:\S*\/incidents\/\S+|incidents\/\S*\p{Nd}\S*)$/iu,
+];
+
 /**
  * Whether a word has the form of an ID. It never begins a text then, even if it cannot be an ID, such as INC-044 or `INC-44:`:
  * the text would go to another incident. Words such as UTF-8 and CVE-2026 do begin texts.
  */
 export function hasFormOfId(word: string): boolean {
-  return /^(?:(?:INC\p{Pd}?|#)?\p{Nd}+[:,]?|\S*\/incidents\/\S+)$/iu.test(word.trim());
+  // Web pages put characters that nobody sees between words.
+  const seen = word.replace(/\p{Default_Ignorable_Code_Point}/gu, "").trim();
+  return formsOfId.some((form) => form.test(seen));
 }
 
 function fromUrl(text: string, base: string): IncidentRef {

@@ -115,6 +115,16 @@ describe("a first word with the form of an ID is the incident", () => {
       "INC-44,",
       "INC\u201144",
       "INC44",
+      "INC 44",
+      "INC_44",
+      "INC\u221244",
+      "INC-44.",
+      "INC-44/",
+      "[INC-44]",
+      "(INC-44):",
+      "#INC-44",
+      "\u200b44",
+      "incidents/44",
       "045",
       "0",
       "1234567890123456",
@@ -228,11 +238,27 @@ test("numbers of tasks and documents are those of the server, unless -i names th
 });
 
 test("an incident is named once", async () => {
-  for (const command of ["view", "close", "update", "edit", "stable", "reopen", "join", "leave", "export"])
+  for (const command of [
+    "view",
+    "close",
+    "update",
+    "edit",
+    "stable",
+    "reopen",
+    "join",
+    "leave",
+    "export",
+    "watch",
+    "use",
+  ])
     expect(await inc(command, "INC-1", "-i", used.name)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("give either ID or --incident"),
     });
+  const person = carol.elsewhere();
+  expect(await person.svc("inc", "use", "-i", used.name)).toMatchObject({ code: 0 });
+  const watched = await person.svc("inc", "watch", "-i", "INC-0815", "--json");
+  expect(watched).toMatchObject({ code: 2, stderr: expect.stringContaining("INC-0815") });
 });
 
 describe("- is a text from stdin", () => {
@@ -293,6 +319,9 @@ describe("- is a text from stdin", () => {
     [["edit", "-", "-r", "-"], "only one text can come from stdin"],
     [["update", "-", "-c", "x"], "give either --conditions, --actions and --needs, or -, or --file"],
     [["update", "-c", "-", "-a", "-"], "only one text can come from stdin"],
+    [["note", "-", "45"], "- is a text from stdin, and comes last"],
+    [["doc", "new", "-", "Log"], "- is a text from stdin, and comes last"],
+    [["close", "-", "INC-1"], "- is a text from stdin, and comes last"],
     [["report", "-", "-p", "Urgent"], "missing argument: TITLE"],
     [["report", "Down", "again", "-p", "Urgent"], "unexpected argument: again"],
     [["report", "Down", "-", "-d", "x", "-p", "Urgent"], "give only one of --description, -, --file"],

@@ -64,9 +64,11 @@ export function splitWords({ words = [], incident }: WordOptions, command: strin
 /**
  * Takes a last word `-` from the words: it stands for `--file -`, a text from stdin.
  *
- * @throws UsageError if the text also comes from elsewhere
+ * @throws UsageError if it comes first of several, or the text also comes from elsewhere
  */
 export function takeDash({ words = [], file, editor }: { words?: readonly string[] } & TextSource) {
+  // As a text, it would replace the one that waits on stdin.
+  if (words[0] === "-" && words.length > 1) throw new UsageError("- is a text from stdin, and comes last");
   if (words.at(-1) !== "-") return { words, file };
   if (file !== undefined || editor) throw new UsageError("give only one of -, --file and --editor");
   return { words: words.slice(0, -1), file: "-" };

@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { clientArgs } from "../../incident/args.ts";
+import { clientArgs, idArg } from "../../incident/args.ts";
+import { idOf } from "../../incident/write.ts";
 import { printJson } from "../../text.ts";
 
 export default defineCommand({
@@ -12,12 +13,14 @@ export default defineCommand({
       metavar: "ID",
       description: "The incident: INC-7, its number or its URL",
     },
+    incident: idArg.incident,
     none: { type: "boolean", description: "Choose no incident" },
     ...clientArgs,
   },
   examples: ["svc incident use INC-44", "svc incident use --none"],
   notes: ["SVC_INCIDENT takes precedence, and so does an incident on the command line."],
-  async run({ id, none, json }, io) {
+  async run({ none, json, ...named }, io) {
+    const id = idOf(named);
     const defaults = await import("../../incident/default.ts");
     if (none) {
       if (id !== undefined) throw new UsageError("give either ID or --none");

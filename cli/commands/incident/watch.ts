@@ -1,6 +1,7 @@
 import { defineCommand } from "../../command.ts";
-import { serverArgs } from "../../incident/args.ts";
+import { idArg, serverArgs } from "../../incident/args.ts";
 import { watchCommand } from "../../incident/watch.ts";
+import { idOf } from "../../incident/write.ts";
 
 export default defineCommand({
   summary: "Show an incident, or all open ones, as they change",
@@ -11,6 +12,7 @@ export default defineCommand({
       metavar: "ID",
       description: "The incident: INC-7, its number or its URL (default: all that are open)",
     },
+    incident: idArg.incident,
     since: {
       type: "string",
       metavar: "TIME",
@@ -35,5 +37,6 @@ export default defineCommand({
   notes: [
     "Runs until Ctrl-C, until the incident has STATUS, or until you may no longer see it. If the connection is lost, or you sign in again in another terminal (svc login), it continues after the last event. Without ID, the open incidents and their latest events fill the screen, and q quits. Without a terminal, it prints a line for each event. What the server does by itself shares a line, except with --json.",
   ],
-  run: (options, io) => watchCommand(options, io),
+  run: ({ incident, ...options }, io) =>
+    watchCommand({ ...options, id: idOf({ id: options.id, incident }) }, io),
 });
