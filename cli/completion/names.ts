@@ -3,6 +3,7 @@ import { affectedBy } from "../incident/affected.ts";
 import { roles } from "../incident/args.ts";
 import { hasFormOfId } from "../incident/id.ts";
 import { type Incident, IncidentClient, type Named, type Person, type Task } from "../incident/incident.ts";
+import { titleOf } from "../incident/text.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import type { Asked } from "./complete.ts";
@@ -84,8 +85,8 @@ const lookUps: Record<Kind, LookUp> = {
     ]);
     const all = new Map([...open, ...newest].map((one) => [one.id, one]));
     const isNumber = /^\d+$/.test(last);
-    for (const { id, name, title, status } of all.values())
-      add([{ word: isNumber ? String(id) : name, about: about(`${title} (${status})`) }]);
+    for (const one of all.values())
+      add([{ word: isNumber ? String(one.id) : one.name, about: about(`${titleOf(one)} (${one.status})`) }]);
   },
   people: async (client, _asked, add) => {
     let cursor: string | null | undefined;

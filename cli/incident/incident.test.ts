@@ -9,6 +9,7 @@ import {
   wideTerminal,
 } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import type { Io } from "../io.ts";
 
 let { server, admin, member, reported } = {} as IncidentServer;
 useIncidentServer((given) => {
@@ -154,7 +155,7 @@ describe("svc incident list", () => {
   });
 });
 
-test("a word says that an incident is Restricted: when it is reported, in lists, views and exports", async () => {
+test("a word says that an incident is Restricted: when it is reported, in lists, views and exports, and before it is written to", async () => {
   const created = await admin.call("POST", "/incident_types/", {
     name: "Vulnerability",
     visibility: "Restricted",
@@ -177,6 +178,19 @@ test("a word says that an incident is Restricted: when it is reported, in lists,
   );
   expect((await alice.svc("inc", "status")).stdout).toMatch(new RegExp(`${name} .*\\[Restricted\\] Leak`));
   expect((await alice.svc("inc", "view", name)).stdout).toContain("Restricted to its participants");
+  expect((await alice.svc("inc", "note", name, "Seen")).stderr).toBe(`${name}: [Restricted] Leak\n`);
+  expect((await alice.svc("inc", "use", name)).stderr).toBe(`${name}: [Restricted] Leak\n`);
+  expect((await alice.svc("inc", "current")).stdout).toBe(`${name}  Active  [Restricted] Leak\n`);
+  await alice.svc("inc", "use", "--none");
+  const labels: string[] = [];
+  const choose: Io["choose"] = async (_, choices) => {
+    labels.push(...choices.map(({ label }) => label));
+    return choices[0]!.value;
+  };
+  await alice.with({ canAsk: () => true, choose }).svc("inc", "view");
+  expect(labels).toContain(`${name}  [Restricted] Leak`);
+  const { stdout: candidates } = await patient(alice).svc("__complete", "inc", "view", name);
+  expect(candidates).toContain("[Restricted] Leak (Active)");
   expect((await alice.svc("inc", "export", name)).stdout).toContain("Restricted to its participants");
 });
 
@@ -192,10 +206,10 @@ describe("svc incident messages", () => {
     const [opened] = await server.db.insert(conversation).values(channel).returning();
     const conversationId = opened!.id;
     const at = server.clock.now();
-    const text = "**Disk full**\n\x1b[2J\u202egnp";
+    const text = "**Disk full**\n\\[eu\\_1\\]\x1b[2J\u202egnp";
     await server.db.insert(conversationMessage).values({ conversationId, at, text });
     expect((await alice.svc("inc", "join", name)).code).toBe(0);
-    for (const words of ["One\ntwo", "Three"]) {
+    for (const words of ["One\ntwo", "**Three** a\\_b"]) {
       server.clock.advance(1);
       expect((await carol.svc("inc", "say", "-i", name, words)).code).toBe(0);
     }
@@ -204,9 +218,9 @@ describe("svc incident messages", () => {
     const { stdout } = await alice.svc("inc", "messages", name);
     expect(stdout.replaceAll(/\S+Z/g, "TIME")).toBe(
       [
-        "svc, TIME\n  **Disk full**\n  \ufffd[2J\ufffdgnp\n",
+        "svc, TIME\n  Disk full\n  [eu_1]\ufffd[2J\ufffdgnp\n",
         "carol, TIME\n  One\n  two\n",
-        "carol, TIME\n  Three\n",
+        "carol, TIME\n  **Three** a\\_b\n",
         "carol to alice, TIME\n  Only you\n",
       ].join("\n"),
     );
@@ -215,7 +229,7 @@ describe("svc incident messages", () => {
     expect(some).toMatchObject({ code: 0, stderr: "There are more: --limit 4\n" });
     expect(JSON.parse(some.stdout).items.map(({ text }: { text: string }) => text)).toEqual([
       "One\ntwo",
-      "Three",
+      "**Three** a\\_b",
     ]);
     expect((await bob.svc("inc", "messages", name, "-L", "0")).code).toBe(2);
     for (const columns of [80, 40]) {
@@ -279,6 +293,14 @@ describe("svc incident view", () => {
       (await carol.svc("inc", "view", name, ...args)).stdout.match(/Note \d+/g)?.map(String);
     expect(await notes()).toEqual(Array.from({ length: 10 }, (_, at) => `Note ${51 + at}`));
     expect(await notes("--timeline")).toEqual(Array.from({ length: 60 }, (_, at) => `Note ${1 + at}`));
+    // Also one that was just written on what happened before all others.
+    for (let at = 61; at <= 110; at++)
+      await member.call("POST", `/incidents/${id}/events`, { description: `Note ${at}` });
+    expect((await carol.svc("inc", "note", name, "Note 111", "--at", "3h")).code).toBe(0);
+    expect(await notes()).toEqual(["Note 111", ...Array.from({ length: 10 }, (_, at) => `Note ${101 + at}`)]);
+    const narrow = wideTerminal(40);
+    await carol.with({ stdout: narrow }).svc("inc", "view", name);
+    expect(Bun.stripANSI(narrow.text)).toContain(`Not all of it: svc incident view\n  ${name} --timeline\n`);
   });
 
   test("shows what people said whole and first, whatever else happened since", async () => {

@@ -13,6 +13,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { readDefaultIncident } from "./default.ts";
 import { type IncidentRef, parseIncidentId } from "./id.ts";
+import { titleOf } from "./text.ts";
 
 // The requests of `svc incident` to the API, with the types of its answers.
 
@@ -137,10 +138,10 @@ export class IncidentClient extends ApiClient {
     if (open.length === 0) throw new NotFound("there is no active incident: name the one that you mean");
     return io.choose(
       "Which incident?",
-      open.map(({ id, name, title, incident_priority }) => ({
-        value: id,
-        label: `${name}  ${printable(title, 60)}`,
-        hint: printable(incident_priority.name, 40),
+      open.map((incident) => ({
+        value: incident.id,
+        label: `${incident.name}  ${titleOf(incident, 60)}`,
+        hint: printable(incident.incident_priority.name, 40),
       })),
     );
   }
@@ -172,9 +173,9 @@ export function ifUnknown<T>(instead: T): (error: unknown) => T {
 }
 
 /** Prints on stderr which incident was changed. */
-export function announce(io: Io, { name, title, status }: Pick<Incident, "name" | "title" | "status">): void {
-  const closed = status === "Closed" ? " (Closed)" : "";
-  io.stderr.write(`${name}: ${printable(title)}${closed}\n`);
+export function announce(io: Io, incident: Incident): void {
+  const closed = incident.status === "Closed" ? " (Closed)" : "";
+  io.stderr.write(`${incident.name}: ${titleOf(incident)}${closed}\n`);
 }
 
 /** Finds an item by name, ignoring case. @throws UsageError with the names, or the nearest one */

@@ -1,8 +1,9 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
-import { counted, printable, printJson } from "../text.ts";
+import { counted, printJson } from "../text.ts";
 import { changeIncident } from "./change.ts";
 import { type Incident, IncidentClient, type Status, type Task } from "./incident.ts";
+import { titleOf } from "./text.ts";
 import { type IdOptions, idOf } from "./write.ts";
 
 /** `svc incident stable` and `reopen` */
@@ -19,8 +20,8 @@ export async function stateCommand(status: Status, options: IdOptions, io: Io): 
 
 /** Prints the new state, and how many tasks are left. */
 export async function finish(io: Io, incident: Incident, json: boolean | undefined): Promise<void> {
-  const { id, name, title, status } = incident;
-  io.stderr.write(`${name}: ${printable(title)} (${status})\n`);
+  const { id, name, status } = incident;
+  io.stderr.write(`${name}: ${titleOf(incident)} (${status})\n`);
   if (status !== "Active") {
     const open = { incident_id: String(id), status: "Open" };
     const tasks = await IncidentClient.within(io, (client) => client.list<Task>("/tasks/", open)).catch(

@@ -68,8 +68,11 @@ function opensLinks(env: Environment): boolean {
 }
 
 /** The title in a line or a table, where a word says that not everybody may read the incident. */
-export function titleOf({ title, visibility }: { title: string; visibility?: string }): string {
-  return `${visibility === undefined || visibility === "Open" ? "" : `[${printable(visibility, 40)}] `}${printable(title)}`;
+export function titleOf(
+  { title, visibility }: { title: string; visibility?: string },
+  mostCharacters?: number,
+): string {
+  return `${visibility === undefined || visibility === "Open" ? "" : `[${printable(visibility, 40)}] `}${printable(title, mostCharacters)}`;
 }
 
 /** Who may read an incident. The values of the API look like those of its status. */

@@ -481,7 +481,7 @@ describe("svc incident edit", () => {
       "-t",
       "outage",
     ];
-    expect((await carol.svc("inc", "edit", name, ...args)).stderr).toBe(`${name}: New\n`);
+    expect((await carol.svc("inc", "edit", name, ...args)).stderr).toBe(`${name}: [Restricted] New\n`);
     const after = await stateOf(id);
     expect(after).toMatchObject({
       title: "New",

@@ -25,6 +25,7 @@ export default defineCommand({
       return;
     }
     const { IncidentClient } = await import("../../incident/incident.ts");
+    const { titleOf } = await import("../../incident/text.ts");
     const incident = await IncidentClient.within(io, (client) => {
       const isOther = !variable && readDefaultIncident(io.env)?.server !== client.session.server.base;
       if (!named || isOther)
@@ -32,6 +33,6 @@ export default defineCommand({
       return client.resolve(undefined);
     });
     if (json) printJson(io, incident);
-    else io.stdout.write(`${incident.name}  ${incident.status}  ${printable(incident.title)}\n`);
+    else io.stdout.write(`${incident.name}  ${incident.status}  ${titleOf(incident)}\n`);
   },
 });

@@ -1,3 +1,4 @@
+import { plain } from "../../../platform/markdown.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, limitArg, limitOf, tellMore } from "../../incident/args.ts";
 import { IncidentClient, type Message } from "../../incident/incident.ts";
@@ -34,7 +35,8 @@ function messageText({ at, author, recipient, text }: Message, io: Io): string {
   const to = recipient === null ? "" : ` to ${nameOf(recipient)}`;
   const who = author === null ? "svc" : nameOf(author);
   const width = widthOf(io.stdout);
-  const lines = printableLines(text)
+  // svc writes Markdown, with backslashes before what people wrote.
+  const lines = printableLines(author === null ? plain(text) : text)
     .flatMap((line) => wrapped(line, width === undefined ? undefined : Math.max(10, width - 2)))
     .map((line) => `  ${line}`.trimEnd());
   const header = `${stylesOf(io)(`${who}${to}`, "bold")}, ${whenText(at, io)}`;

@@ -14,7 +14,7 @@ import {
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
 import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
 import { linkText, statusStyle, stylesOf, visibilityText, whenText } from "../../incident/text.ts";
-import { type Entry, entryText, folded, isSaid, saidKinds } from "../../incident/timeline.ts";
+import { type Entry, entryText, folded, isSaid, notedAt, saidKinds } from "../../incident/timeline.ts";
 import { linesOf } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
@@ -88,7 +88,9 @@ async function readView(
     newest.length < mostEvents
       ? []
       : await Promise.all(
-          saidKinds.map((kind) => client.list<TimelineEvent>(`${path}/events/`, { kind }, shownLines)),
+          saidKinds.map((kind) =>
+            client.list<TimelineEvent>(`${path}/events/`, { kind, sort: "-id" }, shownLines),
+          ),
         );
   const events = [...new Map([...newest, ...said.flat()].map((event) => [event.id, event])).values()];
   return {
@@ -140,7 +142,7 @@ function header(view: IncidentView, io: Io): string[] {
     lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);
   const affects = affectedLine(view.affected);
   if (affects !== undefined) lines.push(affects);
-  lines.push(...linkLines(view.links));
+  lines.push(...linkLines(view.links).flatMap((line) => wrapped(line, widthOf(io.stdout))));
   if (view.description.trim() !== "")
     lines.push("", ...printableLines(view.description).flatMap((line) => wrapped(line, widthOf(io.stdout))));
   if (view.resolution?.trim()) lines.push("", "Resolution", ...indented(view.resolution, io));
@@ -206,16 +208,26 @@ function timelineText(
   if (events.length === 0) return [];
   const all = [...events, ...messages.flatMap(directMessage)].sort(byTime);
   const entries: Entry[] = isWhole ? all.map((event) => ({ event, more: [] })) : folded(all);
-  const said = new Set(entries.filter(({ event }) => isSaid(event)).slice(-shownLines));
+  // The last that were written: a backdated note may have happened long before.
+  const said = new Set(
+    entries
+      .filter(({ event }) => isSaid(event))
+      .sort(({ event: a }, { event: b }) => writtenAt(a).localeCompare(writtenAt(b)) || a.id - b.id)
+      .slice(-shownLines),
+  );
   const shown = isWhole
     ? entries
     : entries.filter((entry, at) => at >= entries.length - shownLines || said.has(entry));
   const isCut = shown.length < entries.length || (!isWhole && events.length >= readEvents);
   return [
     "Timeline",
-    ...(isCut ? [`  Not all of it: svc incident view ${name} --timeline`] : []),
+    ...(isCut ? hanging("  ", `Not all of it: svc incident view ${name} --timeline`, io) : []),
     ...shown.flatMap((entry) => entryLines(entry, isWhole ? null : last_report, io)),
   ];
+}
+
+function writtenAt(event: TimelineEvent): string {
+  return notedAt(event) ?? event.at;
 }
 
 /** A message to one person is not on the timeline of everybody. */
