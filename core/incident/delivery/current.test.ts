@@ -113,6 +113,26 @@ test("the timeline has a reminder once it is sent, and not one that was dropped"
   await outbox.db.delete(conversation).where(eq(conversation.pluginSlug, "mail"));
 });
 
+test("reminders from a release that did not record what they are about are checked, too", async () => {
+  const { clock, ids, db } = outbox;
+  const resolveBy = clock.now();
+  const stamps = { createdAt: resolveBy, updatedAt: resolveBy };
+  const values = ["one", "two"].map((description) => ({
+    ...{ incidentId: ids.incidentId, description, resolveBy, ownerId: ids.alice, ...stamps },
+  }));
+  const tasks = await db.insert(task).values(values).returning();
+  clock.advance(2 * hour);
+  await run(incidentStatusReportReminder);
+  await run(incidentTaskReminders);
+  await db.update(delivery).set({ topic: null, sequence: null, occurredAt: null });
+  clock.advance(hour);
+  await report();
+  await db.update(task).set({ status: "Resolved", resolvedAt: clock.now() }).where(eq(task.id, tasks[0]!.id));
+  expect((await attempt()).toSorted()).toEqual(["done", "obsolete"]);
+  const [[, , text]] = sent() as [[string, string, string]];
+  expect([text.includes("- one"), text.includes("- two")]).toEqual([false, true]);
+});
+
 test("of a reminder to everyone by mail, the timeline has one event", async () => {
   const { clock, ids, db } = outbox;
   mail = fakeMailing({ recipients: () => ["a", "b"], send: () => {} }, { slug: "channel" });

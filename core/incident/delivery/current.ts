@@ -22,21 +22,16 @@ interface Current {
 /** Returns the message as it is to be sent now. A statement about the present is checked and written again. */
 export async function currentOf(context: PluginContext, row: DeliveryClaim): Promise<Current | Obsolete> {
   const { subject, text, about, occurredAt, queuedAt, topic, task } = row;
+  if (await hasNewer(context, row)) return { obsolete: replacedReason };
+  // Even without a topic: from a release that did not check them again.
+  if (task === "incident-status-report-reminder") return await currentReminder(context, row);
+  if (task === "incident-task-reminders") return await currentTaskReminder(context, row);
   if (topic === null) {
     const when = { now: context.clock.now(), timezone: context.config.timezone };
     return { message: namingTime({ subject, text }, { occurredAt: occurredAt ?? queuedAt, ...when }), about };
   }
-  if (await hasNewer(context, row)) return { obsolete: replacedReason };
-  switch (task) {
-    case "incident-status-report-reminder":
-      return await currentReminder(context, row);
-    case "incident-task-reminders":
-      return await currentTaskReminder(context, row);
-    case "incident-daily-summary":
-      return await currentSummary(context, row);
-    default:
-      return { message: { subject, text }, about };
-  }
+  if (task === "incident-daily-summary") return await currentSummary(context, row);
+  return { message: { subject, text }, about };
 }
 
 /** One that was queued while this one was being sent. Parts of one message have the same number. */

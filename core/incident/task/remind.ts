@@ -4,7 +4,7 @@ import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endl
 import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
-import { type DeliveryClaim, deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
+import { type DeliveryClaim, deliver, type Outgoing } from "../../outbox/deliver.ts";
 import { enqueuedSince } from "../../outbox/enqueued.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
@@ -134,16 +134,16 @@ const topicOf = (individualId: number, incidentId: number | undefined) =>
  */
 export async function currentTaskReminder(
   { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
-  row: Pick<DeliveryClaim, "topic" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
+  row: Pick<DeliveryClaim, "key" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
 ): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
-  const { topic, incidentId, individualId, occurredAt, queuedAt } = row;
-  const isRestricted = topic === keyOf(name, topicOf(individualId!, incidentId));
+  const { key, incidentId, individualId, occurredAt, queuedAt } = row;
+  const [slot, isRestricted] = key.split("/")[1]!.split("-");
   const rows = await readTasks(
     db,
     and(
       isWatched,
       lt(task.resolveBy, clock.now()),
-      between(task.lastReminderAt, occurredAt ?? queuedAt, queuedAt),
+      between(task.lastReminderAt, occurredAt ?? new Date(Number(slot)), queuedAt),
       eq(personId, individualId!),
       isRestricted ? eq(incident.id, incidentId) : eq(incident.visibility, "Open"),
     ),
