@@ -163,6 +163,12 @@ test("a connection without a heartbeat is abandoned, also after the machine slep
   expect(await silent).toMatchObject({ type: "lost", reason: `${server.url} was silent` });
 });
 
+test("each connection says what time it is", async () => {
+  const news = start();
+  await opened(news);
+  expect(Math.abs(io.clock.now().getTime() - Date.now())).toBeLessThan(60_000);
+});
+
 test("an endless message is an error", async () => {
   const news = start();
   await next(news);

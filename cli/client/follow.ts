@@ -145,7 +145,8 @@ async function* chunksOf(
   let heardAt = io.clock.now().getTime();
   let isSilent = false;
   const watchdog = setInterval(() => {
-    if (io.clock.now().getTime() - heardAt < longestSilence) return;
+    // Either way: the clock of this machine may be set back.
+    if (Math.abs(io.clock.now().getTime() - heardAt) < longestSilence) return;
     isSilent = true;
     connection.abort();
   }, 1000);

@@ -107,6 +107,7 @@ export async function openStream(
 ): Promise<Response> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new DOMException("", "TimeoutError")), timeout * 1000);
+  const sent = machineClock(io).now().getTime();
   try {
     const response = await io.fetch(url, {
       headers: {
@@ -125,7 +126,10 @@ export async function openStream(
     const { status } = response;
     assertServed(io, server, response);
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
-    if (status === 200 && isStream) return response;
+    if (status === 200 && isStream) {
+      hearServerClock(io, response.headers, sent);
+      return response;
+    }
     const body = readObject(await readText(response, server, largestBody), response, server);
     if (status === 200) throw new Unavailable(`${server.base} answered with something that is not a stream`);
     const refusal = problem({ status, headers: response.headers, body }, server);

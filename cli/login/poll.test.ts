@@ -18,6 +18,8 @@ const challenge: Challenge = {
 const pending = Response.json({ status: "pending" });
 const token = fakeToken({ now: NOW.getTime() });
 const success = Response.json({ status: "success", encoded_jwt: token, user: "alice@example.com" });
+/** With the time of the server. */
+const timely = new Response(success.clone().body, { headers: { date: NOW.toUTCString() } });
 
 function poll(fetch: Fetch, change: Partial<Challenge> = {}, env: Record<string, string> = {}) {
   const notes: string[] = [];
@@ -192,6 +194,33 @@ test("limits Retry-After to the lifetime", async () => {
   const { io, result } = poll(script(slow));
   await expect(result).rejects.toThrow("not approved in time");
   expect(io.slept).toEqual([122_000]);
+});
+
+test.each([
+  ["ahead", 2 * 86_400_000],
+  ["back", -2 * 86_400_000],
+])("a clock of this machine that is set %s does not end a sign-in, nor make it wait", async (_name, jump) => {
+  const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
+  const { io, result } = poll(
+    script(
+      pending,
+      () => {
+        const { now } = io.clock;
+        io.clock.now = () => new Date(now().getTime() + jump);
+        throw reset;
+      },
+      pending,
+      timely,
+    ),
+  );
+  expect(await result).toMatchObject({ status: "success" });
+  expect(Math.max(...io.slept)).toBeLessThanOrEqual(2000);
+});
+
+test("the time in another program's answer does not end a sign-in", async () => {
+  const headers = { date: "Thu, 01 Jan 2099 00:00:00 GMT" };
+  const { result } = poll(script(pending, Response.json({ hello: 1 }, { headers }), pending, timely));
+  expect(await result).toMatchObject({ status: "success" });
 });
 
 test("Ctrl-C during the pause stops polling", async () => {

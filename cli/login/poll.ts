@@ -2,6 +2,7 @@ import { Forbidden, NotFound, type SvcError, Unavailable } from "../../platform/
 import { type Challenge, type Decision, readDecision } from "../client/answer.ts";
 import { type Answer, NetworkFault, problem, request, retryAfter } from "../client/request.ts";
 import type { Server } from "../client/server.ts";
+import { machineClock } from "../client/server_clock.ts";
 import type { Io } from "../io.ts";
 
 type Success = Extract<Decision, { status: "success" }>;
@@ -24,19 +25,20 @@ export async function awaitDecision(
   challenge: Challenge,
   { verifier, signal, note }: { verifier: string; signal: AbortSignal; note: (line: string) => void },
 ): Promise<Success> {
-  const deadline = io.clock.now().getTime() + (challenge.lifetime + GRACE) * 1000;
+  // Each step counts for no longer than it can take: somebody may set the clock of this machine meanwhile.
+  let left = challenge.lifetime + GRACE;
+  const clock = machineClock(io);
   const headers: Record<string, string> = challenge.bound
     ? { authorization: `Challenge ${verifier}`, prefer: `wait=${HOLD}` }
     : {};
   let faults = 0;
   for (;;) {
-    const started = io.clock.now().getTime();
-    if (started >= deadline) throw verdict("expired");
+    if (left <= 0) throw verdict("expired");
+    const started = clock.now().getTime();
+    const timeout = Math.min(challenge.bound ? HOLD + 10 : 10, left);
     let pause = challenge.interval;
     let answer: Answer | undefined;
     try {
-      const remaining = (deadline - started) / 1000;
-      const timeout = Math.min(challenge.bound ? HOLD + 10 : 10, remaining);
       answer = await request(io, server, challenge.pollingUrl, { headers, signal, timeout });
       if (answer.status >= 500) throw problem(answer, server);
       if (answer.status !== 429 && !isOurs(answer))
@@ -56,9 +58,10 @@ export async function awaitDecision(
       if (decision.status !== "pending") throw verdict(decision.status);
     }
     // The interval counts from the start of a poll, so one that was held longer is followed immediately.
-    const next = started + pause * 1000;
-    const now = io.clock.now().getTime();
-    await io.sleep(Math.max(0, Math.min(next, deadline) - now), signal);
+    const took = Math.min(Math.max(0, (clock.now().getTime() - started) / 1000), timeout);
+    const rest = Math.max(0, Math.min(pause, left) - took);
+    await io.sleep(rest * 1000, signal);
+    left -= took + rest;
   }
 }
 
