@@ -27,6 +27,8 @@ const mostLeases = 100;
  * svc cannot end them before they expire.
  */
 const mostExpiringLeases = 2000;
+/** The fields of a request that a plugin may refuse. */
+const requestFields: ReadonlySet<string> = new Set(["public_key", "duration", "incident"]);
 
 export type Credential = Pick<MethodAnswer<"credential", "issue">, "kind" | "fields">;
 
@@ -48,7 +50,7 @@ export interface NewLease {
  * same idempotency key, which ends the first lease.
  *
  * @throws NotFound for a role that the actor may not request
- * @throws InvalidInput also when the plugin rejects the public key or the duration
+ * @throws InvalidInput also when the plugin rejects the public key, the duration or the incident
  * @throws Conflict when approval is missing or no longer valid
  * @throws Unavailable when the plugin fails
  */
@@ -105,7 +107,7 @@ async function issueAtTarget(
     const endReason = reason === "timeout" || reason === "aborted" ? "interrupted" : "not_issued";
     await revokeUnissued(context, leaseId, { endReason, error: detail });
     const { field } = outcome;
-    if (field === "public_key" || field === "duration") throw new InvalidInput(field, detail);
+    if (field !== undefined && requestFields.has(field)) throw new InvalidInput(field, detail);
     throw new Unavailable(`${role.slug}: ${detail}`);
   }
   const { kind, fields, handle } = outcome.value;

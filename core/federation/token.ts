@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { SignJWT } from "jose";
 import { after } from "../../platform/clock.ts";
-import { Refused } from "../../platform/errors.ts";
+import { InvalidInput, Refused } from "../../platform/errors.ts";
 import { tokenAudience } from "../auth/token/issue.ts";
 import { Keys } from "../auth/token/keys.ts";
 import type { Context } from "../context.ts";
@@ -43,6 +43,7 @@ export interface FederationClaims {
 /**
  * Signs a token about a user for one audience, with the key that signs access tokens.
  *
+ * @throws InvalidInput when the subject contains the incident and there is none
  * @throws Refused for an invalid subject or audience
  * @throws ConfigurationError without keys
  */
@@ -70,12 +71,16 @@ export async function signFederationToken(
   return { token, subject, expiresAt };
 }
 
-/** @throws Refused */
+/** @throws InvalidInput @throws Refused */
 function subjectOf({ subject, user, role, incident }: FederationClaims): string {
   const values: Record<string, string | undefined> = { user, role, incident };
   const made = subject.replace(/\{(user|role|incident)\}/g, (_, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Refused("The subject contains {incident}: add --incident");
+    if (value === undefined)
+      throw new InvalidInput(
+        "incident",
+        "The subject of the token contains {incident}: name one with --incident",
+      );
     return value;
   });
   if (made.length > longestSubject) throw new Refused(`The subject exceeds ${longestSubject} characters`);

@@ -133,9 +133,10 @@ describe("a user", () => {
   test("must name an incident if the subject contains it", async () => {
     const role = await makeRole({ subject: "deploy:{incident}" });
     const { http, body } = await alice.call("POST", "/access/leases/", { role });
-    expect([http, body.detail]).toEqual([
-      503,
-      `${role}: oidc-token failed: The subject contains {incident}: add --incident`,
+    expect([http, body.field, body.detail]).toEqual([
+      400,
+      "incident",
+      "oidc-token failed: The subject of the token contains {incident}: name one with --incident",
     ]);
   });
 });
