@@ -1,5 +1,6 @@
-import { OptionalKind, type TSchema, Type } from "@sinclair/typebox";
+import { FormatRegistry, OptionalKind, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { isNetwork } from "../../platform/address.ts";
 import { isRecord } from "../../platform/record.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { readValue, variables } from "../config.ts";
@@ -74,14 +75,18 @@ export function settingsOf(slug: string, configSchema: unknown): { settings: Set
 
 /** An unknown keyword must not be ignored: a limit that is not checked is not a limit. */
 const keywords = new Set(
-  "type title description default secret enum anyOf const minLength maxLength pattern minimum maximum examples".split(
+  "type title description default secret enum anyOf const minLength maxLength pattern format minimum maximum examples".split(
     " ",
   ),
 );
 
+/** The only `format` of a setting: comma-separated networks. A pattern cannot check that bits after the prefix are zero. */
+const networksFormat = "networks";
+FormatRegistry.Set(networksFormat, (text) => text.split(",").every((one) => isNetwork(one.trim())));
+
 function typeOf(property: Record<string, unknown>): TSchema | undefined {
   if (Object.keys(property).some((keyword) => !keywords.has(keyword))) return undefined;
-  const { type, default: value, minLength, maxLength, pattern, minimum, maximum } = property;
+  const { type, default: value, minLength, maxLength, pattern, format, minimum, maximum } = property;
   const rest = <T extends object>(options: T) =>
     Object.fromEntries(
       Object.entries({ ...options, default: value }).filter(([, option]) => option !== undefined),
@@ -97,7 +102,8 @@ function typeOf(property: Record<string, unknown>): TSchema | undefined {
   if (numbers.some((limit) => limit !== undefined && typeof limit !== "number")) return undefined;
   if (type === "string") {
     if (pattern !== undefined && !isPattern(pattern)) return undefined;
-    return Type.String(rest({ minLength, maxLength, pattern }));
+    if (format !== undefined && format !== networksFormat) return undefined;
+    return Type.String(rest({ minLength, maxLength, pattern, format }));
   }
   if (type === "integer") return Type.Integer(rest({ minimum, maximum }));
   if (type === "number") return Type.Number(rest({ minimum, maximum }));

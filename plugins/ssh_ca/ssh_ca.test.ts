@@ -9,7 +9,7 @@ import { signSshCertificate } from "../../platform/ssh/certificate.ts";
 import { parseSshPublicKey, sshEd25519Blob } from "../../platform/ssh/public_key.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
-import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
+import { createUsualRole, usualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -385,22 +385,28 @@ describe("no certificate is issued", () => {
       expect.stringContaining("at least 3072 bits"),
     ]);
   });
+});
 
-  test("for invalid settings, which svc access check reports", async () => {
-    const sourceAddress = "192.0.2.0/33,nowhere,192.0.2.1/24";
-    const role = await makeRole({ extensions: "permit-everything", sourceAddress });
-    const { body } = await admin.call("GET", `/access/roles/${role}/check`);
-    expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
-      expect.stringContaining("Unknown extension: permit-everything"),
-      "Invalid network, which must look like 192.0.2.0/24: 192.0.2.0/33",
-      "Invalid network, which must look like 192.0.2.0/24: nowhere",
-      "Invalid network, which must look like 192.0.2.0/24: 192.0.2.1/24",
-    ]);
-    expect(await refusal(role, { public_key: key.line })).toEqual([
-      503,
-      expect.stringContaining("Unknown extension"),
-    ]);
-  });
+test.each([
+  ["sourceAddress", "192.0.2.0/33"],
+  ["sourceAddress", "nowhere"],
+  ["sourceAddress", "192.0.2.1/24"],
+  ["sourceAddress", "2001:db8::1/32"],
+  ["sourceAddress", "192.0.2.0/24,"],
+  ["sourceAddress", ""],
+  ["extensions", "permit-everything"],
+  ["extensions", "permit-pty,permit-PTY"],
+  ["extensions", "permit-pty permit-user-rc"],
+])("a role is refused with %s %j, also when it changes", async (field, value) => {
+  const slug = await makeRole({ extensions: "", sourceAddress: "192.0.2.0/24, 2001:db8::/32,198.51.100.7" });
+  const settings = { principals: "deploy", [field]: value };
+  const changed = { ...usualRole, slug, description: "", plugin: "ssh-ca", settings };
+  const answers = await Promise.all([
+    admin.call("POST", "/access/roles/", { ...changed, slug: "bad" }),
+    admin.call("PUT", `/access/roles/${slug}`, { ...changed, version: 1 }),
+  ]);
+  const refused = [400, `settings.${field}`];
+  expect(answers.map(({ http, body }) => [http, body.field])).toEqual([refused, refused]);
 });
 
 test("the private key of an authority is sealed for its own row", async () => {

@@ -6,10 +6,9 @@ import {
   sshBlobOf,
 } from "../../core/authority/authority.ts";
 import { certificateHandle } from "../../core/authority/revoked.ts";
-import { type CredentialProblem, defineBuiltin, type RoleFacts } from "../../core/plugin.ts";
-import { isNetwork } from "../../platform/address.ts";
+import { defineBuiltin, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
-import { InvalidInput, Refused } from "../../platform/errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import { signSshCertificate, sshExtensions } from "../../platform/ssh/certificate.ts";
 import { parseSshPublicKey } from "../../platform/ssh/public_key.ts";
 
@@ -21,7 +20,7 @@ const backdatedSeconds = 60;
 /** Replaced in principals with the user's name, which is an e-mail address. */
 const userPlaceholder = "{user}";
 
-const list = "^[^,\\s]+( *, *[^,\\s]+)*$";
+const listPattern = (element: string) => `^${element}( *, *${element})*$`;
 
 const roleSchema = Type.Object({
   authority: Type.String({
@@ -32,20 +31,21 @@ const roleSchema = Type.Object({
   }),
   principals: Type.String({
     maxLength: 2000,
-    pattern: list,
+    pattern: listPattern("[^,\\s]+"),
     description: `the principals of a certificate, comma-separated; ${userPlaceholder} is the user's e-mail address`,
   }),
   extensions: Type.String({
     default: "permit-pty",
     maxLength: 500,
-    pattern: `^$|${list}`,
+    pattern: `^$|${listPattern(`(${sshExtensions.join("|")})`)}`,
     description: `the extensions of a certificate, comma-separated: ${sshExtensions.join(", ")}`,
   }),
   sourceAddress: Type.Optional(
     Type.String({
       maxLength: 2000,
-      pattern: list,
-      description: "the networks that certificates are accepted from, comma-separated",
+      format: "networks",
+      description:
+        "the networks that certificates are accepted from, comma-separated, such as 192.0.2.0/24; bits after the prefix are zero",
     }),
   ),
   forceCommand: Type.Optional(
@@ -66,8 +66,6 @@ const roleSchema = Type.Object({
     }),
   ),
 });
-
-type Target = ReturnType<typeof targetOf>;
 
 function targetOf({ settings }: RoleFacts) {
   const { principals, extensions, sourceAddress, ...rest } = settings as Static<typeof roleSchema>;
@@ -94,16 +92,12 @@ export default defineBuiltin({
   publicKey: "ssh",
   create: (_, { context }) => ({
     check: async ({ role }) => {
-      const target = targetOf(role);
-      const problems = problemsOf(target);
-      if (problems.length === 0) await signingAuthority(context, "ssh", target.authority);
-      return problems;
+      await signingAuthority(context, "ssh", targetOf(role).authority);
+      return [];
     },
     issue: async (call) => {
       const { leaseId, user, incident, expiresAt, seconds, publicKey, role } = call;
       const target = targetOf(role);
-      const [fault] = problemsOf(target);
-      if (fault) throw new Refused(fault.problem);
       const key = keyOf(publicKey);
       const signer = await signingAuthority(context, "ssh", target.authority);
       // A function, because in a text `$'` of a user name would be replaced, too.
@@ -152,14 +146,4 @@ function keyOf(publicKey: string | undefined) {
       "A public key is required: use svc access get --format ssh, or svc access run",
     );
   return parseSshPublicKey(publicKey);
-}
-
-function problemsOf({ principals, extensions, sourceAddress }: Target): CredentialProblem[] {
-  const unknown = extensions.filter((name) => !(sshExtensions as readonly string[]).includes(name));
-  const noNetworks = sourceAddress.filter((network) => !isNetwork(network));
-  return [
-    ...(principals.length === 0 ? ["principals is empty"] : []),
-    ...unknown.map((name) => `Unknown extension: ${name} (supported: ${sshExtensions.join(", ")})`),
-    ...noNetworks.map((network) => `Invalid network, which must look like 192.0.2.0/24: ${network}`),
-  ].map((problem) => ({ problem }));
 }
