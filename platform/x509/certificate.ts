@@ -198,7 +198,7 @@ function timeOf(at: Date): Buffer {
 export function parseP256PublicKey(pem: string): Buffer {
   const refused = (why: string) => new InvalidInput("public_key", `Invalid public key: ${why}`);
   const [, base64] =
-    /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]{1,500})-----END PUBLIC KEY-----\s*$/.exec(pem) ?? [];
+    /^\s*-----BEGIN PUBLIC KEY-----(\s[A-Za-z0-9+/=\s]{1,500})-----END PUBLIC KEY-----\s*$/.exec(pem) ?? [];
   if (base64 === undefined) throw refused("it is not in PEM (BEGIN PUBLIC KEY)");
   return assertP256(Buffer.from(base64, "base64"), refused);
 }
@@ -228,8 +228,9 @@ const longestCertificateRequest = 4000;
  */
 export async function parseCertificateRequest(pem: string): Promise<Buffer> {
   const refused = (why: string) => new InvalidInput("csr", `Invalid certificate request: ${why}`);
+  // White space at one place of the pattern only: at two, it would take quadratic time.
   const [, base64] =
-    /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----\s+([A-Za-z0-9+/=\s]+)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/.exec(
+    /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----(\s[A-Za-z0-9+/=\s]+)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/.exec(
       pem,
     ) ?? [];
   if (base64 === undefined || pem.length > longestCertificateRequest)
