@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseName, parseProse } from "./text.ts";
+import { parseName, parseProse, parseText, withFewMarks } from "./text.ts";
 
 const refusal = (parse: () => string) => {
   try {
@@ -57,4 +57,26 @@ describe("a name is one line", () => {
       expect(parseName("title", "\u05e9\u05dc\u05d5\u05dd\u200f!")).toBe("\u05e9\u05dc\u05d5\u05dd\u200f!");
     },
   );
+});
+
+describe("30 combining marks in a row are enough", () => {
+  const marks = (count: number) => "\u0301\u0316".repeat(count / 2);
+
+  test.each([
+    ["accents", marks(32)],
+    ["accents and half-width marks", `${"\u0301\uff9e".repeat(15)}\uff9f`],
+    ["enclosing and spacing marks", `${"\u20dd\u0903".repeat(15)}\u{1d165}`],
+  ])("%s", (_, many) => {
+    for (const text of [many, `a${many}b`, `a${marks(30)}b${many}`]) {
+      expect(refusal(() => parseText("note", text, 1000))).toBe(
+        "The field note has more than 30 accents on one letter",
+      );
+      expect(refusal(() => parseText("note", withFewMarks(text), 1000))).toBe(withFewMarks(text));
+    }
+  });
+
+  test("as many on each letter are accepted", () => {
+    const text = `a${marks(30)}`.repeat(3);
+    expect([parseText("note", text, 1000), withFewMarks(text)]).toEqual([text, text]);
+  });
 });

@@ -1,9 +1,16 @@
+import { withFewMarks } from "../../../platform/text.ts";
+
 /**
  * Folds a text for comparison with terms: compatible spellings (NFKC), case, and runs of white space and hyphens are
  * unified. It converts to upper case first, since `ß` and `SS`, or `ς` and `Σ`, are equal only there.
  */
 export function foldText(text: string): string {
-  const folded = text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ").normalize("NFKC");
+  const folded = withFewMarks(text)
+    .normalize("NFKC")
+    .toUpperCase()
+    .toLowerCase()
+    .replaceAll("ς", "σ")
+    .normalize("NFKC");
   return folded
     .replaceAll("i\u0307", "i") // what JavaScript makes of the Turkish İ
     .replace(/[\u00AD\u200B-\u200D\u2060]/g, "") // invisible: soft hyphens, joiners

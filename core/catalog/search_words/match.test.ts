@@ -150,6 +150,8 @@ test("a text designed to be slow is not slow", () => {
   expect(vocabulary.find("a".repeat(10_000))).toEqual([]);
   expect(growth((size) => vocabulary.find("a ".repeat(size)), 5000)).toBeLessThan(linear);
   expect(growth((size) => vocabulary.find("a".repeat(size)), 100_000)).toBeLessThan(linear);
+  const marked = (size: number) => `a${"\u0301".repeat(size)}${"\u0316".repeat(size)}`;
+  expect(growth((size) => vocabulary.find(marked(size)), 5000)).toBeLessThan(linear);
 });
 
 test("building many terms in steps lets other work run, with the same result", async () => {
