@@ -2,6 +2,7 @@ import type { Static } from "elysia";
 import type { found } from "../../server/search/routes.ts";
 import { queryText } from "../client/api_client.ts";
 import { defineCommand } from "../command.ts";
+import { UsageError } from "../errors.ts";
 import { clientArgs, limitArg, limitOf, tellMore } from "../incident/args.ts";
 import { type Incident, IncidentClient, ifUnknown } from "../incident/incident.ts";
 import { type Column, printTable } from "../table.ts";
@@ -46,6 +47,7 @@ export default defineCommand({
   ],
   async run({ words, type, limit: given, json }, io) {
     const limit = limitOf(given, mostFound);
+    if (words.join("").trim() === "") throw new UsageError("missing argument: WORD");
     const { items, isMore, names } = await IncidentClient.within(io, async (client) => {
       const query = { q: words.join(" "), type, limit: String(Math.min(limit + 1, mostFound)) };
       const { items } = await client.call<{ items: Found[] }>("GET", `/search${queryText(query)}`);

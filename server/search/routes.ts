@@ -29,7 +29,7 @@ export const found = t.Object(
     type: t.UnionEnum(searchedTypes),
     id,
     title: t.String(),
-    excerpt: t.String({ description: "Plain text around the words" }),
+    excerpt: t.String({ description: "Plain text: a short one whole, a long one around the words" }),
     incident_id: nullable(id),
     rank: t.Number(),
   },

@@ -13,12 +13,14 @@ export const rankedOfType = 100;
 /** Maximum characters of a title, and of a text that is searched for an excerpt. */
 const titleLength = 200;
 const excerptedLength = 5000;
+/** Characters. An excerpt of a short text would leave out words at its ends, such as those that are too common to be found. */
+const shownWhole = 200;
 
 export interface Found {
   type: SearchedType;
   id: number;
   title: string;
-  /** A few words around the matches. */
+  /** A short text whole; of a long one, a few words around the matches, with `…` where it continues. */
   excerpt: string;
   incident_id: number | null;
   /** 0 to 1. Higher is better. */
@@ -73,13 +75,16 @@ function selectBest(db: Context["db"], search: Search) {
       id: sql<number>`id::float8`,
       rank: sql<number>`rank`,
       title: sql<string>`left(title, ${literal(titleLength)})`,
-      excerpt: sql<string>`ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}), ${wordsOf(search.q)},
-        'StartSel="", StopSel="", MaxFragments=1, MaxWords=30, MinWords=10')`,
+      excerpt: sql<string>`case when length(text) <= ${literal(shownWhole)} then btrim(text) else
+        case when starts_with(text, words) then '' else '… ' end || words
+        || case when right(text, length(words)) = words then '' else ' …' end end`,
       incident_id: sql<number | null>`incident_id::float8`,
     })
     .from(
       sql`(select * from (${sql.join(best, sql` union all `)}) as best
-        order by rank desc, type, id desc limit ${literal(search.limit)}) as found`,
+        order by rank desc, type, id desc limit ${literal(search.limit)}) as found
+        cross join lateral (select ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}),
+          ${wordsOf(search.q)}, 'StartSel="", StopSel="", MaxFragments=1, MaxWords=30, MinWords=10') as words) as around`,
     )
     .orderBy(sql`rank desc, type, id desc`);
 }
