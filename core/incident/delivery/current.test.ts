@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { eq, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, max, sql } from "drizzle-orm";
 import {
   conversation,
   delivery,
@@ -191,6 +191,33 @@ describe("a reminder of a status report is dropped", () => {
     expect(await attempt()).toEqual(["done"]);
     expect(sent()).toEqual([["bob", expect.stringContaining("a status report is due"), expect.anything()]]);
     await command(ids.reporter, ids.commander);
+  });
+
+  test("when somebody else commanded the incident for a while, and is sent after all", async () => {
+    const { db, clock, ids } = outbox;
+    const { id, role, incidentId } = participantRole;
+    const command = async (participantId: number) => {
+      const held = and(
+        eq(incidentId, ids.incidentId),
+        eq(role, "commander"),
+        isNull(participantRole.renouncedAt),
+      );
+      await db.update(participantRole).set({ renouncedAt: clock.now() }).where(held);
+      const values = { participantId, incidentId: ids.incidentId, role: "commander" as const };
+      await db.insert(participantRole).values({ ...values, assumedAt: clock.now() });
+    };
+    const [last] = await db.select({ id: max(id) }).from(participantRole);
+    await command(ids.reporter);
+    expect(await attempt()).toEqual(["obsolete"]);
+    await command(ids.commander);
+    expect((await run(incidentStatusReportReminder)).result.done).toBe(1);
+    expect(await attempt()).toEqual(["done"]);
+    expect(sent().map(([name]) => name)).toEqual(["alice"]);
+    await db.delete(participantRole).where(gt(id, last!.id!));
+    await db
+      .update(participantRole)
+      .set({ renouncedAt: null })
+      .where(eq(participantRole.renouncedAt, clock.now()));
   });
 
   test("when a report was written while each recipient's part waits", async () => {

@@ -68,7 +68,8 @@ export async function remind(
       const { id } = row.incident;
       const person = people.get(id);
       const what = `incident-${id}-${row.anchor.getTime()}-${row.k}`;
-      const whom = person ? `individual-${person.id}` : "conversation";
+      // With the role: somebody who gave it up, so that their reminder was dropped, may have it again.
+      const whom = person ? `individual-${person.id}-role-${person.roleId}` : "conversation";
       const message = reminderMessage(row, { now, publicUrl: context.config.publicUrl });
       const to = { incidentId: id, individualId: person?.id, topic: `incident-${id}` };
       return [{ key: { task, what, whom }, ...to, message }, row];
@@ -213,10 +214,13 @@ async function readReports(tx: Reader, ids: readonly number[]) {
 }
 
 /** Returns who writes each incident's reports: its commander, or else a liaison, if there is one. */
-async function responsible(tx: Reader, ids: readonly number[]): Promise<Map<number, Person>> {
-  const { role, incidentId, renouncedAt } = participantRole;
+async function responsible(
+  tx: Reader,
+  ids: readonly number[],
+): Promise<Map<number, Person & { roleId: number }>> {
+  const { id, role, incidentId, renouncedAt } = participantRole;
   const rows = await tx
-    .select({ incidentId, person: personColumns })
+    .select({ incidentId, roleId: id, person: personColumns })
     .from(participantRole)
     .innerJoin(participant, eq(participant.id, participantRole.participantId))
     .innerJoin(individual, eq(individual.id, participant.individualId))
@@ -230,7 +234,7 @@ async function responsible(tx: Reader, ids: readonly number[]): Promise<Map<numb
     )
     // The last row of each incident wins: its commander, or the longest-serving liaison.
     .orderBy(sql`${role} desc`, sql`${participantRole.id} desc`);
-  return new Map(rows.map((row) => [row.incidentId, row.person]));
+  return new Map(rows.map(({ incidentId, roleId, person }) => [incidentId, { ...person, roleId }]));
 }
 
 /** The last reminder since the last report, or since the incident was reported if there is no report. */
