@@ -131,6 +131,19 @@ describe("the lease of a running command", () => {
     expect(listeners()).toEqual(before);
   });
 
+  test.each(["SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)(
+    "is revoked after %s, which the command receives",
+    async (signal) => {
+      const started = join(configHome(), "started");
+      const script = `trap 'exit 9' ${signal.slice(3)}; echo > ${started}; while :; do sleep 0.05; done`;
+      const running = run(["sh", "-c", script]);
+      await until("the command to start", () => existsSync(started));
+      process.emit(signal, signal);
+      const { failure, revoked } = await running;
+      expect([failure, revoked]).toEqual([new ExitCode(9), ["/access/leases/7"]]);
+    },
+  );
+
   test("is revoked after a signal before the command starts, and the command is not started", async () => {
     using _ = spyOn(CommandKey.prototype, "use").mockImplementation(async () => {
       process.emit("SIGTERM", "SIGTERM");

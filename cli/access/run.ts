@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, join } from "node:path";
+import { isatty } from "node:tty";
 import { SvcError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { mayPass } from "../client/request.ts";
@@ -18,8 +19,8 @@ const renewalSeconds = 60;
 const retrySeconds = 15;
 /** Credentials of other kinds cannot be extended, and a running command cannot get new ones in its environment. */
 const renewableKinds: ReadonlySet<string> = new Set(["database"]);
-/** Signals to pass on. The command receives those of the terminal's keys by itself. */
-const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+/** Signals to pass on. A command that gets Ctrl-\ from the terminal receives it twice. */
+const forwarded = ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
  * Runs a command with a credential in its environment, and always revokes the credential afterwards.
@@ -44,15 +45,15 @@ export async function runWithAccess(
   /** The leases to revoke at the end. */
   const leases: Lease[] = [issued];
   const over = new AbortController();
-  // Ctrl-C is for the command. We wait until it exits.
-  const ignore = () => {};
-  process.on("SIGINT", ignore).on("SIGQUIT", ignore);
   let child: Bun.Subprocess | undefined;
   let received: NodeJS.Signals | undefined;
   const forward = (signal: NodeJS.Signals) => {
     received = signal;
     child?.kill(signal);
   };
+  // The terminal sends Ctrl-C to the command, too, and to many programs a second one means "immediately".
+  const interrupt = () => [0, 1, 2].some(isatty) || forward("SIGINT");
+  process.on("SIGINT", interrupt);
   // Until the access is revoked: a terminal that closes sends SIGHUP twice, and the command exits at the first.
   for (const signal of forwarded) process.on(signal, forward);
   let code: number;
@@ -79,7 +80,7 @@ export async function runWithAccess(
     code = child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? 0);
   } finally {
     await Promise.all(leases.map((lease) => client.revoke(lease)));
-    process.removeListener("SIGINT", ignore).removeListener("SIGQUIT", ignore);
+    process.removeListener("SIGINT", interrupt);
     for (const signal of forwarded) process.removeListener(signal, forward);
   }
   if (code !== 0) throw new ExitCode(code);
