@@ -7,7 +7,7 @@ import { configHome, NOW, testIo } from "../../tests/support/cli/io.ts";
 import { privateDirectory } from "../client/private_file.ts";
 import get from "../commands/access/get.ts";
 import type { Fetch } from "../io.ts";
-import { AccessClient, type AccessRequest } from "./access.ts";
+import { AccessClient, type AccessRequest, type Wanted } from "./access.ts";
 
 /** Waits for the decision on a request that expires in an hour, with these answers. The last one repeats. */
 async function decided(...answers: Response[]) {
@@ -60,6 +60,34 @@ test("an approved request whose incident is closed does not hide another one", a
   const io = testIo({ env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token }, fetch });
   const { id } = await AccessClient.within(io, (client) => client.obtain("hosts", {}));
   expect([id, asked]).toEqual([9, [2, 1]]);
+});
+
+test.each([
+  [
+    "an approved request",
+    { approval: "admin", break_glass: false },
+    "using your earlier approved request 3, until ",
+  ],
+  [
+    "a break-glass request",
+    { approval: "admin", break_glass: true },
+    "using your earlier break-glass request 3, until ",
+  ],
+  ["a role without approval", { approval: "none" }, "hosts needs no approval, so --break-glass is not used"],
+])("--break-glass reports that it uses %s instead", async (_, { approval, ...more }, said) => {
+  const expires_at = new Date(NOW.getTime() + 3_600_000).toISOString();
+  const earlier = { id: 3, role: "hosts", user: "ada", expires_at, ...more };
+  const fetch: Fetch = async (url, { method }) => {
+    if (method === "POST") return Response.json({ id: 9 }, { status: 201 });
+    return Response.json(url.includes("/requests/") ? { items: [earlier] } : { slug: "hosts", approval });
+  };
+  const token = fakeToken({ now: NOW.getTime(), user: "ada" });
+  const io = testIo({ env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token }, fetch });
+  const obtain = (wanted: Wanted) => AccessClient.within(io, (client) => client.obtain("hosts", wanted));
+  await obtain({ reason: "x" });
+  expect(io.out.stderr).toBe("");
+  await obtain({ reason: "x", breakGlass: true });
+  expect(io.out.stderr).toStartWith(`svc: ${said}`);
 });
 
 test("an incident is named as for svc incident", async () => {

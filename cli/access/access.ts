@@ -8,7 +8,7 @@ import { UsageError } from "../errors.ts";
 import { parseIncidentId } from "../incident/id.ts";
 import { startProgress } from "../progress.ts";
 import { printable } from "../text.ts";
-import { parseSpan, units } from "../when.ts";
+import { localTime, parseSpan, units } from "../when.ts";
 
 // The API as `svc access` uses it, in the types of its answers.
 
@@ -68,11 +68,15 @@ export class AccessClient extends ApiClient {
    */
   async obtain(slug: string, wanted: Wanted, keyFor?: KeyFor): Promise<Issued> {
     const role = await this.role(slug);
-    const { duration } = wanted;
+    const { duration, breakGlass } = wanted;
     const incident = await this.incidentName(wanted.incident);
     const public_key = await keyFor?.(role);
     const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
-    if (role.approval === "none") return issue({ incident });
+    const say = (text: string) => breakGlass && this.io.stderr.write(`svc: ${text}\n`);
+    if (role.approval === "none") {
+      say(`${slug} needs no approval, so --break-glass is not used`);
+      return issue({ incident });
+    }
     const approved = await this.list<AccessRequest>("/access/requests/", { state: "Approved" });
     const usable = approved.filter(
       (one) =>
@@ -82,9 +86,12 @@ export class AccessClient extends ApiClient {
         (incident === undefined || one.incident === incident),
     );
     let refusal: Conflict | undefined;
-    for (const { id } of usable) {
+    for (const { id, expires_at, break_glass } of usable) {
       try {
-        return await issue({ request_id: id });
+        const issued = await issue({ request_id: id });
+        const kind = break_glass ? "break-glass request" : "approved request";
+        say(`using your earlier ${kind} ${id}, until ${localTime(expires_at)}: no new request is made`);
+        return issued;
       } catch (error) {
         // Its incident may be closed, for example.
         if (!(error instanceof Conflict)) throw error;
