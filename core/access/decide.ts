@@ -31,7 +31,7 @@ import {
 export async function decideRequest(
   { db, config }: Context,
   actor: Actor,
-  { id, decision, note }: { id: number; decision: keyof typeof decidable; note?: string },
+  { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
 ): Promise<AccessRequest> {
   const parsedNote = note === undefined ? null : parseText("note", note, longestReason);
   return db.transaction(async (tx) => {
@@ -77,9 +77,10 @@ export async function decideRequest(
 }
 
 /** The states in which a request can be decided. */
-const decidable: Record<"Approved" | "Denied", RequestState[]> = {
+const decidable: Record<"Approved" | "Denied" | "Cancelled", RequestState[]> = {
   Approved: ["Pending"],
   Denied: ["Pending", "Approved"],
+  Cancelled: ["Pending", "Approved"],
 };
 
 function undecidable(
@@ -92,12 +93,19 @@ function undecidable(
   const { state, decidedBy, userName, expiresAt } = request;
   if (!decidable[decision].includes(state))
     return new Conflict(`The request is already ${state}${decidedBy ? `, by ${decidedBy}` : ""}`);
-  if (userName === actor.user) return new Forbidden("You cannot approve or deny your own request");
+  if (decision !== "Cancelled" && userName === actor.user)
+    return new Forbidden("You cannot approve or deny your own request: to end it, cancel it");
   if (expiresAt <= at) return new Conflict("The request has expired");
   return new Conflict(`The request can no longer be approved: ${ended ? endReasons[ended] : "try again"}`);
 }
 
-/** Cancels the actor's own request. @throws NotFound @throws Forbidden @throws Conflict when it is already decided */
+/**
+ * Cancels the actor's own request. If it is approved, its leases end.
+ *
+ * @throws NotFound
+ * @throws Forbidden
+ * @throws Conflict when it was denied or cancelled, or has expired
+ */
 export async function cancelRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
   return db.transaction(async (tx) => {
     await lockIncidentOf(tx, accessRequest, id, actor);
@@ -109,15 +117,17 @@ export async function cancelRequest({ db }: Context, actor: Actor, id: number): 
         and(
           eq(accessRequest.id, id),
           eq(accessRequest.userName, actor.user),
-          eq(accessRequest.state, "Pending"),
+          inArray(accessRequest.state, decidable.Cancelled),
+          gt(accessRequest.expiresAt, at),
         ),
       )
       .returning({ id: accessRequest.id });
     const request = await getRequest({ db: tx }, actor, id);
-    if (!cancelled)
-      throw request.userName === actor.user
-        ? new Conflict(`The request is already ${request.state}`)
-        : new Forbidden("Only the user who made the request can cancel it: deny it instead");
+    if (!cancelled) {
+      if (request.userName !== actor.user)
+        throw new Forbidden("Only the user who made the request can cancel it: deny it instead");
+      throw undecidable(request, actor, "Cancelled", null, at);
+    }
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
       action: "access.cancelled",

@@ -112,7 +112,7 @@ export async function requestAccess(
 
 /**
  * Each break-glass request sends messages to every approver, so a user can have only one for a role. One that an approver
- * denied also counts until it would have ended: otherwise its user could simply repeat it.
+ * denied, or its user cancelled, also counts until it would have ended: otherwise its user could simply repeat it.
  *
  * @throws Conflict
  */
@@ -134,17 +134,18 @@ async function refuseAnotherBreakGlass(
         eq(accessRequest.roleId, role.id),
         eq(accessRequest.breakGlass, true),
         gt(expiresAt, at),
-        or(eq(state, "Denied"), usable),
+        or(inArray(state, ["Denied", "Cancelled"]), usable),
       ),
     )
     .orderBy(state)
     .limit(1);
   if (!other) return;
   const until = `until ${other.expiresAt.toISOString()}`;
+  const verb = other.state === "Denied" ? "denied" : "cancelled";
   throw new Conflict(
     other.state === "Approved"
       ? `You already have break-glass access to ${role.slug}, by request ${other.id}, ${until}`
-      : `${other.decidedBy} denied your break-glass access to ${role.slug} (request ${other.id}): request it without break-glass ${until}`,
+      : `${other.decidedBy} ${verb} your break-glass access to ${role.slug} (request ${other.id}): request it without break-glass ${until}`,
   );
 }
 

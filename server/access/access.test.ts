@@ -130,6 +130,26 @@ describe("a lease ends", () => {
     for (const verb of ["approve", "deny"]) expect((await decide(verb)).http).toBe(409);
   });
 
+  test.each([{ breakGlass: false }, { breakGlass: true }])(
+    "when its user gives up the approval, and no other is issued for it (break-glass: $breakGlass)",
+    async ({ breakGlass }) => {
+      const role = await world.makeRole({ approval: "admin", break_glass: true });
+      const wanted = { role, reason: "x", incident: world.incident, break_glass: breakGlass };
+      const { body: request } = await bob.call("POST", "/access/requests/", wanted);
+      const decide = (verb: string, who = world.admin) =>
+        who.call("POST", `/access/requests/${request.id}/${verb}`);
+      if (!breakGlass) expect((await decide("approve")).http).toBe(200);
+      const lease = await leaseOf({ request_id: request.id }, role);
+      expect((await decide("cancel")).http).toBe(403);
+      expect((await decide("cancel", bob)).body.state).toBe("Cancelled");
+      await isGone(lease);
+      expect(await reasonOf(lease)).toBe("approval_withdrawn");
+      expect((await world.issue(bob, role, { request_id: request.id })).http).toBe(409);
+      for (const verb of ["approve", "deny"]) expect((await decide(verb)).http).toBe(409);
+      expect((await decide("cancel", bob)).http).toBe(409);
+    },
+  );
+
   test("when its user signs out", async () => {
     server.clock.advance(1);
     const dana = await personOf(server, "dana@example.com", ["oncall"]);

@@ -223,7 +223,7 @@ const requestRoutes = (deps: Deps) => {
         actor: true,
         params: requestParams,
         body: nothing,
-        detail: { summary: "Cancel your access request" },
+        detail: { summary: "Cancel your access request or give up its approval" },
         response: { 200: requestView, ...refusalsOfPostWithin },
       },
     )
