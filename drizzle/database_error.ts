@@ -1,6 +1,6 @@
 import { DrizzleQueryError } from "drizzle-orm";
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
-import { placeOfError } from "./error_place.ts";
+import { type DatabasePlace, placeOfError } from "./error_place.ts";
 
 /**
  * Converts an error that an operator can cause to one clear line, by PostgreSQL's SQLSTATE or the socket's code;
@@ -28,7 +28,9 @@ export function operatorsError(error: unknown): unknown {
       }
       return unavailable(`${server} refuses this user or password: see SVC_DATABASE_URL`);
     case "3D000":
-      return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
+      return unavailable(
+        `${missingDatabase(error)} does not exist: svc database init creates it (see SVC_DATABASE_URL)`,
+      );
     case "42501":
       if (/row-level security/.test((error as Error).message)) {
         return unavailable("Row-level security hides rows from this user: use one with BYPASSRLS");
@@ -102,10 +104,19 @@ const silences: Record<string, string> = {
 function whereOf(error: unknown): string {
   const place = placeOfError(error);
   if (place === undefined) return "";
-  const { host, port, database } = place;
-  const name = host.includes(":") ? `[${host}]` : host;
-  return ` at ${name}:${port}${database === undefined ? "" : `, database ${database},`}`;
+  const { database } = place;
+  return ` at ${hostAndPort(place)}${database === undefined ? "" : `, database ${database},`}`;
 }
+
+/** `The database svc at db.example.com:5432`. An address without a name means that of the user. */
+function missingDatabase(error: unknown): string {
+  const place = placeOfError(error);
+  if (place === undefined) return "This database";
+  const { database } = place;
+  return `The database ${database === undefined ? "" : `${database} `}at ${hostAndPort(place)}`;
+}
+
+const hostAndPort = ({ host, port }: DatabasePlace) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 export function behindPooler(cause?: unknown): Unavailable {
   return new Unavailable(

@@ -54,7 +54,7 @@ function faultOfOne(text: string): string | undefined {
     url = new URL(text);
     for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
   } catch {
-    return `cannot be read: ${escapes}`;
+    return `cannot be read: check host and port (an IPv6 address goes in brackets), and ${escapes}`;
   }
   const { searchParams } = url;
   // Otherwise a part of the password would be the name of the host, or of the database.

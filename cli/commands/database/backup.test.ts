@@ -191,7 +191,8 @@ describe("one clear line, exit 1", () => {
         failed(`${at("1")} does not answer: connection refused (see SVC_DATABASE_URL)`),
       );
       const lost = await run({ pathname: "/nowhere" });
-      if (command === "dump") expect(lost.stderr).toMatch(/^svc: This database does not exist: [^\n]*\n$/);
+      if (command === "dump")
+        expect(lost.stderr).toMatch(/^svc: The database \S+ at \S+:\d+ does not exist: [^\n]*\n$/);
     }
     await using(debian.url, (sql) => sql`drop database if exists nowhere`);
   });

@@ -61,6 +61,24 @@ describe("errors that an operator can cause are one line, without the password",
     },
   );
 
+  test("a database that does not exist", async () => {
+    await using database = await createEmptyTestDatabase();
+    const url = Object.assign(new URL(database.url), { pathname: "/nowhere" });
+    expect(await on(url.href)("current")).toMatchObject({
+      code: 1,
+      stderr: `svc: The database nowhere at 127.0.0.1:${url.port} does not exist: svc database init creates it (see SVC_DATABASE_URL)\n`,
+    });
+  });
+
+  test.each(["127.0.0.1:99999", "127.0.0.1:abc", "::1:5432", "[::1:5432"])(
+    "the host and port %s",
+    async (host) => {
+      const { code, stderr } = await on(`postgres://svc:hunter2@${host}/svc`)("current");
+      expect([code, stderr]).toEqual([1, expect.stringContaining("check host and port")]);
+      expect(stderr).not.toContain("hunter2");
+    },
+  );
+
   test("no answer in time", async () => {
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     const address = `postgres://svc:hunter2@127.0.0.1:${silent.port}/incidents?connect_timeout=1`;

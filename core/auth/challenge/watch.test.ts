@@ -95,6 +95,6 @@ test("without a listening connection, the log says why", async () => {
   );
   await deaf.start();
   await deaf.stop();
-  const reason = "This database does not exist: svc database init creates it (see SVC_DATABASE_URL)";
+  const reason = `The database nowhere at ${url.host} does not exist: svc database init creates it (see SVC_DATABASE_URL)`;
   expect(lines[0]).toMatchObject({ msg: "there is no listening database connection", reason });
 });
