@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../platform/free_port.ts";
 import {
@@ -11,6 +11,7 @@ import {
   thumbprintOf,
   tlsWith,
 } from "./support/http/client_certificates.ts";
+import { type ProxyName, startProxy } from "./support/http/proxies.ts";
 import {
   decide,
   newChallenge,
@@ -19,14 +20,11 @@ import {
   startTestServer,
   type TestServer,
 } from "./support/http/server.ts";
-import { until } from "./support/process/until.ts";
-import { proxyPrograms } from "./support/programs.ts";
 
 // With the configurations in docs/mutual-tls.md.
 
-type Proxy = keyof typeof proxyPrograms;
 const page = readFileSync(join(import.meta.dir, "../docs/mutual-tls.md"), "utf8");
-const headers: Record<Proxy, string> = {
+const headers: Record<ProxyName, string> = {
   haproxy: "Client-Cert",
   caddy: "Client-Cert",
   nginx: "X-SSL-Client-Cert",
@@ -43,7 +41,7 @@ const own = certificates.server();
 afterAll(() => certificates[Symbol.dispose]());
 
 /** The configuration in the documentation, with our addresses and files. */
-function configuration(proxy: Proxy, port: number, server: number): string {
+function configuration(proxy: ProxyName, port: number, server: number): string {
   const [, text = ""] = new RegExp(`\`\`\`${proxy}\n(.+?)\`\`\``, "s").exec(page) ?? [];
   return text
     .replace(/^ *trusted_ca_cert_file .*$/m, `$&\ntrusted_ca_cert_file ${stranger.certificate}`)
@@ -53,54 +51,24 @@ function configuration(proxy: Proxy, port: number, server: number): string {
     .replaceAll("8443", String(port));
 }
 
-async function start(proxy: Proxy, server: number) {
+async function start(proxy: ProxyName, server: number) {
   const port = await freePort();
   const folder = certificates.at(proxy);
-  mkdirSync(folder, { recursive: true });
   const pem = readFileSync(own.certificate, "utf8") + readFileSync(own.key, "utf8");
   writeFileSync(certificates.at("server.pem"), pem);
   copyFileSync(own.key, certificates.at("server.key"));
   // It accepts more than the server does.
   const both = [root, stranger].map(({ certificate }) => readFileSync(certificate, "utf8"));
   writeFileSync(certificates.at("clients.pem"), both.join(""));
-  const file = join(folder, "configuration");
   const text = configuration(proxy, port, server);
   expect(text).toContain(`127.0.0.1:${server}`);
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-    (name) => `${name}_temp_path ${folder}/${name};`,
-  );
-  const whole = {
-    haproxy: text,
-    caddy: `{\n  admin off\n  auto_https off\n}\n${text}`,
-    nginx: `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
-      events {} http { access_log off; ${temporary.join(" ")} ${text} }`,
-  };
-  writeFileSync(file, whole[proxy]);
-  const args = {
-    haproxy: ["-db", "-f", file],
-    caddy: ["run", "--adapter", "caddyfile", "--config", file],
-    nginx: ["-p", folder, "-c", file, "-e", "stderr"],
-  };
-  const child = Bun.spawn([proxyPrograms[proxy], ...args[proxy]], {
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: Bun.file(join(folder, "stderr")),
-    env: { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-  });
   // A name, because Caddy compares it with the one in the handshake.
   const ask = (client: Issued | undefined, path = "/whoami", init: BunFetchRequestInit = {}) =>
     fetch(`https://localhost:${port}${path}`, { tls: tlsWith(client), keepalive: false, ...init });
-  await until(`${proxy} to answer`, async () => {
-    if (child.exitCode !== null) throw new Error(readFileSync(join(folder, "stderr"), "utf8"));
-    return await ask(undefined, "/healthcheck").catch(() => undefined);
-  });
-  return {
-    ask,
-    [Symbol.asyncDispose]: async () => {
-      child.kill("SIGKILL");
-      await child.exited;
-    },
-  };
+  const started = await startProxy(proxy, folder, text, () =>
+    ask(undefined, "/healthcheck").catch(() => undefined),
+  );
+  return { ask, [Symbol.asyncDispose]: () => started[Symbol.asyncDispose]() };
 }
 
 const lastRefusal = ({ logged }: TestServer) =>

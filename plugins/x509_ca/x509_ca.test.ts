@@ -6,11 +6,15 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { authorityKey } from "../../drizzle/schema/index.ts";
+import { freePort } from "../../platform/free_port.ts";
 import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { startClientCertificateServer } from "../../tests/support/domain/client_certificate_server.ts";
 import { createUsualRole } from "../../tests/support/domain/usual_role.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startProxy } from "../../tests/support/http/proxies.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { makeServerCertificate } from "../../tests/support/process/openssl.ts";
+import { blocksOf } from "../../tests/support/process/page.ts";
 import { until } from "../../tests/support/process/until.ts";
 
 let server: TestServer;
@@ -56,18 +60,37 @@ async function text(path: string): Promise<string> {
   return response.text();
 }
 
+interface Lease {
+  credential: { fields: Record<string, string> };
+  privateKey: string;
+}
+
 let connections = 0;
 /** Connects to a TLS server with this certificate, and returns the answer. */
 async function connect(
-  { credential, privateKey }: { credential: { fields: Record<string, string> }; privateKey: string },
+  { credential, privateKey }: Lease,
   trusted: { ca: string; crl?: string },
 ): Promise<string> {
   await using tls = await startClientCertificateServer(trusted);
+  return await ask(tls.url, tls.authorityFile, { credential, privateKey });
+}
+
+/** Requests a page with this certificate, and returns the answer. */
+async function ask(
+  url: string,
+  authorityFile: string,
+  { credential, privateKey }: Lease,
+  ...more: string[]
+): Promise<string> {
   const [cert, key] = [join(home, `cert-${++connections}`), join(home, `key-${connections}`)];
   await writeFile(cert, credential.fields.certificate!);
   await writeFile(key, privateKey);
-  const options = ["--silent", "--show-error", "--cacert", tls.authorityFile, "--cert", cert, "--key", key];
-  const child = Bun.spawn(["curl", ...options, tls.url], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const options = ["--silent", "--show-error", "--cacert", authorityFile, "--cert", cert, "--key", key];
+  const child = Bun.spawn(["curl", ...options, ...more, url], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   const [out, errors] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
@@ -186,6 +209,60 @@ test("the script of docs/credentials-x509.md fetches the files that a server rea
   for (const base of [`http://127.0.0.1:${other.port}`, `${server.url}/access/x509/nobodys`])
     expect([base, await run(base)]).not.toEqual([base, 0]);
   expect({ ca: await read("ca.pem"), crl: await read("crl.pem") }).toEqual(trusted);
+});
+
+test("nginx with the configuration of docs/credentials-x509.md passes the user's address on", async () => {
+  const { key, cert } = makeServerCertificate(home);
+  const [block] = blocksOf("docs/credentials-x509.md").filter(({ language }) => language === "nginx");
+  using website = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ headers }) => new Response(headers.get("x-client-email") ?? "no address"),
+  });
+  const port = await freePort();
+  const url = `https://127.0.0.1:${port}`;
+  const configuration = block!.lines
+    .replace("listen 443", `listen 127.0.0.1:${port}`)
+    .replace("127.0.0.1:3000", `127.0.0.1:${website.port}`)
+    .replace("/etc/ssl/wiki.pem", cert)
+    .replace("/etc/ssl/wiki.key", key)
+    .replaceAll("/etc/ssl/svc/", `${home}/`);
+  const start = async () => {
+    for (const file of ["ca.pem", "crl.pem"])
+      await writeFile(join(home, file), await text(`/access/x509/default/${file}`));
+    const tls = { rejectUnauthorized: false };
+    return startProxy("nginx", join(home, "nginx"), configuration, () =>
+      fetch(url, { tls }).catch(() => undefined),
+    );
+  };
+  const role = await makeRole();
+  const forged = ["--header", "X-Client-Email: root@example.com"];
+  const lease = await issue(role);
+  {
+    await using _nginx = await start();
+    const long = (length: number) => "@example.com".padStart(length, "b");
+    for (const [address, received] of [
+      ["alice@example.com", "alice@example.com"],
+      ["bob+web@example.com", "bob\\+web@example.com"],
+      ["andré@example.com", "andr\\C3\\A9@example.com"],
+      [long(63), long(63)],
+      [long(64), "no address"],
+      [long(65), "no address"],
+    ] as const) {
+      const lease = await issue(role, await personOf(server, address));
+      expect([address, await ask(url, cert, lease, ...forged)]).toEqual([address, received]);
+    }
+    const response = await fetch(url, {
+      tls: { rejectUnauthorized: false },
+      headers: { "x-client-email": "root@example.com" },
+    });
+    expect(await response.text()).toContain("No required SSL certificate was sent");
+  }
+  expect((await alice.call("DELETE", `/access/leases/${lease.id}`)).http).toBe(200);
+  await until("the list to contain it", async () => {
+    await using _nginx = await start();
+    return (await ask(url, cert, lease)).includes("The SSL certificate error");
+  });
 });
 
 describe("no certificate is issued", () => {

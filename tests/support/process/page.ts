@@ -6,14 +6,31 @@ import { until } from "./until.ts";
 
 const root = join(import.meta.dir, "../../..");
 
-/** The shell blocks of a page in order, with their sections. */
-export function shellBlocks(page: string): { section: string; lines: string }[] {
-  const text = readFileSync(join(root, page), "utf8");
-  return text.split(/^## /m).flatMap((part) => {
-    const [section = ""] = part.split("\n", 1);
-    return [...part.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, lines = ""]) => ({ section, lines }));
-  });
+/** A fenced block of a page. */
+interface Block {
+  page: string;
+  /** The line of its fence. */
+  line: number;
+  language: string;
+  section: string;
+  lines: string;
 }
+
+/** The fenced blocks of a page in order. */
+export function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(root, page), "utf8");
+  return [...text.matchAll(/^( *)```([^\n]*)\n(.*?)^\1```$/gms)].map(
+    ({ index, 2: language = "", 3: lines = "" }) => {
+      const before = text.slice(0, index);
+      const section = before.split(/^## /m).at(-1)!.split("\n", 1)[0]!;
+      return { page, line: before.split("\n").length, language, section, lines };
+    },
+  );
+}
+
+/** The shell blocks of a page in order, with their sections. */
+export const shellBlocks = (page: string): Block[] =>
+  blocksOf(page).filter(({ language }) => language === "sh");
 
 /** The output of the second terminal while the commands run in the first. */
 export interface Walk {
