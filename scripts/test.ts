@@ -88,6 +88,7 @@ const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs
   [/support\/domain\/sshd|\bsshServer\b|"ssh-keygen"/, programs.ssh],
   [/support\/http\/proxies/, programs.proxies],
   [/"kubectl"/, programs.kubectl],
+  [/"systemd-analyze"/, programs.systemd],
   [/\bawsCli\b/, programs.aws],
   [/"promtool"/, programs.promtool],
   [/client_certificate_server|credentials-ssh\.md/, programs.curl],

@@ -153,6 +153,11 @@ export const programs = {
     units: ["prometheus"],
   },
   kubectl: onPath("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl"),
+  systemd: onPath(
+    "The test of the documented configurations needs systemd-analyze",
+    "systemd",
+    "systemd-analyze",
+  ),
   aws: onPath("The tests of AWS access need Debian's AWS CLI", "awscli", awsCli),
   promtool: {
     ...onPath("The tests of the alert rules need promtool", "prometheus", "promtool"),
