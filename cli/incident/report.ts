@@ -16,7 +16,7 @@ import { editDraft } from "./editor.ts";
 import { hasFormOfId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
 import { emailOf, fullNameOf } from "./people.ts";
-import { againLine, checked, option, sourceOf, warnOfInput, wordAndDash } from "./write.ts";
+import { againLine, checked, option, sourceOf, wordAndDash } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
 
 /** A report before it is sent, as a draft keeps it. Names are those that people typed. */
@@ -79,8 +79,10 @@ export async function reportCommand(typed: ReportOptions, io: Io): Promise<void>
     if (!options.json && io.stdout.isTTY) io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
   }
   // Not refused: whatever runs the command in an alert may have left a pipe open.
-  if (draft.description === "" && file === undefined)
-    warnOfInput(io, `description, repeat it with: svc incident edit ${incident.name} -`);
+  if (draft.description === "" && file === undefined && io.hasInput())
+    io.stderr.write(
+      `svc: warning: stdin was not read; to use it as the description, repeat it with: svc incident edit ${incident.name} -\n`,
+    );
   if (draft.use) use(io, incident, base);
 }
 

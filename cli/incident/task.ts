@@ -19,7 +19,6 @@ import {
   sending,
   type TextSource,
   type WordOptions,
-  warnOfInput,
   withNext,
   withStdin,
   writtenText,
@@ -112,7 +111,6 @@ export async function taskAddCommand(options: TaskAddOptions, io: Io): Promise<v
       return { incident, fields: { incident_id: incident.id, assignees, resolve_by, owner: owned } };
     });
     if (description !== undefined && source.file === undefined) {
-      warnOfInput(io, "task, write - instead of the text");
       const body = { ...fields, description };
       const task = await IncidentClient.within(io, (client) =>
         postOnce<Task>(io, client, "task", body, { ...body, resolve_by: due }),

@@ -136,11 +136,7 @@ export async function writtenText(
     const written = await fromFile(io, source.file, what, key);
     return { ...written, text: checkText(withoutComment(written.text), what) };
   }
-  if (source.text !== undefined) {
-    const text = checkText(source.text, what);
-    warnOfInput(io, `${what}, write - instead of the text`);
-    return { text, key };
-  }
+  if (source.text !== undefined) return { text: checkText(source.text, what), key };
   if (!source.editor && !io.canAsk())
     throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
   const { name, title } = incident;
@@ -263,11 +259,6 @@ export function followTheirs<F>(
     }
     throw error;
   };
-}
-
-/** For a command that got its text elsewhere: a script may have another use for its stdin. */
-export function warnOfInput(io: Io, how: string): void {
-  if (io.hasInput()) io.stderr.write(`svc: warning: stdin was not read; to use it as the ${how}\n`);
 }
 
 /** For a command that got no text. @throws UsageError if a text waits on stdin */

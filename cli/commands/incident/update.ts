@@ -15,7 +15,6 @@ import {
   option,
   sending,
   type Written,
-  warnOfInput,
   withStdin,
   wordAndDash,
 } from "../../incident/write.ts";
@@ -68,7 +67,6 @@ export default defineCommand({
     const others = typed.filter((one) => one !== piped).flatMap(([name, text]) => option(`--${name}`, text));
     const againPiped = () => againLine(io, ["update", id, ...others, `--${piped![0]}`, "-"]);
     const source = { file: piped ? "-" : file };
-    if (typed.length > 0 && !piped) warnOfInput(io, "report, write - instead of a text");
     await withStdin(io, "update", source, piped ? againPiped() : again(), async (io) => {
       const { incident, last } = await IncidentClient.within(io, async (client) => {
         const incident = await client.resolve(id);
