@@ -67,21 +67,75 @@ export function accountOf(io: Pick<Io, "env" | "certificate" | "server">): Accou
   return entry?.storage && { server: base, user: entry.user, session: entry.expires_at! };
 }
 
-/** The cached credential, if it is still fresh. */
+/** The cached credential, if it is still fresh and the calling process has not received it before (`recordReceipt`). */
 export function findCredential(
   env: Environment,
   key: CacheKey,
   { now, margin, warn }: { now: Date; margin: Margin; warn: Warn },
 ): Issued | undefined {
-  const known = read(pathOf(env, key), key, warn);
-  return known && isFresh(known, now, margin) ? known.issued : undefined;
+  const path = pathOf(env, key);
+  const known = read(path, key, warn);
+  return known && isFresh(known, now, margin) && !hasReceived(env, path, known.issued)
+    ? known.issued
+    : undefined;
+}
+
+/**
+ * Records that a Kubernetes client received a credential. A client asks once, and again only if the cluster rejects the
+ * token, but does not tell us why it asks (KUBERNETES_EXEC_INFO).
+ */
+export function recordReceipt(env: Environment, key: CacheKey, issued: Issued): void {
+  const receipt = receiptOf(env, issued);
+  if (receipt === undefined) return;
+  try {
+    fs.appendFileSync(receiptsPath(pathOf(env, key)), receipt, { mode: 0o600 });
+  } catch {
+    // Without a cache there is nothing to replace.
+  }
+}
+
+function hasReceived(env: Environment, path: string, issued: Issued): boolean {
+  const receipt = receiptOf(env, issued);
+  if (receipt === undefined) return false;
+  try {
+    return `\n${fs.readFileSync(receiptsPath(path), "utf8")}`.includes(`\n${receipt}`);
+  } catch {
+    return false;
+  }
+}
+
+/** A line that identifies the process that started us and the lease. Undefined unless it is a Kubernetes client. */
+function receiptOf(env: Environment, issued: Issued): string | undefined {
+  if (env.KUBERNETES_EXEC_INFO === undefined || issued.credential.kind !== "token") return undefined;
+  let pid = process.ppid;
+  // Older releases of Node cannot become Bun: bin/svc.mjs then waits for us.
+  if (env.SVC_END_WITH?.split(",")[0] === String(pid)) pid = Number(statOf(pid)[1] ?? pid);
+  // Ids of processes are reused, and in containers they are often the same.
+  const started = statOf(pid)[19] ?? "";
+  return `${pid} ${started} ${issued.id}\n`;
+}
+
+/** The fields in /proc/<pid>/stat from the third on, on Linux: 1 is the parent's id, 19 the start time. */
+function statOf(pid: number): string[] {
+  try {
+    return fs.readFileSync(`/proc/${pid}/stat`, "utf8").replace(/.*\) /s, "").split(" ");
+  } catch {
+    return [];
+  }
 }
 
 /**
  * Returns the cached credential if it is still fresh. Otherwise it calls `issue`, in one process at a time. If that fails,
  * it returns the cached credential until that expires. A cache that cannot be read or written is not used.
  */
-export async function cachedCredential(
+export async function cachedCredential(...args: Parameters<typeof cachedOrIssued>): Promise<Issued> {
+  const [io, key] = args;
+  const issued = await cachedOrIssued(...args);
+  recordReceipt(io.env, key, issued);
+  return issued;
+}
+
+async function cachedOrIssued(
   io: Io,
   key: CacheKey,
   margin: Margin,
@@ -145,6 +199,8 @@ const textOf = ({ server, user, session, role, incident, duration }: CacheKey) =
 function pathOf(env: Environment, key: CacheKey): string {
   return join(directoryOf(env), `${prefixOf(key.server)}${sha256Hex(textOf(key)).slice(0, 40)}.json`);
 }
+
+const receiptsPath = (path: string) => `${path.slice(0, -".json".length)}.received`;
 
 function isFresh({ issued, behind }: Kept, now: Date, margin: Margin): boolean {
   const end = Date.parse(issued.expires_at);
@@ -225,6 +281,7 @@ function warnUnwritable(path: string, error: unknown, warn: Warn): void {
 function write(path: string, key: CacheKey, kept: Kept, warn: Warn): void {
   try {
     writePrivately(path, JSON.stringify({ key: textOf(key), ...kept }));
+    fs.rmSync(receiptsPath(path), { force: true });
   } catch (error) {
     warnUnwritable(path, error, warn);
   }

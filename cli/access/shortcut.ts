@@ -1,7 +1,7 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Output } from "../io.ts";
-import { accountOf, findCredential } from "./cache.ts";
+import { accountOf, findCredential, recordReceipt } from "./cache.ts";
 import { type AccessFormat, cachedFormats, formatCredential } from "./format.ts";
 
 /**
@@ -21,13 +21,11 @@ export function printCached(argv: readonly string[], env: Environment, stdout: O
     const warn = () => {
       isDoubtful = true;
     };
-    const issued = findCredential(
-      env,
-      { ...account, role, incident },
-      { now: systemClock.now(), margin, warn },
-    );
+    const key = { ...account, role, incident };
+    const issued = findCredential(env, key, { now: systemClock.now(), margin, warn });
     if (!issued || isDoubtful) return false;
     stdout.write(formatCredential(asked.format, issued, env));
+    recordReceipt(env, key, issued);
     return true;
   } catch {
     return false;

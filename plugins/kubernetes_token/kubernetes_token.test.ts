@@ -325,6 +325,35 @@ describe("svc access get --format kube", () => {
     const issued = cluster.tokens.size;
     expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
     expect(cluster.tokens.size).toBe(issued);
+    // As when the service account is created again. The kubectl that is refused asks again, and the next one succeeds.
+    cluster.tokens.clear();
+    expect(await run()).toContain("You must be logged in");
+    expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
+    expect(cluster.tokens.size).toBe(1);
+  });
+
+  test("prints a new token if the same Kubernetes client asks again, but not for another", async () => {
+    const role = await makeRole();
+    const client = {
+      KUBERNETES_EXEC_INFO: JSON.stringify({ apiVersion: "client.authentication.k8s.io/v1" }),
+    };
+    const { stdout: first } = await get(role);
+    const { stdout: received } = await get(role, client);
+    expect(received).toBe(first);
+    const { stdout: replaced } = await get(role, client);
+    expect(JSON.parse(replaced).kind).toBe("ExecCredential");
+    expect(replaced).not.toBe(first);
+    const words = [...testProgram, "access", "get", role, "--format", "kube"];
+    // The shell waits for the command, and is then another client.
+    const shell = Bun.spawn(["sh", "-c", '"$@"; exit $?', "sh", ...words], {
+      env: { ...env, ...client },
+      cwd: home,
+    });
+    expect(await new Response(shell.stdout).text()).toBe(replaced);
+    // If no other can be issued, the refused one is not printed again.
+    cluster.allowed = false;
+    const failed = await get(role, client);
+    expect([failed.code === 0, failed.stdout]).toEqual([false, ""]);
   });
 });
 
