@@ -1,4 +1,3 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { userInfo } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, systemClock } from "../platform/clock.ts";
@@ -62,8 +61,6 @@ export interface Io {
   askText(question: string, fault?: (text: string) => string | undefined): Promise<string>;
   /** Reads stdin to its end, or until there are more than `limit` bytes. */
   readStdin(limit: number): Promise<Uint8Array>;
-  /** Whether stdin is a pipe or a file with something in it that nobody has read. Afterwards, its first byte is gone. */
-  hasInput(): boolean;
   /**
    * Runs a command line of the user, such as `code --wait`, with more arguments, on this terminal until it ends. It gets
    * the terminal even if our own input or output is something else.
@@ -123,7 +120,6 @@ export function systemIo(): Io {
     choose: async (question, choices) => (await import("./prompt.ts")).choose(question, choices),
     askText: async (question, fault) => (await import("./prompt.ts")).askText(question, fault),
     readStdin,
-    hasInput,
     runOnTerminal,
     onKey,
     onExit,
@@ -274,22 +270,6 @@ async function readStdin(limit: number): Promise<Uint8Array> {
     if (size > limit) break;
   }
   return Buffer.concat(chunks);
-}
-
-function hasInput(): boolean {
-  const stdin = fstatSync(0);
-  const isPipe = stdin.isFIFO() && process.platform === "linux";
-  if (!isPipe && !stdin.isFile()) return false;
-  let opened: number | undefined;
-  try {
-    // Opened a second time, a pipe can be read without waiting for whoever may never write to it.
-    if (isPipe) opened = openSync("/dev/stdin", constants.O_RDONLY | constants.O_NONBLOCK);
-    return readSync(opened ?? 0, Buffer.alloc(1)) > 0;
-  } catch {
-    return false;
-  } finally {
-    if (opened !== undefined) closeSync(opened);
-  }
 }
 
 async function runOnTerminal(commandLine: string, args: readonly string[]): Promise<TerminalExit> {

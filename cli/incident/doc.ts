@@ -21,7 +21,6 @@ import {
   idOf,
   incidentOf,
   option,
-  refuseInput,
   sending,
   sourceOf,
   splitWords,
@@ -112,7 +111,6 @@ export async function docNewCommand(options: DocNewOptions, io: Io): Promise<voi
     ]);
   await withStdin(io, "document", { file }, again(), async (io) => {
     const incident = await incidentOf(io, typed);
-    if (file === undefined && !editor && link === undefined) refuseInput(io, "text");
     const text = await newText(io, file, editor, again(incident.name));
     const create = () =>
       IncidentClient.within(io, (client) => {

@@ -78,11 +78,6 @@ export async function reportCommand(typed: ReportOptions, io: Io): Promise<void>
     await showAssigned(io, incident);
     if (!options.json && io.stdout.isTTY) io.stderr.write(`Next: svc incident watch ${incident.name}\n`);
   }
-  // Not refused: whatever runs the command in an alert may have left a pipe open.
-  if (draft.description === "" && file === undefined && io.hasInput())
-    io.stderr.write(
-      `svc: warning: stdin was not read; to use it as the description, repeat it with: svc incident edit ${incident.name} -\n`,
-    );
   if (draft.use) use(io, incident, base);
 }
 

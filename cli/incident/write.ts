@@ -261,12 +261,6 @@ export function followTheirs<F>(
   };
 }
 
-/** For a command that got no text. @throws UsageError if a text waits on stdin */
-export function refuseInput(io: Io, what: string): void {
-  if (!io.hasInput()) return;
-  throw new UsageError(`nothing would read stdin: add - to use it as the ${what}, or else </dev/null`);
-}
-
 /**
  * Runs a command whose text may come from stdin, and reads that first. If the command fails before it uses the text, or a
  * signal ends it, the text is kept, because stdin cannot be read again.

@@ -9,7 +9,6 @@ import {
   followTheirs,
   idOf,
   incidentOf,
-  refuseInput,
   sending,
   sourceOf,
   withStdin,
@@ -37,7 +36,6 @@ export default defineCommand({
     const incident = await withStdin(io, "resolution", source, again(), async (io) => {
       const seen = await incidentOf(io, id);
       if (resolution === undefined && file === undefined && !editor) {
-        refuseInput(io, "resolution");
         if (seen.status === "Closed") return seen;
         return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }

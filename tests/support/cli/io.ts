@@ -64,7 +64,6 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
     choose: async (question) => unexpectedQuestion(question),
     askText: async (question) => unexpectedQuestion(question),
     readStdin: async () => new Uint8Array(),
-    hasInput: () => false,
     runOnTerminal: async (commandLine) => {
       throw new Error(`unexpected program: ${commandLine}`);
     },
