@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { userInfo } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, systemClock } from "../platform/clock.ts";

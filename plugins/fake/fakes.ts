@@ -34,4 +34,4 @@ export const fakeTerm = fakeOf("term", "list");
 
 export const fakeApplication = fakeOf("application", "list");
 
-export const fakeCredential = fakeOf("credential", "check", "issue", "revoke", "renew", "list");
+export const fakeCredential = fakeOf("credential", "check", "issue", "revoke", "renew", "list", "explain");

@@ -1,4 +1,3 @@
-import { plain } from "../../../platform/markdown.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, limitArg, limitOf, tellMore } from "../../incident/args.ts";
 import { IncidentClient, type Message } from "../../incident/incident.ts";
@@ -22,16 +21,21 @@ export default defineCommand({
       const incident = await client.resolve(idOf(named));
       return client.list<Message>(`/incidents/${incident.id}/messages/`, {}, limit + 1);
     });
+    const { plain } = await import("../../../platform/markdown.ts");
     const items = found.slice(0, limit).reverse();
     if (json) printJson(io, { items });
     else if (items.length === 0) io.stderr.write("No messages found.\n");
-    else io.stdout.write(items.map((message) => messageText(message, io)).join("\n"));
+    else io.stdout.write(items.map((message) => messageText(message, io, plain)).join("\n"));
     if (found.length > limit) tellMore(io, limit, "svc incident view --json");
   },
 });
 
 /** Who, when and to whom, and below it the text. */
-function messageText({ at, author, recipient, text }: Message, io: Io): string {
+function messageText(
+  { at, author, recipient, text }: Message,
+  io: Io,
+  plain: (markdown: string) => string,
+): string {
   const to = recipient === null ? "" : ` to ${nameOf(recipient)}`;
   const who = author === null ? "svc" : nameOf(author);
   const width = widthOf(io.stdout);
