@@ -19,7 +19,7 @@ import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import { proxyOf } from "./proxy.ts";
 import { DEFAULT_SERVER, isLoopback, type Server } from "./server.ts";
-import { hearServerClock, machineClock } from "./server_clock.ts";
+import { machineClock, readServerTime } from "./server_clock.ts";
 
 export interface Request {
   method?: "GET" | "DELETE" | "POST" | "PUT";
@@ -85,7 +85,7 @@ export async function request(io: Io, server: Server, url: string, options: Requ
     const text = await readText(response, server, largest);
     const { status, headers: received } = response;
     const answer = { status, headers: received, body: readObject(text, response, server) };
-    hearServerClock(io, received, sent);
+    readServerTime(io, received, sent);
     return answer;
   } catch (error) {
     if (signal?.aborted) throw new Interrupted();
@@ -127,7 +127,7 @@ export async function openStream(
     assertServed(io, server, response);
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     if (status === 200 && isStream) {
-      hearServerClock(io, response.headers, sent);
+      readServerTime(io, response.headers, sent);
       return response;
     }
     const body = readObject(await readText(response, server, largestBody), response, server);

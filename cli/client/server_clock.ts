@@ -21,7 +21,7 @@ class ServerClock implements Clock {
    * Keeps `ahead` if the answer agrees with it: its `Date` is rounded down to a second, and was written at some time since
    * the request was sent.
    */
-  hear(date: number, sent: number): void {
+  adjust(date: number, sent: number): void {
     const received = this.machine.now().getTime();
     const most = received - date;
     const least = most - 1000 - Math.max(0, received - sent);
@@ -30,11 +30,11 @@ class ServerClock implements Clock {
 }
 
 /** Reads the server's time from an answer to a request that was sent at `sent`, by the clock of this machine. */
-export function hearServerClock(io: Io, headers: Headers, sent: number): void {
+export function readServerTime(io: Io, headers: Headers, sent: number): void {
   const date = Date.parse(headers.get("date") ?? "");
   if (Number.isNaN(date)) return;
   const clock = io.clock instanceof ServerClock ? io.clock : new ServerClock(io.clock);
-  clock.hear(date, sent);
+  clock.adjust(date, sent);
   io.clock = clock;
 }
 

@@ -112,7 +112,7 @@ export async function currentReminder(
     return { obsolete: "No status report is due any more" };
   const person = (await responsible(db, [incidentId])).get(incidentId);
   if (individualId !== null && person?.id !== individualId) {
-    // Not recorded as sent, so that the next slot reminds whoever writes them now.
+    // Not recorded as sent, so that the next slot reminds the person who writes them now.
     const { incidentId: of, anchor, k } = statusReportReminder;
     const isLast = and(eq(of, incidentId), eq(anchor, row.anchor), eq(k, row.reminded ?? 0));
     await db.delete(statusReportReminder).where(isLast);
