@@ -1,5 +1,6 @@
 import { afterAll, expect, spyOn, test } from "bun:test";
-import { X509Certificate } from "node:crypto";
+import { sign, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { groupsOf, userOf } from "../../core/auth/certificate/identify.ts";
 import {
   asAuthority,
@@ -12,6 +13,7 @@ import {
 } from "../../tests/support/http/client_certificates.ts";
 import { signerId } from "./authorities.ts";
 import { verifyChain } from "./chain.ts";
+import { derElement, readElement, readElements, SEQUENCE } from "./der.ts";
 
 const certificates = new CertificateFolder();
 afterAll(() => certificates[Symbol.dispose]());
@@ -225,6 +227,17 @@ test("name constraints count for a common name that becomes an e-mail address of
   expect(await of()).toBe("accepted");
 });
 
+const signedPart = (der: Uint8Array) => new Uint8Array(readElements(readElement(der, SEQUENCE))[0]!.content);
+
+/** A certificate with this content, which may be damaged, and a valid signature. */
+function signedBy({ key, certificate }: Issued, content: Uint8Array): Uint8Array<ArrayBuffer> {
+  const part = derElement(SEQUENCE, content);
+  // ECDSA with SHA-256, as in every certificate of this file.
+  const [, algorithm] = readElements(readElement(derOf(certificate), SEQUENCE));
+  const signature = derElement(0x03, Buffer.concat([Buffer.of(0), sign("sha256", part, readFileSync(key))]));
+  return new Uint8Array(derElement(SEQUENCE, Buffer.concat([part, algorithm!.raw, signature])));
+}
+
 test("damaged certificates are refused, and cause no other error", async () => {
   const extensions = ["nameConstraints=critical,permitted;email:example.com,excluded;IP:0.0.0.0/0.0.0.0"];
   const by = certificates.issue({ subject: "/CN=By", extensions: [...asAuthority, ...extensions], by: root });
@@ -240,9 +253,13 @@ test("damaged certificates are refused, and cause no other error", async () => {
   const reasons = new Set<string>();
   for (let round = 0; round < 1500; round += 1) {
     const chain = whole.map((der) => new Uint8Array(der));
-    const one = chain[round % 2]!;
+    const place = round % 2;
+    const isSigned = round % 4 < 2;
+    const one = isSigned ? signedPart(chain[place]!) : chain[place]!;
     for (let changes = 0; changes <= round % 3; changes += 1) one[below(one.length)] = below(256);
-    if (round % 7 === 0) chain[round % 2] = one.subarray(0, below(one.length));
+    // Only with a valid signature is it parsed completely.
+    if (isSigned) chain[place] = signedBy([by, root][place]!, one);
+    else if (round % 7 === 0) chain[place] = one.subarray(0, below(one.length));
     reasons.add(
       await verifyChain(chain, trusted, required).then(
         () => "accepted",
@@ -251,7 +268,7 @@ test("damaged certificates are refused, and cause no other error", async () => {
     );
   }
   for (const reason of reasons) expect(reason).toMatch(/^[a-z' -]{5,40}$/);
-  expect(reasons.size).toBeGreaterThan(2);
+  expect(reasons.size).toBeGreaterThan(3);
 });
 
 test("many certificates of one name and key cost a bounded number of signatures", async () => {
