@@ -4,7 +4,7 @@ import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { startReplicas } from "../../tests/support/database/replicas.ts";
-import { type AccessTarget, startAccessTarget } from "../../tests/support/domain/access_target.ts";
+import { type AccessTarget, messageOf, startAccessTarget } from "../../tests/support/domain/access_target.ts";
 import { listen } from "../../tests/support/listen.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import postgresqlRole from "./postgresql_role.ts";
@@ -21,15 +21,6 @@ function factsFor(target: AccessTarget, settings: object = {}) {
   const lease: LeaseFacts = { leaseId, name: `svc_alice_${process.pid}_${leaseId}`, role };
   const call = { ...lease, key: lease.name, signal: never, seconds: 3600 };
   return { ...call, user: "alice@example.com", expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
-}
-
-async function messageOf(promise: Promise<unknown> | unknown): Promise<string> {
-  try {
-    await promise;
-  } catch (error) {
-    return (error as Error).message;
-  }
-  return "no error";
 }
 
 for (const [version, start] of [

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
-import { type AccessTarget, startAccessTarget } from "../../tests/support/domain/access_target.ts";
+import { type AccessTarget, messageOf, startAccessTarget } from "../../tests/support/domain/access_target.ts";
 import postgresqlRole from "./postgresql_role.ts";
 
 // The end of a lease ends everything that it has, and nothing else.
@@ -10,15 +10,6 @@ import postgresqlRole from "./postgresql_role.ts";
 const plugin = await postgresqlRole.create({}, {} as never);
 const installation = "0e0d0e0d0e0d";
 let made = 0;
-
-async function messageOf(promise: Promise<unknown> | unknown): Promise<string> {
-  try {
-    await promise;
-  } catch (error) {
-    return (error as Error).message;
-  }
-  return "no error";
-}
 
 for (const [version, start] of [
   ["15 of Debian", startDebianPostgres],

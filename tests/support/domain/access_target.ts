@@ -72,3 +72,13 @@ export async function startAccessTarget(serverUrl?: string): Promise<AccessTarge
     },
   };
 }
+
+/** The message with which something fails. */
+export async function messageOf(promise: Promise<unknown> | unknown): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "no error";
+}
