@@ -19,6 +19,7 @@ const fast = [
   "bounded_body",
   "build",
   "clock",
+  "duration",
   "errors",
   "nearest",
   "own_command",

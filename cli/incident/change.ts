@@ -11,6 +11,8 @@ export type IncidentFields = Pick<
   | "incident_type_id"
   | "incident_priority_id"
   | "resolution"
+  | "impact_started_at"
+  | "impact_ended_at"
 >;
 
 /**
@@ -34,7 +36,7 @@ export async function changeIncident(
       now = await client.get(String(seen.id));
       return now;
     },
-    label: (field) => `The ${field.replace(/^incident_|_id$/g, "")} of ${seen.name}`,
+    label: (field) => `The ${labelOf(field)} of ${seen.name}`,
     shown: (value, field) => {
       if (field === "incident_type_id" && value === now.incident_type_id) return now.incident_type.name;
       if (field === "incident_priority_id" && value === now.incident_priority_id)
@@ -45,8 +47,23 @@ export async function changeIncident(
   return putChange(seen, change, record, before);
 }
 
+function labelOf(field: keyof IncidentFields): string {
+  return field.replace(/^incident_|_id$/g, "").replace(/^impact_(start|end)ed_at$/, "$1 of the impact");
+}
+
+/** A server of an older release has no impact: its fields are undefined, and a PUT does not name them. */
 export function fieldsOf(incident: Incident): IncidentFields {
   const { title, description, status, visibility, resolution } = incident;
-  const { incident_type_id, incident_priority_id } = incident;
-  return { title, description, status, visibility, incident_type_id, incident_priority_id, resolution };
+  const { incident_type_id, incident_priority_id, impact_started_at, impact_ended_at } = incident;
+  return {
+    title,
+    description,
+    status,
+    visibility,
+    incident_type_id,
+    incident_priority_id,
+    resolution,
+    impact_started_at,
+    impact_ended_at,
+  };
 }

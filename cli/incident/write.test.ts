@@ -496,6 +496,22 @@ describe("svc incident edit", () => {
     expect((await stateOf(id)).version).toBe(2);
   });
 
+  test("sets and clears the times of the impact", async () => {
+    const { id, name } = await reported();
+    const edited = await carol.svc("inc", "edit", name, "--impact-start", "2h", "--impact-end", "30m");
+    expect([edited.code, edited.stderr]).toEqual([
+      0,
+      expect.stringMatching(
+        /^INC-\d+: Broken\nImpact started at .* \(2h ago\)\nImpact ended at .* \(30m ago\)\n$/,
+      ),
+    ]);
+    const { impact_started_at: start, impact_ended_at: end } = await stateOf(id);
+    const shown = `Impact from ${start} to ${end} (1 hour 30 minutes)`;
+    expect((await carol.svc("inc", "view", name)).stdout).toContain(`\n${shown}\n`);
+    await carol.svc("inc", "edit", name, "--impact-end", "");
+    expect((await carol.svc("inc", "view", name)).stdout).toContain(`\nImpact since ${start}\n`);
+  });
+
   test("in the editor keeps what was written there, also for an option", async () => {
     const { id, name } = await reported();
     const edit = editor((text) => text.replace("# Title\n\nTyped", "# Title\n\nEdited"));
@@ -519,6 +535,7 @@ describe("svc incident edit", () => {
     [["--restricted", "--open"], "give either --restricted or --open"],
     [["-d", "x", "-e"], "give only one of --description, -, --file and --editor"],
     [["--title", "a\nb"], "the title must be a single line of text"],
+    [["--impact-start", "2199-01-01"], "--impact-start: 2199-01-01 is in the future"],
   ])("refuses %p", async (args, message) => {
     const ran = await carol.svc("inc", "edit", "INC-1", ...args);
     expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });

@@ -30,6 +30,9 @@ export const incident = pgTable(
     reportedAt: instant("reported_at").notNull(),
     stableAt: instant("stable_at"),
     closedAt: instant("closed_at"),
+    /** When the harm began and ended. The other times record when somebody said so. */
+    impactStartedAt: instant("impact_started_at"),
+    impactEndedAt: instant("impact_ended_at"),
     /** The newest of `incident_cost`. Updating it does not change `version` and `updated_at`. */
     cost: bigint("cost", { mode: "number" }).notNull().default(0),
     /**

@@ -74,6 +74,8 @@ describe("POST /incidents/", () => {
       reported_at: at,
       stable_at: null,
       closed_at: null,
+      impact_started_at: null,
+      impact_ended_at: null,
       created_at: at,
       updated_at: at,
     });

@@ -44,6 +44,8 @@ const view = {
   reported_at: instant,
   stable_at: nullable(instant),
   closed_at: nullable(instant),
+  impact_started_at: nullable(instant),
+  impact_ended_at: nullable(instant),
   commander: t.Union([personView, t.Null()], {
     description: "The current commander; null until a step finds one",
   }),
@@ -152,6 +154,14 @@ export const newIncident = t.Object(
   closed,
 );
 
+/** Not required, because older clients do not know it. */
+const impact = (event: "started" | "ended") =>
+  t.Optional(
+    t.Union([instant, t.Null()], {
+      description: `When the harm ${event}, not in the future; null clears it, and without the field it stays`,
+    }),
+  );
+
 const written = {
   title,
   description,
@@ -160,10 +170,12 @@ const written = {
   incident_type_id: id,
   incident_priority_id: id,
   resolution: nullable(description),
+  impact_started_at: impact("started"),
+  impact_ended_at: impact("ended"),
   version,
 };
 
-/** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
+/** All other fields are required, since a PUT replaces the record and an omitted field would be lost. */
 export const changedIncident = t.Object({ ...written, ...readOnly(detail, written) }, closed);
 
 /** @throws InvalidInput for an invalid time */
@@ -187,8 +199,22 @@ const statusesOf = (text: string) => incidentStatuses.filter((one) => text.split
 const instantOf = (field: string, text: string | undefined) =>
   text === undefined ? undefined : parseInstant(field, text);
 
+const impactOf = (field: string, text: string | null | undefined) =>
+  text === null ? null : instantOf(field, text);
+
+/** @throws InvalidInput for an invalid time */
 export function fieldsOf(body: Static<typeof changedIncident>): IncidentFields {
   const { title, description, status, visibility, resolution, incidentTypeId, incidentPriorityId } =
     fromApi(body);
-  return { title, description, status, visibility, resolution, incidentTypeId, incidentPriorityId };
+  return {
+    title,
+    description,
+    status,
+    visibility,
+    resolution,
+    incidentTypeId,
+    incidentPriorityId,
+    impactStartedAt: impactOf("impact_started_at", body.impact_started_at),
+    impactEndedAt: impactOf("impact_ended_at", body.impact_ended_at),
+  };
 }

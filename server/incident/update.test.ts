@@ -156,6 +156,55 @@ describe("PUT /incidents/{incident_id}", () => {
   );
 });
 
+describe("the impact", () => {
+  const start = "2026-11-20T10:00:00.000Z";
+  const end = "2026-11-20T11:30:00.000Z";
+  const both = { impact_started_at: start, impact_ended_at: end };
+
+  test("has times of its own, also for a Closed incident, and the timeline has both values", async () => {
+    const id = await reported();
+    expect((await put(id, { status: "Closed" })).body).toMatchObject({ impact_started_at: null });
+    const closed = { status: "Closed", ...both, version: 2 };
+    expect((await put(id, closed)).body).toMatchObject(both);
+    expect((await put(id, { ...closed, impact_ended_at: null, version: 3 })).body).toMatchObject({
+      impact_started_at: start,
+      impact_ended_at: null,
+    });
+    expect((await told(id)).slice(2)).toMatchObject([
+      {
+        description: `Changed: start of the impact from none to ${start}, end of the impact from none to ${end}`,
+        data: { impact_started_at: { from: null, to: start }, impact_ended_at: { from: null, to: end } },
+      },
+      { description: `Changed: end of the impact from ${end} to none` },
+    ]);
+  });
+
+  test("stays in a PUT without these fields, which clients of an older release send", async () => {
+    const id = await reported();
+    await put(id, both);
+    expect((await put(id, { title: "Disk fuller", version: 2 })).body).toMatchObject(both);
+    expect((await told(id)).at(-1)).toMatchObject({ description: "Changed: title" });
+  });
+
+  test("is refused in the future, and with an end before the start", async () => {
+    const id = await reported();
+    const later = new Date(server.clock.now().getTime() + 1000).toISOString();
+    for (const [change, field] of [
+      [{ impact_started_at: later }, "impact_started_at"],
+      [{ impact_ended_at: later }, "impact_ended_at"],
+      [{ impact_started_at: end, impact_ended_at: start }, "impact_started_at"],
+      [{ impact_ended_at: "yesterday" }, "impact_ended_at"],
+      [{ impact_ended_at: "2026-11-20T11:30:00" }, "impact_ended_at"],
+    ] as const)
+      expect(await put(id, change)).toMatchObject({ http: 400, body: { field } });
+    await put(id, { impact_started_at: end });
+    expect(await put(id, { impact_ended_at: start, version: 2 })).toMatchObject({
+      http: 400,
+      body: { field: "impact_ended_at", detail: "The impact must not end before it starts" },
+    });
+  });
+});
+
 describe("a status", () => {
   test("changes to the next one, with its timestamp, event and a new cost computation", async () => {
     const id = await reported();

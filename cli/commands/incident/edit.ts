@@ -14,6 +14,7 @@ import {
   pickNamed,
 } from "../../incident/incident.ts";
 import { sectionsOf, sectionText, templateOf } from "../../incident/template.ts";
+import { atText } from "../../incident/text.ts";
 import {
   againLine,
   done,
@@ -30,6 +31,15 @@ import {
 } from "../../incident/write.ts";
 import { checkText, largestText, readText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
+import { parseWhen } from "../../when.ts";
+
+const timeOption = (description: string) =>
+  ({
+    type: "string",
+    metavar: "TIME",
+    description: `${description}: 10m (ago), 14:05 (today), 2026-11-20T14:05:00Z, or "" to clear it`,
+    mayBeEmpty: true,
+  }) as const;
 
 export default defineCommand({
   summary: "Change an incident",
@@ -41,6 +51,8 @@ export default defineCommand({
     type: { type: "string", short: "t", metavar: "TYPE", description: "New type" },
     priority: { type: "string", short: "p", metavar: "PRIORITY", description: "New priority" },
     resolution: textOption("r", "New resolution"),
+    impactStart: timeOption("When the harm began"),
+    impactEnd: timeOption("When the harm ended"),
     restricted: { type: "boolean", description: "Make it visible only to its participants" },
     open: { type: "boolean", description: "Make it visible to everybody" },
     ...clientArgs,
@@ -48,6 +60,7 @@ export default defineCommand({
   examples: ["svc incident edit", 'svc incident edit INC-44 --title "Checkout is slow" -p Low'],
   notes: [
     "Without an option, title and description open in your editor (VISUAL, or else EDITOR).",
+    "The impact is when customers were harmed; the times of report, stable and closed are those of the commands.",
     "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, svc shows where both versions differ, and keeps a text in a file.",
   ],
   async run(options, io) {
@@ -61,7 +74,8 @@ export default defineCommand({
     const isPiped = resolution === "-";
     if (isPiped && file === "-") throw new UsageError("only one text can come from stdin");
     if (title !== undefined) checkTitle(title);
-    const changes = [title, description, file, type, priority, resolution, restricted, open];
+    const impact = impactOf(options, io);
+    const changes = [title, description, file, type, priority, resolution, restricted, open, ...impact];
     const isNothing = changes.every((value) => value === undefined || value === false);
     if (isNothing && !editor && !io.canAsk())
       throw new UsageError("nothing to change: give an option, or --editor");
@@ -75,13 +89,15 @@ export default defineCommand({
         ...option("--priority", priority),
         ...(restricted ? ["--restricted"] : []),
         ...(open ? ["--open"] : []),
+        ...impact.flatMap(({ option, at }) => [option, at?.toISOString() ?? ""]),
         ...option("--resolution", resolution),
       ]);
     await withStdin(io, "edit", { file: isPiped ? "-" : file }, again(), async (io) => {
-      const { seen, kind } = await IncidentClient.within(io, async (client) => ({
-        seen: await client.resolve(id),
-        kind: await kindOf(client, type, priority),
-      }));
+      const { seen, kind } = await IncidentClient.within(io, async (client) => {
+        const seen = await client.resolve(id);
+        for (const { option, text, at } of impact) if (at) client.checkClock(option, text);
+        return { seen, kind: await kindOf(client, type, priority) };
+      });
       const { names, ...ids } = kind;
       const change: Partial<IncidentFields> = ids;
       if (isPiped) resolution = checkText(await readText(io, "-", "resolution"), "resolution");
@@ -89,6 +105,7 @@ export default defineCommand({
       if (resolution !== undefined) change.resolution = resolution;
       if (restricted) change.visibility = "Restricted";
       if (open) change.visibility = "Open";
+      for (const { field, at } of impact) change[field] = at?.toISOString() ?? null;
       const saved = (more: Partial<IncidentFields> = {}, before?: Edited["before"]) =>
         IncidentClient.within(io, (client) =>
           save(client, seen, { ...change, ...more }, names, before),
@@ -120,9 +137,23 @@ export default defineCommand({
           throw error;
         });
       done(io, incident, json, incident);
+      for (const { word, at } of impact) if (at) io.stderr.write(`Impact ${word} at ${atText(at, io)}\n`);
     });
   },
 });
+
+/** The times of the impact that were given; null clears one. @throws UsageError */
+function impactOf(options: { impactStart?: string; impactEnd?: string }, io: Io) {
+  const given = [
+    { field: "impact_started_at", word: "started", option: "--impact-start", text: options.impactStart },
+    { field: "impact_ended_at", word: "ended", option: "--impact-end", text: options.impactEnd },
+  ] as const;
+  return given.flatMap(({ text, ...one }) =>
+    text === undefined
+      ? []
+      : [{ ...one, text, at: text === "" ? null : parseWhen(one.option, text, io.clock.now(), false) }],
+  );
+}
 
 /** Only what differs from what the user saw, so that nobody else's change is lost. */
 async function save(

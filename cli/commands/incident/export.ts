@@ -20,7 +20,7 @@ import {
   type TimelineEvent,
 } from "../../incident/incident.ts";
 import type { Link } from "../../incident/link.ts";
-import { visibilityText } from "../../incident/text.ts";
+import { impactText, visibilityText } from "../../incident/text.ts";
 import { entryText } from "../../incident/timeline.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
@@ -184,6 +184,7 @@ function blocksOf(one: ExportedIncident): Block[] {
     ["Reported", one.reported_at],
     ["Stable", one.stable_at ?? ""],
     ["Closed", one.closed_at ?? ""],
+    ["Impact", impactText(one, (instant) => instant) ?? ""],
     ["Services", one.affected.services.map(({ name }) => name).join(", ")],
     ["Applications", one.affected.applications.map(({ name }) => name).join(", ")],
   ].filter(([, value]) => value !== "");

@@ -13,7 +13,14 @@ import {
 } from "../../incident/incident.ts";
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
 import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
-import { linkText, statusStyle, stylesOf, visibilityText, whenText } from "../../incident/text.ts";
+import {
+  impactText,
+  linkText,
+  statusStyle,
+  stylesOf,
+  visibilityText,
+  whenText,
+} from "../../incident/text.ts";
 import { type Entry, entryText, folded, isSaid, notedAt, saidKinds } from "../../incident/timeline.ts";
 import { linesOf } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
@@ -137,6 +144,8 @@ function header(view: IncidentView, io: Io): string[] {
     ...wrapped([status, ...kind.map((word) => printable(word, 80))].join(" · "), widthOf(io.stdout)),
     ...wrapped(times.join(", "), widthOf(io.stdout)),
   ];
+  const impact = impactText(view, (instant) => whenText(instant, io));
+  if (impact !== undefined) lines.push(...wrapped(`Impact ${impact}`, widthOf(io.stdout)));
   const links = (view.conversations ?? []).filter(({ weblink }) => weblink !== null);
   for (const { plugin_slug, weblink } of links)
     lines.push(`Conversation: ${linkText(printable(plugin_slug), weblink!, io)}`);

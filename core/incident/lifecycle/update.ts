@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
-import { Changed, Conflict } from "../../../platform/errors.ts";
+import { Changed, Conflict, InvalidInput } from "../../../platform/errors.ts";
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
@@ -26,6 +26,9 @@ export interface IncidentFields extends IncidentText {
   incidentTypeId: number;
   incidentPriorityId: number;
   resolution: string | null;
+  /** When the harm began and ended; undefined keeps the time. */
+  impactStartedAt?: Date | null;
+  impactEndedAt?: Date | null;
 }
 
 /**
@@ -33,7 +36,8 @@ export interface IncidentFields extends IncidentText {
  * so that they can no longer read it.
  *
  * @returns the incident, and whether steps follow from its new status or visibility, which `runFlow` runs
- * @throws InvalidInput also for a type or priority that does not exist
+ * @throws InvalidInput also for a type or priority that does not exist, and for an impact in the future or that ends
+ *   before it starts
  * @throws NotFound also when the actor may not read it
  * @throws Conflict when it is no longer at `version`, or the transition is not allowed
  */
@@ -53,10 +57,11 @@ export async function updateIncident(
     const before = (await findIncident(tx, actor, id))!;
     if (before.version !== version) throw new Changed("incident", before.version);
     await lockKind(tx, fields);
+    const impact = parseImpact(change, before, at);
     const step = transition(before.status, status, at, before);
     await tx
       .update(incident)
-      .set({ ...fields, ...changesOf(step), version: version + 1, updatedAt: at })
+      .set({ ...fields, ...impact, ...changesOf(step), version: version + 1, updatedAt: at })
       .where(eq(incident.id, id));
     const after = await findIncident(tx, actor, id);
     // Those who may read a Restricted incident take part in it, or are admins.
@@ -84,6 +89,28 @@ function changesOf(step: Transition | undefined) {
   return { status, stableAt, closedAt, costBasis: sql`${incident.costBasis} + 1` };
 }
 
+/** @throws InvalidInput for a new time in the future, or an end before the start */
+function parseImpact(
+  change: Pick<IncidentFields, "impactStartedAt" | "impactEndedAt">,
+  before: Incident,
+  now: Date,
+) {
+  const { impactStartedAt = before.impactStartedAt, impactEndedAt = before.impactEndedAt } = change;
+  const impact = { impactStartedAt, impactEndedAt };
+  for (const [field, word] of [
+    ["impactStartedAt", "start"],
+    ["impactEndedAt", "end"],
+  ] as const) {
+    const at = impact[field];
+    if (isSame(at, before[field])) continue;
+    if (at && at > now)
+      throw new InvalidInput(names[field], `The ${word} of the impact must not be in the future`);
+    if (impactStartedAt && impactEndedAt && impactEndedAt < impactStartedAt)
+      throw new InvalidInput(names[field], "The impact must not end before it starts");
+  }
+  return impact;
+}
+
 /** The API's names of the fields. */
 const names = {
   title: "title",
@@ -92,6 +119,8 @@ const names = {
   visibility: "visibility",
   incidentTypeId: "incident_type_id",
   incidentPriorityId: "incident_priority_id",
+  impactStartedAt: "impact_started_at",
+  impactEndedAt: "impact_ended_at",
 } as const;
 type Field = keyof typeof names;
 
@@ -100,10 +129,16 @@ const fieldsWithValues: Partial<Record<Field, { name: string; valueOf: (incident
   visibility: { name: "visibility", valueOf: (one) => one.visibility },
   incidentTypeId: { name: "type", valueOf: (one) => one.incidentType.name },
   incidentPriorityId: { name: "priority", valueOf: (one) => one.incidentPriority.name },
+  impactStartedAt: { name: "start of the impact", valueOf: (one) => timeText(one.impactStartedAt) },
+  impactEndedAt: { name: "end of the impact", valueOf: (one) => timeText(one.impactEndedAt) },
 };
 
+const timeText = (at: Date | null) => at?.toISOString() ?? "none";
+
+const isSame = (a: unknown, b: unknown) => (a instanceof Date && b instanceof Date ? +a === +b : a === b);
+
 async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
-  const fields = (Object.keys(names) as Field[]).filter((field) => before[field] !== after[field]);
+  const fields = (Object.keys(names) as Field[]).filter((field) => !isSame(before[field], after[field]));
   if (fields.length === 0) return;
   const changed = fields.map((field) => names[field]);
   const descriptions = fields.map((field) => {
