@@ -22,6 +22,8 @@ interface Model {
   status: IncidentStatus;
   version: number;
   stableAt: string | null;
+  /** Of an Active incident that was reopened, if it was Closed. */
+  stableBefore: string | null;
   closedAt: string | null;
   title: string;
   timeline: { kind: string; at: string }[];
@@ -57,9 +59,11 @@ function expected(model: Model, { status, stale, retitle }: Put, at: string): { 
   if (from !== status) {
     next.costBasis += 1;
     if (status === "Active") kinds.push("incident.reopened");
-    if (status !== "Active" && from === "Active") kinds.push("incident.stable");
+    const since = status === "Closed" ? (model.stableAt ?? model.stableBefore) : model.stableAt;
+    if (status !== "Active" && since === null) kinds.push("incident.stable");
     if (status === "Closed") kinds.push("incident.closed");
-    next.stableAt = status === "Active" ? null : (model.stableAt ?? at);
+    next.stableAt = status === "Active" ? null : (since ?? at);
+    next.stableBefore = from === "Closed" ? model.stableAt : null;
     next.closedAt = status === "Closed" ? at : null;
   }
   return {
@@ -68,7 +72,7 @@ function expected(model: Model, { status, stale, retitle }: Put, at: string): { 
   };
 }
 
-async function seen(id: number): Promise<Model> {
+async function seen(id: number): Promise<Omit<Model, "stableBefore">> {
   const [row] = await server.db.select().from(incident).where(eq(incident.id, id));
   const events = await server.db
     .select()
@@ -108,6 +112,7 @@ test("any sequence of PUTs leaves the incident and its timeline as the rules req
         status: "Active",
         version: 1,
         stableAt: null,
+        stableBefore: null,
         closedAt: null,
         title: "Title",
         timeline: [],
@@ -127,7 +132,8 @@ test("any sequence of PUTs leaves the incident and its timeline as the rules req
         });
         expect(answer.http).toBe(outcome.http);
         model = outcome.model;
-        expect(await seen(id)).toEqual(model);
+        const { stableBefore: _, ...state } = model;
+        expect(await seen(id)).toEqual(state);
       }
     }),
     { numRuns: 60 },

@@ -33,3 +33,13 @@ describe.each([...incidentStatuses])("from %s", (from) => {
     else expect(step()).toEqual(outcome === "stays" ? undefined : { status: to, ...outcome });
   });
 });
+
+test("an incident that was Closed before it was reopened stays stable since then when it is closed again", () => {
+  expect(transition("Active", "Closed", at, { stableAt: before })).toEqual({
+    status: "Closed",
+    stableAt: before,
+    closedAt: at,
+    kinds: [closed],
+  });
+  expect(transition("Active", "Stable", at, { stableAt: before })).toMatchObject({ stableAt: at });
+});

@@ -14,9 +14,10 @@ export interface Transition {
 
 /**
  * Returns the effect of a status change: Active → Stable → Closed, and from both back to Active. Closing an Active
- * incident also marks it as stable. Undefined if the status does not change: an incident that stays Stable keeps its
- * time.
+ * incident also marks it as stable, unless it was Closed before it was reopened. Undefined if the status does not change:
+ * an incident that stays Stable keeps its time.
  *
+ * @param stableAt since when it is Stable; of an Active incident, since when it was when it was Closed
  * @throws Conflict for Closed → Stable: make it Active first
  */
 export function transition(
@@ -33,7 +34,7 @@ export function transition(
       if (from === "Closed") throw new Conflict("A Closed incident can only be reopened: make it Active");
       return { status: to, stableAt: at, closedAt: null, kinds: ["incident.stable"] };
     case "Closed":
-      return from === "Stable"
+      return stableAt
         ? { status: to, stableAt, closedAt: at, kinds: ["incident.closed"] }
         : { status: to, stableAt: at, closedAt: at, kinds: ["incident.stable", "incident.closed"] };
   }

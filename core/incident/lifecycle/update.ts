@@ -1,6 +1,7 @@
-import { eq, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { incident } from "../../../drizzle/schema/index.ts";
+import { readInstant } from "../../../drizzle/endless.ts";
+import { event, incident } from "../../../drizzle/schema/index.ts";
 import { Changed, Conflict, InvalidInput } from "../../../platform/errors.ts";
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
@@ -58,7 +59,8 @@ export async function updateIncident(
     if (before.version !== version) throw new Changed("incident", before.version);
     await lockKind(tx, fields);
     const impact = parseImpact(change, before, at);
-    const step = transition(before.status, status, at, before);
+    const stableAt = before.status === "Active" ? await stableBefore(tx, id) : before.stableAt;
+    const step = transition(before.status, status, at, { stableAt });
     await tx
       .update(incident)
       .set({ ...fields, ...impact, ...changesOf(step), version: version + 1, updatedAt: at })
@@ -109,6 +111,18 @@ function parseImpact(
       throw new InvalidInput(names[field], "The impact must not end before it starts");
   }
   return impact;
+}
+
+/** Since when an Active incident was Stable before it was reopened, if it was Closed; null if it was not. */
+async function stableBefore(tx: Transaction, incidentId: number): Promise<Date | null> {
+  const [last] = await tx
+    .select({ data: event.data })
+    .from(event)
+    .where(and(eq(event.incidentId, incidentId), eq(event.kind, "incident.reopened")))
+    .orderBy(desc(event.id))
+    .limit(1);
+  const { stable_at, closed_at } = last?.data ?? {};
+  return typeof stable_at === "string" && closed_at ? readInstant(stable_at) : null;
 }
 
 /** The API's names of the fields. */
