@@ -138,7 +138,7 @@ const names = {
 } as const;
 type Field = keyof typeof names;
 
-/** For these fields, the timeline names both values. For free text, it only says that it changed. */
+/** For these fields, the timeline names both values. For a text, it only says that it changed. */
 const fieldsWithValues: Partial<Record<Field, { name: string; valueOf: (incident: Incident) => string }>> = {
   visibility: { name: "visibility", valueOf: (one) => one.visibility },
   incidentTypeId: { name: "type", valueOf: (one) => one.incidentType.name },
@@ -151,6 +151,9 @@ const timeText = (at: Date | null) => at?.toISOString() ?? "none";
 
 const isSame = (a: unknown, b: unknown) => (a instanceof Date && b instanceof Date ? +a === +b : a === b);
 
+/** The earlier texts of these are in the data of their event, which is read like the incident. */
+const longTexts: readonly Field[] = ["description", "resolution"];
+
 async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
   const fields = (Object.keys(names) as Field[]).filter((field) => !isSame(before[field], after[field]));
   if (fields.length === 0) return;
@@ -162,13 +165,16 @@ async function recordFieldChanges(tx: Transaction, actor: Actor, before: Inciden
   const values = fields
     .filter((field) => field in fieldsWithValues)
     .map((field) => [names[field], { from: before[field], to: after[field] }]);
+  const texts = fields
+    .filter((field) => longTexts.includes(field))
+    .map((field) => [names[field], { from: before[field] }]);
   await recordEvent(tx, {
     incidentId: after.id,
     at: after.updatedAt,
     actor: actor.user,
     kind: "incident.updated",
     description: `Changed: ${descriptions.join(", ")}`,
-    data: { changed, ...Object.fromEntries(values) },
+    data: { changed, ...Object.fromEntries([...values, ...texts]) },
   });
 }
 
