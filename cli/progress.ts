@@ -7,6 +7,8 @@ import { printable } from "./text.ts";
 export interface Progress {
   /** Prints a line without breaking the spinner. */
   note(line: string): void;
+  /** Shows another text, or prints it as another line. */
+  change(text: string): void;
   stop(): void;
 }
 
@@ -16,10 +18,15 @@ export interface Progress {
  */
 export async function startProgress(io: Io, text: string, deadline: Date): Promise<Progress> {
   const note = (line: string) => void io.stderr.write(`${printable(line)}\n`);
-  const label = () => `${text}, ${timeLeft(deadline.getTime() - io.clock.now().getTime())} left`;
+  let current = text;
+  const label = () => `${current}, ${timeLeft(deadline.getTime() - io.clock.now().getTime())} left`;
   if (!canDraw(io.stderr, io.env)) {
     note(`${label()}.`);
-    return { note, stop: () => {} };
+    const change = (next: string) => {
+      current = next;
+      note(`${label()}.`);
+    };
+    return { note, change, stop: () => {} };
   }
   const { default: ora } = await import("ora");
   const stream = io.stderr as WriteStream;
@@ -54,6 +61,10 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
   }, 1000);
   return {
     note,
+    change(next) {
+      current = next;
+      spinner.text = label();
+    },
     stop() {
       stopSuspending();
       clearInterval(ticker);

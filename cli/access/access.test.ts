@@ -9,12 +9,16 @@ import get from "../commands/access/get.ts";
 import type { Fetch } from "../io.ts";
 import { AccessClient, type AccessRequest, type Wanted } from "./access.ts";
 
+const rule = { approval: "group", approver_groups: ["security", "dba"], approvals_needed: 2 };
+
 /** Waits for the decision on a request that expires in an hour, with these answers. The last one repeats. */
 async function decided(...answers: Response[]) {
   const asked = {
     id: 3,
     state: "Pending",
     expires_at: new Date(NOW.getTime() + 3_600_000).toISOString(),
+    ...rule,
+    approved_by: [] as string[],
   } as AccessRequest;
   let calls = 0;
   const fetch: Fetch = async () => answers[Math.min(calls++, answers.length - 1)]!.clone();
@@ -24,7 +28,7 @@ async function decided(...answers: Response[]) {
     ({ state }) => state,
     (error: unknown) => error,
   );
-  return { state, slept: io.slept, calls };
+  return { state, slept: io.slept, calls, stderr: io.out.stderr };
 }
 const failing = (status: number, headers = {}) =>
   Response.json({ detail: "No database" }, { status, headers });
@@ -34,6 +38,18 @@ test("the wait for an approval continues while the server fails or limits reques
   const approved = Response.json({ id: 3, state: "Approved" });
   const { state, slept } = await decided(failing(503), failing(500), limited, approved);
   expect([state, slept]).toEqual(["Approved", [2000, 2000, 2000, 30_000]]);
+});
+
+test("the wait for several approvals says who may give them, and how many there are", async () => {
+  const pending = (...approved_by: string[]) =>
+    Response.json({ id: 3, state: "Pending", ...rule, approved_by });
+  const approved = Response.json({ id: 3, state: "Approved" });
+  const { stderr } = await decided(pending(), pending("ada"), pending("ada"), approved);
+  const line = (count: number) =>
+    `Waiting for approval by group security or dba: ${count} of 2 approvals (svc access approve 3), `;
+  expect(stderr).toMatch(
+    new RegExp(`^${[0, 1].map((n) => `${RegExp.escape(line(n))}[\\d:]+ left\\.\n`).join("")}$`),
+  );
 });
 
 test("the wait for an approval ends when the server refuses, or fails until the request has expired", async () => {

@@ -37,8 +37,8 @@ export class AccessClient extends ApiClient {
     let now = asked;
     let pause = pollMilliseconds;
     if (now.state === "Pending") {
-      const text = `Waiting for approval (svc access approve ${asked.id})`;
-      const progress = await startProgress(io, text, new Date(asked.expires_at));
+      let shown = waitingText(now);
+      const progress = await startProgress(io, shown, new Date(asked.expires_at));
       try {
         while (now.state === "Pending") {
           await io.sleep(pause, signal);
@@ -52,6 +52,9 @@ export class AccessClient extends ApiClient {
               return now;
             },
           );
+          const text = waitingText(now);
+          if (now.state === "Pending" && text !== shown) progress.change(text);
+          shown = text;
         }
       } finally {
         progress.stop();
@@ -164,6 +167,28 @@ export class AccessClient extends ApiClient {
     const body = { role, incident, reason, duration, break_glass: breakGlass };
     return this.call("POST", "/access/requests/", body);
   }
+}
+
+type Approval = Pick<Role, "approval" | "approver_groups" | "approvals_needed">;
+
+/** Who may approve: `group security or dba`. */
+export const approversText = ({ approval, approver_groups }: Approval): string =>
+  approval === "group" ? printable(`group ${approver_groups.join(" or ")}`) : approval;
+
+/** The same for a role, with the number of approvals if it is not one: `admin, 2 approvals`. */
+export const approvalText = (role: Role): string =>
+  role.approvals_needed > 1
+    ? `${approversText(role)}, ${role.approvals_needed} approvals`
+    : approversText(role);
+
+/** `1 of 2 approvals`, or nothing for a role that needs only one. */
+export const approvalsText = ({ approvals_needed, approved_by }: AccessRequest): string =>
+  approvals_needed > 1 ? `${approved_by.length} of ${approvals_needed} approvals` : "";
+
+function waitingText(asked: AccessRequest): string {
+  const by = asked.approval === "group" ? ` by ${approversText(asked)}` : "";
+  const count = approvalsText(asked);
+  return `Waiting for approval${by}${count && `: ${count}`} (svc access approve ${asked.id})`;
 }
 
 export type KeyFor = (role: Role) => Promise<string | undefined>;

@@ -1,7 +1,7 @@
 import { clientArgs } from "../client/args.ts";
 import { type CommandDefinition, defineCommand } from "../command.ts";
 import { jsonText, printable } from "../text.ts";
-import { AccessClient, type AccessRequest, parseId } from "./access.ts";
+import { AccessClient, type AccessRequest, approvalsText, parseId } from "./access.ts";
 
 const done = { approve: "Approved", deny: "Denied", cancel: "Cancelled", review: "Reviewed" } as const;
 
@@ -28,7 +28,8 @@ export function decisionCommand(
       const request = await AccessClient.within(io, (client) =>
         client.call<AccessRequest>("POST", path, note === undefined ? undefined : { note }),
       );
-      const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}`;
+      const count = verb === "approve" ? approvalsText(request) : "";
+      const text = `${done[verb]}: ${printable(request.role)} for ${printable(request.user)}${count && ` (${count})`}`;
       io.stdout.write(`${json ? jsonText(request) : text}\n`);
     },
   });

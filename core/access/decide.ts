@@ -1,5 +1,6 @@
 import { and, eq, gt, inArray, isNull, lte, ne, sql } from "drizzle-orm";
 import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { Conflict, Forbidden } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
@@ -9,24 +10,26 @@ import { type EndReason, endedBasis, endReasonOfRequest, endReasons } from "./ba
 import { recordAccess } from "./record.ts";
 import {
   type AccessRequest,
+  approversOf,
   changeOf,
   getRequest,
   longestReason,
-  mayDecide,
+  mayApprove,
+  mayDeny,
   type RequestState,
   requestColumns,
   viewOf,
 } from "./request.ts";
 
-// Each decision is one conditional UPDATE, so of two concurrent decisions one fails.
+// Each decision begins with one conditional UPDATE, which locks the request, so of two concurrent decisions one fails.
 
 /**
- * Approves or denies a request. The requested duration starts at the approval. Denying an approved request withdraws the
- * approval, which ends its leases.
+ * Approves or denies a request. If its role now requires more approvals, it stays Pending. The requested duration starts at
+ * the last approval. Denying an approved request withdraws the approval, which ends its leases.
  *
  * @throws NotFound also for a request that the actor may not see
- * @throws Forbidden for the actor's own request
- * @throws Conflict when the request is already decided, has expired, or has lost its basis
+ * @throws Forbidden for the actor's own request, or if others must approve
+ * @throws Conflict when the request is already decided or approved by the actor, has expired, or has lost its basis
  */
 export async function decideRequest(
   { db, config }: Context,
@@ -34,45 +37,68 @@ export async function decideRequest(
   { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
 ): Promise<AccessRequest> {
   const parsedNote = note === undefined ? null : parseText("note", note, longestReason);
+  const approves = decision === "Approved";
   return db.transaction(async (tx) => {
-    await lockIncidentOf(tx, accessRequest, id, actor);
+    // An approver by group may not be able to see its incident.
+    await getRequest({ db: tx }, actor, id);
+    await lockIncidentOf(tx, accessRequest, id);
     const at = await databaseNow(tx);
-    const [decided] = await tx
+    const [changed] = await tx
       .update(accessRequest)
-      .set({
-        state: decision,
-        decidedAt: at,
-        decidedBy: actor.user,
-        note: parsedNote,
-        ...(decision === "Approved"
+      .set(
+        approves
           ? {
-              expiresAt: sql`${at.toISOString()}::timestamptz + make_interval(secs => ${accessRequest.duration})`,
+              approvedBy: sql`array_append(${accessRequest.approvedBy}, ${actor.user})`,
+              note: sql`coalesce(${parsedNote}, ${accessRequest.note})`,
             }
-          : {}),
-      })
+          : { note: parsedNote },
+      )
       .where(
         and(
           eq(accessRequest.id, id),
           inArray(accessRequest.state, decidable[decision]),
           gt(accessRequest.expiresAt, at),
           ne(accessRequest.userName, actor.user),
-          mayDecide(actor),
-          decision === "Approved" ? sql`${endedBasis(accessRequest, config.adminGroup)} is null` : undefined,
+          ...(approves
+            ? [
+                mayApprove(actor),
+                sql`${actor.user} <> all(${accessRequest.approvedBy})`,
+                sql`${endedBasis(accessRequest, config.adminGroup)} is null`,
+              ]
+            : [mayDeny(actor)]),
         ),
       )
       .returning({ id: accessRequest.id });
     const request = await getRequest({ db: tx }, actor, id);
-    if (!decided) {
+    if (!changed) {
       const ended = await endReasonOfRequest(tx, id, config.adminGroup);
       throw undecidable(request, actor, decision, ended, at);
     }
-    const verb = decision.toLowerCase();
+    const change = changeOf(request, actor.user, at);
+    const { approvedBy, approvalsNeeded: needed } = request;
     await recordAccess(tx, {
-      ...changeOf(request, actor.user, at),
-      action: decision === "Approved" ? "access.approved" : "access.denied",
-      description: `${actor.user} ${verb} ${request.role} for ${request.userName}`,
+      ...change,
+      action: approves ? "access.approved" : "access.denied",
+      description: `${actor.user} ${decision.toLowerCase()} ${request.role} for ${request.userName}${
+        approves && needed > 1 ? ` (${approvedBy.length} of ${needed})` : ""
+      }`,
+      data: {
+        ...change.data,
+        ...(approves ? { approvals: approvedBy.length, approvals_needed: needed } : {}),
+        ...(parsedNote === null ? {} : { note: parsedNote }),
+      },
     });
-    return request;
+    if (approves && approvedBy.length < needed) return request;
+    await tx
+      .update(accessRequest)
+      .set({
+        state: decision,
+        decidedAt: at,
+        decidedBy: actor.user,
+        ...(approves ? { expiresAt: after(at, request.duration) } : {}),
+      })
+      .where(eq(accessRequest.id, id));
+    return getRequest({ db: tx }, actor, id);
   });
 }
 
@@ -96,8 +122,20 @@ function undecidable(
   if (decision !== "Cancelled" && userName === actor.user)
     return new Forbidden("You cannot approve or deny your own request: to end it, cancel it");
   if (expiresAt <= at) return new Conflict("The request has expired");
+  if (request.approvedBy.includes(actor.user))
+    return new Conflict(
+      `You already approved this request: it has ${request.approvedBy.length} of ${request.approvalsNeeded} approvals`,
+    );
+  if (!isApprover(actor, request)) return notAnApprover(request, "approve");
   return new Conflict(`The request can no longer be approved: ${ended ? endReasons[ended] : "try again"}`);
 }
+
+/** Whether an actor who may see the request may also approve it, as in `mayApprove`. */
+const isApprover = ({ groups }: Actor, { approval, approverGroups }: AccessRequest): boolean =>
+  approval !== "group" || approverGroups.some((group) => groups.includes(group));
+
+const notAnApprover = (request: AccessRequest, verb: "approve" | "review") =>
+  new Forbidden(`Only members of ${approversOf(request)} can ${verb} it, even though admins can deny it`);
 
 /**
  * Cancels the actor's own request. If it is approved, its leases end.
@@ -140,7 +178,8 @@ export async function cancelRequest({ db }: Context, actor: Actor, id: number): 
 /** Records that break-glass access was reviewed. @throws NotFound @throws Forbidden @throws Conflict */
 export async function reviewRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
   return db.transaction(async (tx) => {
-    await lockIncidentOf(tx, accessRequest, id, actor);
+    await getRequest({ db: tx }, actor, id);
+    await lockIncidentOf(tx, accessRequest, id);
     const at = await databaseNow(tx);
     const [reviewed] = await tx
       .update(accessRequest)
@@ -151,13 +190,14 @@ export async function reviewRequest({ db }: Context, actor: Actor, id: number): 
           eq(accessRequest.breakGlass, true),
           isNull(accessRequest.reviewedAt),
           ne(accessRequest.userName, actor.user),
-          mayDecide(actor),
+          mayApprove(actor),
         ),
       )
       .returning({ id: accessRequest.id });
     const request = await getRequest({ db: tx }, actor, id);
     if (!reviewed) {
       if (request.userName === actor.user) throw new Forbidden("You cannot review your own access");
+      if (!isApprover(actor, request)) throw notAnApprover(request, "review");
       throw new Conflict(
         request.breakGlass
           ? `${request.reviewedBy} already reviewed this request`

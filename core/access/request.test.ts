@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { eq, inArray, sql } from "drizzle-orm";
 import { accessRequest, delivery, individual } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
@@ -9,6 +9,7 @@ import {
   startAccessWorld,
   useFakeCredentials,
 } from "../../tests/support/domain/access_world.ts";
+import { usualRole } from "../../tests/support/domain/usual_role.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
 
@@ -53,6 +54,154 @@ describe("a request", () => {
     const { body } = await world.admin.call("POST", "/access/requests/", { role, reason: "x" });
     for (const verb of ["approve", "deny"]) expect((await decide(world.admin, body.id, verb)).http).toBe(403);
     expect((await world.issue(world.admin, role, { request_id: body.id })).http).toBe(409);
+  });
+
+  describe("for a role with approver groups", () => {
+    let erik: AccessWorld["admin"];
+    let frida: AccessWorld["admin"];
+    const options = { approval: "group", approver_groups: ["security", "dba"], approvals_needed: 2 };
+    beforeAll(async () => {
+      erik = await personOf(world.server, "erik@example.com", ["security"]);
+      frida = await personOf(world.server, "frida@example.com", ["dba"]);
+    });
+    const descriptions = async (id: number) =>
+      (
+        await world.server.db.execute<{ description: string }>(sql`
+          select description from event where data ->> 'request_id' = ${String(id)} and kind = 'access.approved' order by id`)
+      ).map(({ description }) => description);
+
+    test("is approved by as many of their members as the role requires", async () => {
+      const role = await makeRole(options);
+      const id = await ask(role, { incident: world.incident });
+      const first = await erik.call("POST", `/access/requests/${id}/approve`, { note: "By phone" });
+      expect(first).toMatchObject({
+        http: 200,
+        body: { state: "Pending", approved_by: ["erik@example.com"], approvals_needed: 2, decided_by: null },
+      });
+      const again = await decide(erik, id, "approve");
+      expect([again.http, again.body.detail]).toEqual([
+        409,
+        "You already approved this request: it has 1 of 2 approvals",
+      ]);
+      expect((await world.issue(world.alice, role, { request_id: id })).http).toBe(409);
+      expect(await decide(frida, id, "approve")).toMatchObject({
+        http: 200,
+        body: {
+          state: "Approved",
+          approved_by: ["erik@example.com", "frida@example.com"],
+          decided_by: "frida@example.com",
+          note: "By phone",
+        },
+      });
+      expect(await descriptions(id)).toEqual([
+        `erik@example.com approved ${role} for alice@example.com (1 of 2)`,
+        `frida@example.com approved ${role} for alice@example.com (2 of 2)`,
+      ]);
+      expect((await world.issue(world.alice, role, { request_id: id })).http).toBe(201);
+    });
+
+    test("is not visible to others, and not approved by admins or the commander", async () => {
+      const role = await makeRole({ ...options, groups: ["*"] });
+      const { body } = await world.bob.call("POST", "/access/requests/", {
+        role,
+        reason: "x",
+        incident: world.incident,
+      });
+      for (const verb of ["approve", "deny"])
+        expect((await decide(world.alice, body.id, verb)).http).toBe(404);
+      const refused = await decide(world.admin, body.id, "approve");
+      expect([refused.http, refused.body.detail]).toEqual([
+        403,
+        "Only members of group security or dba can approve it, even though admins can deny it",
+      ]);
+      const own = await erik.call("POST", "/access/requests/", { role, reason: "x" });
+      expect((await decide(erik, own.body.id, "approve")).http).toBe(403);
+      expect((await decide(frida, body.id, "approve")).body.state).toBe("Pending");
+      const { http, body: denied } = await decide(world.admin, body.id, "deny");
+      expect([http, denied.state]).toEqual([200, "Denied"]);
+      expect((await decide(erik, body.id, "approve")).http).toBe(409);
+    });
+
+    test("records two approvals at once, of which one decides, and refuses the rest", async () => {
+      const more = await Promise.all(
+        [1, 2, 3].map((n) => personOf(world.server, `dba${n}@example.com`, ["dba"])),
+      );
+      for (let round = 0; round < 3; round += 1) {
+        const id = await ask(await makeRole(options), { incident: world.incident });
+        const answers = await Promise.all([erik, frida, ...more].map((who) => decide(who, id, "approve")));
+        expect(answers.map(({ http }) => http).sort()).toEqual([200, 200, 409, 409, 409]);
+        const states = answers.filter(({ http }) => http === 200).map(({ body }) => body.state);
+        expect(states.sort()).toEqual(["Approved", "Pending"]);
+        const { body } = await world.alice.call("GET", `/access/requests/${id}`);
+        expect(new Set(body.approved_by).size).toBe(2);
+        expect((await descriptions(id)).map((text) => text.slice(-8))).toEqual(["(1 of 2)", "(2 of 2)"]);
+      }
+    });
+
+    test("follows the role as it is at each decision, and counts earlier approvals", async () => {
+      const role = await makeRole({ ...options, approvals_needed: 1 });
+      const id = await ask(role);
+      const change = async (more: object) => {
+        const { body } = await world.admin.call("GET", `/access/roles/${role}`);
+        return world.admin.call("PUT", `/access/roles/${role}`, { ...body, ...more });
+      };
+      expect((await change({ approvals_needed: 2 })).http).toBe(200);
+      expect((await decide(erik, id, "approve")).body.state).toBe("Pending");
+      expect((await change({ approver_groups: ["dba"] })).http).toBe(200);
+      expect((await decide(erik, id, "deny")).http).toBe(404);
+      expect((await decide(frida, id, "approve")).body.state).toBe("Approved");
+    });
+
+    test("notifies their known members of break-glass access, one of whom reviews it", async () => {
+      const role = await makeRole({ ...options, incident_required: true, break_glass: true });
+      const wanted = { role, reason: "x", incident: world.incident, break_glass: true };
+      const { body } = await world.bob.call("POST", "/access/requests/", wanted);
+      const told = await world.server.db
+        .select({ email: individual.email })
+        .from(delivery)
+        .innerJoin(individual, eq(individual.id, delivery.individualId))
+        .where(eq(delivery.subject, `Break-glass access to ${role}`));
+      expect(told.map(({ email }) => email)).toContain("erik@example.com");
+      for (const other of ["root@example.com", "alice@example.com"])
+        expect(told.map(({ email }) => email)).not.toContain(other);
+      expect((await decide(world.admin, body.id, "review")).http).toBe(403);
+      expect((await decide(world.alice, body.id, "review")).http).toBe(404);
+      expect((await decide(frida, body.id, "review")).http).toBe(200);
+    });
+
+    test("warns in the check of a role if fewer of their members are known than it requires", async () => {
+      const checked = async (more: object) => {
+        const { body } = await world.admin.call("GET", `/access/roles/${await makeRole(more)}/check`);
+        return body.problems;
+      };
+      expect(await checked(options)).toEqual([]);
+      expect(await checked({ ...options, approver_groups: ["security"] })).toEqual([
+        { problem: expect.stringContaining("(group security)"), warning: true },
+      ]);
+    });
+  });
+
+  test("of an admin's role can require several approvals, also by the commander", async () => {
+    const role = await makeRole({ approval: "commander", incident_required: true, approvals_needed: 2 });
+    const { body } = await world.bob.call("POST", "/access/requests/", {
+      role,
+      reason: "x",
+      incident: world.incident,
+    });
+    expect((await decide(world.alice, body.id, "approve")).body.state).toBe("Pending");
+    expect((await decide(world.admin, body.id, "approve")).body.state).toBe("Approved");
+  });
+
+  test.each([
+    ["approver_groups", { approval: "group" }],
+    ["approver_groups", { approval: "group", approver_groups: ["*"] }],
+    ["approver_groups", { approval: "admin", approver_groups: ["dba"] }],
+    ["approvals_needed", { approval: "none", approvals_needed: 2 }],
+    ["approvals_needed", { approval: "admin", approvals_needed: 0 }],
+  ])("cannot be made for a role whose %s nobody could use: %j", async (field, more) => {
+    const role = { ...usualRole, slug: "unusable", description: "", plugin: "fake-credential", settings: {} };
+    const { http, body } = await world.admin.call("POST", "/access/roles/", { ...role, ...more });
+    expect([http, body.field]).toEqual([400, field]);
   });
 
   test("cannot be approved or used after its user lost the group", async () => {

@@ -1,4 +1,4 @@
-import { and, arrayContains, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, arrayOverlaps, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { lockName } from "../../drizzle/lock_name.ts";
 import { accessRequest, accessRole, individual, token } from "../../drizzle/schema/index.ts";
@@ -18,21 +18,24 @@ import { inWords, recordAccess } from "./record.ts";
 import { requestableRole } from "./role.ts";
 import type { RoleRow } from "./role_plugin.ts";
 
-// A request asks for a role. Admins decide on it, and with approval `commander` also the incident's commander, but never
-// the user who made it (decide.ts). Break-glass access is approved immediately and reviewed afterwards.
+// A request asks for a role. Admins decide on it, with approval `commander` also the incident's commander, and with `group`
+// the members of the role's approver groups instead, but never the user who made it (decide.ts). A role may require several
+// approvals. Break-glass access is approved immediately and reviewed afterwards.
 
 export const longestReason = 1000;
 const pendingSeconds = 4 * 3600;
 /** How many pending requests one user may have. */
 const mostPending = 20;
-/** Break-glass access notifies the admins who signed in within this number of days. */
-const adminDays = 30;
+/** Break-glass access notifies the admins or members of approver groups who signed in within this number of days. */
+export const approverDays = 30;
 const mostApprovers = 100;
 
 export type RequestRow = typeof accessRequest.$inferSelect;
 export type RequestState = RequestRow["state"];
-/** A request with the slug of its role. */
-export type AccessRequest = RequestRow & { role: string };
+/** A request with the slug of its role, and who may approve it. */
+export type AccessRequest = RequestRow & { role: string } & ApprovalRule;
+/** Who approves the requests for a role, and how many of them must. */
+export type ApprovalRule = Pick<RoleRow, "approval" | "approverGroups" | "approvalsNeeded">;
 
 export interface NewRequest {
   role: string;
@@ -44,10 +47,19 @@ export interface NewRequest {
   breakGlass: boolean;
 }
 
-export const requestColumns = { request: accessRequest, role: accessRole.slug };
-export const viewOf = ({ request, role }: { request: RequestRow; role: string }): AccessRequest => ({
+export const requestColumns = {
+  request: accessRequest,
+  role: accessRole.slug,
+  approval: accessRole.approval,
+  approverGroups: accessRole.approverGroups,
+  approvalsNeeded: accessRole.approvalsNeeded,
+};
+export const viewOf = ({
+  request,
+  ...role
+}: { request: RequestRow } & Omit<AccessRequest, keyof RequestRow>): AccessRequest => ({
   ...request,
-  role,
+  ...role,
 });
 
 /**
@@ -97,7 +109,8 @@ export async function requestAccess(
           : { expiresAt: after(at, pendingSeconds) }),
       })
       .returning();
-    const request = { ...made!, role: role.slug };
+    const { approval, approverGroups, approvalsNeeded } = role;
+    const request = { ...made!, role: role.slug, approval, approverGroups, approvalsNeeded };
     const how = breakGlass ? "used break-glass access to" : "requested";
     await recordAccess(tx, {
       ...changeOf(request, actor.user, at),
@@ -187,15 +200,31 @@ export async function incidentFor(
   return { incidentId: null, incidentName: null, asParticipant: false };
 }
 
-/** Whether the actor may decide on a request. Does not exclude the actor's own requests. */
-export function mayDecide(actor: Actor): SQL {
+// The conditions below have arrays, so that PostgreSQL evaluates them once and not for each request.
+
+/** The roles with approval `group` whose approver groups the actor is in, or is not in. */
+const groupRoles = ({ groups }: Actor, isMember: boolean) => sql`array(select id from ${accessRole}
+  where approval = 'group' and (approver_groups && ${sql.param(groups, accessRole.approverGroups)}) = ${isMember})`;
+
+/** Whether the actor may see and deny a request. Does not exclude the actor's own requests. */
+export function mayDeny(actor: Actor): SQL {
   if (actor.admin) return sql`true`;
-  // Arrays, so that PostgreSQL evaluates them once and not for each request.
   const byCommander = sql`array(select id from ${accessRole} where approval = 'commander')`;
-  return sql`(${accessRequest.roleId} = any(${byCommander}) and ${accessRequest.incidentId} = any(${commandedBy(actor)}))`;
+  return sql`(${accessRequest.roleId} = any(${groupRoles(actor, true)}) or
+    ${accessRequest.roleId} = any(${byCommander}) and ${accessRequest.incidentId} = any(${commandedBy(actor)}))`;
 }
 
-const maySee = (actor: Actor): SQL => or(eq(accessRequest.userName, actor.user), mayDecide(actor))!;
+/** Whether the actor may approve or review a request: admins only if its role is not for other approvers. */
+export function mayApprove(actor: Actor): SQL {
+  if (!actor.admin) return mayDeny(actor);
+  return sql`${accessRequest.roleId} <> all(${groupRoles(actor, false)})`;
+}
+
+/** "group security or dba" */
+export const approversOf = ({ approval, approverGroups }: ApprovalRule): string =>
+  approval === "group" ? `group ${approverGroups.join(" or ")}` : approval;
+
+const maySee = (actor: Actor): SQL => or(eq(accessRequest.userName, actor.user), mayDeny(actor))!;
 
 const requests: List<"created_at"> = {
   name: "access_requests",
@@ -240,22 +269,31 @@ export async function getRequest(
   return viewOf(found);
 }
 
-/** Notifies everyone who could have decided: the incident's commander and the admins who signed in recently. */
+/** The users who signed in recently and may approve, apart from an incident's commander. At most `mostApprovers`. */
+export async function knownApprovers(
+  db: Pick<Transaction, "selectDistinct">,
+  { config, clock }: Pick<Context, "config" | "clock">,
+  { approval, approverGroups }: ApprovalRule,
+): Promise<string[]> {
+  const since = after(clock.now(), -approverDays * 24 * 3600);
+  const groups = approval === "group" ? approverGroups : [config.adminGroup];
+  const rows = await db
+    .selectDistinct({ user: token.userName })
+    .from(token)
+    .where(and(arrayOverlaps(token.groups, groups), gt(token.issuedAt, since)))
+    .limit(mostApprovers);
+  return rows.map(({ user }) => user);
+}
+
+/** Notifies everyone who could have approved: the known approvers, and the incident's commander except with groups. */
 async function notifyApprovers(
   tx: Transaction,
   context: PluginContext,
   request: AccessRequest,
 ): Promise<void> {
-  const { config, clock } = context;
   const incidentId = request.incidentId!;
-  const since = after(clock.now(), -adminDays * 24 * 3600);
-  const admins = await tx
-    .selectDistinct({ user: token.userName })
-    .from(token)
-    .where(and(arrayContains(token.groups, [config.adminGroup]), gt(token.issuedAt, since)))
-    .limit(mostApprovers);
-  // Admins who never took part in an incident have no individual yet.
-  const emails = admins.map(({ user }) => user);
+  // Approvers who never took part in an incident have no individual yet.
+  const emails = await knownApprovers(tx, context, request);
   const known = await individualsOf(tx, emails, request.createdAt);
   const people = await tx
     .select({ id: individual.id })
@@ -263,7 +301,10 @@ async function notifyApprovers(
     .where(
       and(
         ne(individual.email, request.userName),
-        or(inArray(individual.id, [...known.values()]), inArray(individual.id, commanderOf(incidentId))),
+        or(
+          inArray(individual.id, [...known.values()]),
+          request.approval === "group" ? undefined : inArray(individual.id, commanderOf(incidentId)),
+        ),
       ),
     );
   const { id: requestId, role, userName, reason, duration } = request;

@@ -1,6 +1,6 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import type { approvals } from "../../drizzle/schema/index.ts";
+import { type approvals, mostApprovals } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
@@ -23,6 +23,10 @@ export interface RoleFields {
   defaultDuration: number;
   maxDuration: number;
   approval: (typeof approvals)[number];
+  /** Only with approval `group`. */
+  approverGroups?: string[];
+  /** 1 by default. */
+  approvalsNeeded?: number;
   incidentRequired: boolean;
   breakGlass: boolean;
   disabled: boolean;
@@ -49,6 +53,22 @@ export function parseRole(context: PluginContext, fields: RoleFields, kept: Sett
   if (fields.approval === "commander" && !fields.incidentRequired)
     throw new InvalidInput("incident_required", "Approval by the commander requires incident_required");
   for (const group of groups) parseText("groups", group, 200);
+  const { approverGroups = [], approvalsNeeded = 1 } = fields;
+  for (const group of approverGroups) parseText("approver_groups", group, 200);
+  if (fields.approval === "group" && (approverGroups.length === 0 || approverGroups.includes("*")))
+    throw new InvalidInput(
+      "approver_groups",
+      "Approval by group requires approver_groups: the names of groups, without *",
+    );
+  if (fields.approval !== "group" && approverGroups.length > 0)
+    throw new InvalidInput("approver_groups", "The field approver_groups requires approval: group");
+  if (approvalsNeeded < 1 || approvalsNeeded > mostApprovals)
+    throw new InvalidInput(
+      "approvals_needed",
+      `The field approvals_needed must be from 1 to ${mostApprovals}`,
+    );
+  if (fields.approval === "none" && approvalsNeeded > 1)
+    throw new InvalidInput("approvals_needed", "Approvals are needed only with an approval other than none");
   const plugin = pluginOf(context, fields.plugin);
   const { settings, secrets } = parseSettings(plugin, fields.settings, kept);
   return {
@@ -61,6 +81,8 @@ export function parseRole(context: PluginContext, fields: RoleFields, kept: Sett
       defaultDuration,
       maxDuration,
       approval: fields.approval,
+      approverGroups: [...new Set(approverGroups)],
+      approvalsNeeded,
       incidentRequired: fields.incidentRequired,
       breakGlass: fields.breakGlass,
     },

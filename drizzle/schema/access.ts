@@ -5,8 +5,10 @@ import { incident } from "./incident.ts";
 import { bytes, instant } from "./types.ts";
 import { workColumns } from "./work.ts";
 
-/** Who must approve a request: nobody, the commander of its incident or an admin, or an admin. */
-export const approvals = ["none", "commander", "admin"] as const;
+/** Who must approve a request: nobody, the commander of its incident or an admin, an admin, or members of given groups. */
+export const approvals = ["none", "commander", "admin", "group"] as const;
+/** How many approvals a role may require. */
+export const mostApprovals = 10;
 
 /** An access role: the plugin that serves it, its target, who may request it and for how long. */
 export const accessRole = pgTable(
@@ -26,6 +28,9 @@ export const accessRole = pgTable(
     defaultDuration: integer("default_duration").notNull(),
     maxDuration: integer("max_duration").notNull(),
     approval: text("approval", { enum: approvals }).notNull(),
+    /** With approval `group`, the groups whose members approve. */
+    approverGroups: text("approver_groups").array().notNull().default([]),
+    approvalsNeeded: integer("approvals_needed").notNull().default(1),
     incidentRequired: boolean("incident_required").notNull(),
     breakGlass: boolean("break_glass").notNull(),
     disabledAt: instant("disabled_at"),
@@ -34,6 +39,7 @@ export const accessRole = pgTable(
   (table) => [
     uniqueIndex("access_role_slug_idx").on(table.slug),
     check("access_role_approval_known", oneOf("approval", approvals)),
+    check("access_role_approvals_needed", sql.raw(`approvals_needed between 1 and ${mostApprovals}`)),
     check("access_role_durations", sql`0 < default_duration and default_duration <= max_duration`),
   ],
 );
@@ -61,9 +67,11 @@ export const accessRequest = pgTable(
     createdAt: instant("created_at").notNull(),
     /** While Pending: when the request expires. Once Approved: when its leases must end. */
     expiresAt: instant("expires_at").notNull(),
+    /** The users who approved it. The last one decides if the role requires several. */
+    approvedBy: text("approved_by").array().notNull().default([]),
     decidedAt: instant("decided_at"),
     decidedBy: text("decided_by"),
-    /** The note of the user who decided. */
+    /** The note of the user who decided, or approved last. */
     note: text("note"),
     reviewedAt: instant("reviewed_at"),
     reviewedBy: text("reviewed_by"),

@@ -5,7 +5,7 @@ import { type AccessRequest, longestReason } from "../../core/access/request.ts"
 import type { Role } from "../../core/access/role.ts";
 import { longestSeconds, longestSlug, mostGroups, type RoleFields } from "../../core/access/role_fields.ts";
 import { credentialKinds } from "../../core/plugin/methods.ts";
-import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
+import { accessRequestStates, approvals, leaseStates, mostApprovals } from "../../drizzle/schema/index.ts";
 import { fromApi, toApi } from "../../platform/names.ts";
 import type { Deps } from "../deps.ts";
 import {
@@ -40,7 +40,10 @@ const roleFields = {
   }),
   default_duration: seconds("In seconds; requests may ask for a different duration"),
   max_duration: seconds("In seconds, including renewals"),
-  approval: oneOf(approvals, { description: "Who must approve" }),
+  approval: oneOf(approvals, {
+    description:
+      "Who must approve: nobody, the incident's commander or an admin, an admin, or `approver_groups`",
+  }),
   incident_required: t.Boolean(),
   break_glass: t.Boolean({
     description: "Whether users may get it without approval, subject to review afterwards",
@@ -48,9 +51,18 @@ const roleFields = {
   disabled: t.Boolean({ description: "Disables the role: no credentials are issued, and all leases end" }),
 };
 
+const approvalsNeeded = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: mostApprovals, description });
+const approverGroups = t.Array(t.String({ minLength: 1, maxLength: 200 }), {
+  maxItems: mostGroups,
+  description: "With approval `group`: the members of any of these groups approve. Otherwise empty",
+});
+
 const roleView = {
   id,
   ...roleFields,
+  approver_groups: approverGroups,
+  approvals_needed: approvalsNeeded("How many different users must approve"),
   version,
   created_at: instant,
   updated_at: instant,
@@ -70,6 +82,8 @@ export const roleQuery = listQuery("`slug`");
 
 const writtenRole = {
   ...roleFields,
+  approver_groups: t.Optional(approverGroups),
+  approvals_needed: t.Optional(approvalsNeeded("How many different users must approve; 1 if omitted")),
   settings: t.Record(t.String(), setting, {
     description: "The plugin's settings. On PUT, an omitted secret keeps its value",
   }),
@@ -134,6 +148,10 @@ export const requestView = t.Object(
     break_glass: t.Boolean(),
     created_at: instant,
     expires_at: instant,
+    approval: oneOf(approvals, { description: "Who may approve, as in its role" }),
+    approver_groups: approverGroups,
+    approvals_needed: approvalsNeeded("How many different users must approve, as in its role"),
+    approved_by: t.Array(t.String(), { description: "The users who have approved it so far" }),
     decided_at: nullable(instant),
     decided_by: nullable(t.String()),
     note: nullable(t.String()),

@@ -220,6 +220,37 @@ test("a denied request fails with the approver's note, and a cancelled one canno
   expect((await cancelled.finished).code).toBe(1);
 });
 
+test("list, check, requests and approve show who may approve, and how many have", async () => {
+  const frida = await signIn("frida@example.com", ["dba"]);
+  const path = join(home, "vault.json");
+  const role = {
+    slug: "vault",
+    plugin: "postgresql-role",
+    settings: target.settings,
+    groups: ["oncall"],
+    approval: "group",
+    approver_groups: ["security", "dba"],
+    approvals_needed: 2,
+  };
+  await writeFile(path, JSON.stringify(role));
+  expect(await svc(root, "apply", "-f", path)).toMatchObject({ code: 0 });
+  expect((await svc(alice, "list")).stdout).toMatch(/vault +group security or dba, 2 approvals +1h/);
+  const checked = await svc(root, "check", "vault");
+  expect(checked.stdout).toStartWith("vault: ok; approval: group security or dba, 2 approvals\n  Warning: ");
+  const { stdout } = await svc(alice, "request", "vault", "-r", "again", "--no-wait");
+  const id = stdout.trim();
+  expect(await svc(frida, "approve", id)).toMatchObject({
+    code: 0,
+    stdout: "Approved: vault for alice@example.com (1 of 2 approvals)\n",
+  });
+  for (const who of [alice, frida])
+    expect((await svc(who, "requests")).stdout).toMatch(
+      /Pending +group security or dba, 1 of 2 approvals +again/,
+    );
+  expect(await svc(alice, "cancel", id)).toMatchObject({ code: 0 });
+  expect(await svc(root, "apply", "-f", path)).toMatchObject({ code: 0 });
+});
+
 test("break-glass access is immediate, and listed until another user reviews it", async () => {
   const args = ["get", "till", "-i", incidentName, "-r", "Everything is down", "--break-glass"];
   expect((await svc(alice, ...args)).code).toBe(0);

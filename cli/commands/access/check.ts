@@ -1,4 +1,4 @@
-import { AccessClient, type Role, targetSeconds } from "../../access/access.ts";
+import { AccessClient, approvalText, type Role, targetSeconds } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { ExitCode } from "../../errors.ts";
@@ -22,22 +22,25 @@ export default defineCommand({
     const checked = await AccessClient.within(io, async (client) => {
       const roles =
         role === undefined ? await client.list<Role>("/access/roles/") : [await client.role(role)];
-      const answers: { role: string; problems: Problem[] }[] = [];
-      for (const { slug, disabled } of roles) {
+      const answers: { role: string; approval: string; problems: Problem[] }[] = [];
+      for (const one of roles) {
+        const { slug, disabled } = one;
         if (disabled && role === undefined) continue;
         const path = `/access/roles/${slug}/check`;
         const { problems } = await client.call<{ problems: Problem[] }>("GET", path, undefined, {
           timeout: targetSeconds,
         });
-        answers.push({ role: slug, problems });
+        answers.push({ role: slug, approval: approvalText(one), problems });
       }
       return answers;
     });
     if (json) printJson(io, { items: checked });
     else
-      for (const { role: slug, problems } of checked) {
+      for (const { role: slug, approval, problems } of checked) {
         const count = problems.filter(({ warning }) => !warning).length;
-        io.stdout.write(`${slug}: ${count === 0 ? "ok" : counted(count, "problem")}\n`);
+        io.stdout.write(
+          `${slug}: ${count === 0 ? "ok" : counted(count, "problem")}; approval: ${approval}\n`,
+        );
         for (const { problem, fix, warning } of problems) {
           io.stdout.write(`  ${warning ? "Warning: " : ""}${printable(problem)}\n`);
           if (fix !== undefined) io.stdout.write(`    ${printable(fix)}\n`);

@@ -1,4 +1,4 @@
-import { AccessClient, durationText, type Role } from "../../access/access.ts";
+import { AccessClient, approvalText, durationText, type Role } from "../../access/access.ts";
 import type { Whoami } from "../../client/api.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
@@ -10,7 +10,7 @@ export default defineCommand({
   args: clientArgs,
   examples: ["svc access list", "svc access list --json"],
   notes: [
-    "Approval names who must approve. To an admin, it shows the groups of a role that only others may request. A role without groups can be requested by nobody, one for the group * by everybody.",
+    "Approval names who must approve, and how many if more than one. To an admin, it shows the groups of a role that only others may request. A role without groups can be requested by nobody, one for the group * by everybody.",
   ],
   async run({ json }, io) {
     const { roles, user } = await AccessClient.within(io, async (client) => ({
@@ -39,9 +39,10 @@ export default defineCommand({
 });
 
 /** Admins see roles, too, that they may not request. */
-function approvalOf({ disabled, approval, groups }: Role, user: Whoami): string {
+function approvalOf(role: Role, user: Whoami): string {
+  const { disabled, groups } = role;
   if (disabled) return "disabled";
   const mayRequest = groups.some((group) => group === "*" || user.groups.includes(group));
   if (groups.length === 0) return "nobody: no groups";
-  return mayRequest ? approval : `only for ${groups.map((group) => printable(group)).join(", ")}`;
+  return mayRequest ? approvalText(role) : `only for ${groups.map((group) => printable(group)).join(", ")}`;
 }

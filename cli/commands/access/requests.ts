@@ -1,4 +1,10 @@
-import { AccessClient, type AccessRequest, durationText } from "../../access/access.ts";
+import {
+  AccessClient,
+  type AccessRequest,
+  approvalsText,
+  approversText,
+  durationText,
+} from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { printTable } from "../../table.ts";
@@ -38,15 +44,17 @@ export default defineCommand({
       one.incident ?? "",
       durationText(one.duration),
       one.break_glass ? `${one.state} (break-glass)` : one.state,
+      [approversText(one), one.state === "Pending" && approvalsText(one)].filter(Boolean).join(", "),
       printable(one.reason, 80),
     ]);
     const columns = [
       "Id",
       "Role",
-      { header: "User", flexible: true, leaveOut: 4 },
+      { header: "User", flexible: true, leaveOut: 5 },
       { header: "Incident", leaveOut: 2 },
       { header: "For", leaveOut: 1 },
-      { header: "State", leaveOut: 3 },
+      { header: "State", leaveOut: 4 },
+      { header: "Approval", flexible: true, leaveOut: 3 },
       { header: "Reason", flexible: true },
     ];
     printTable(io, columns, rows);

@@ -40,8 +40,13 @@ async function makeRole(world: World, more: object = {}) {
 const userOf = (role: Role) => users[role][0]![0] ?? "nobody@example.com";
 const elsewhere = "quokka@example.com";
 
-async function insertRequest(world: World, userName: string, more: object = {}): Promise<number> {
-  const role = await makeRole(world, { approval: "admin" });
+async function insertRequest(
+  world: World,
+  userName: string,
+  more: object = {},
+  approval: object = { approval: "admin" },
+): Promise<number> {
+  const role = await makeRole(world, approval);
   const [row] = await world.server.db
     .insert(schema.accessRequest)
     .values({
@@ -153,8 +158,10 @@ const pathOf =
 const ofRole =
   (suffix = ""): Prepare =>
   async (world) => ({ path: `/access/roles/${(await makeRole(world)).slug}${suffix}` });
-const requestOfOther = (suffix = "", more: object = {}) =>
-  pathOf((world) => insertRequest(world, elsewhere, more), "/access/requests/", suffix);
+const requestOfOther = (suffix = "", more: object = {}, approval?: object) =>
+  pathOf((world) => insertRequest(world, elsewhere, more, approval), "/access/requests/", suffix);
+const byGroup = { approval: "group", approver_groups: ["quokka"] };
+const used = { breakGlass: true, state: "Approved", decidedAt: new Date() };
 
 /** The requests about access in docs/permissions.md. */
 export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
@@ -197,16 +204,15 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   },
   "GET /access/requests/{request_id} of somebody else": requestOfOther(),
   "POST /access/requests/{request_id}/approve of somebody else": requestOfOther("/approve"),
+  "POST /access/requests/{request_id}/approve with approver groups": requestOfOther("/approve", {}, byGroup),
   "POST /access/requests/{request_id}/deny of somebody else": requestOfOther("/deny"),
+  "POST /access/requests/{request_id}/deny with approver groups": requestOfOther("/deny", {}, byGroup),
   "POST /access/requests/{request_id}/cancel": async (world, role) => ({
     path: `/access/requests/${await insertRequest(world, userOf(role))}/cancel`,
     as: world.people[role][0]!,
   }),
-  "POST /access/requests/{request_id}/review of somebody else": requestOfOther("/review", {
-    breakGlass: true,
-    state: "Approved",
-    decidedAt: new Date(),
-  }),
+  "POST /access/requests/{request_id}/review of somebody else": requestOfOther("/review", used),
+  "POST /access/requests/{request_id}/review with approver groups": requestOfOther("/review", used, byGroup),
   "GET /access/authority_keys/": async () => ({ path: "/access/authority_keys/" }),
   "POST /access/authority_keys/": async (world) => ({
     path: "/access/authority_keys/",
