@@ -228,6 +228,11 @@ export interface ParticipantPlugin {
   onCall?(call: { service: ServiceFacts; at: string } & CallContext): Promised<"participant", "onCall">;
 }
 
+interface Written {
+  /** Who writes the text: a user name, `worker` or `system`. */
+  author?: string;
+}
+
 /** Stores the text of documents. `version` is the plugin's identifier of a state of the text. */
 export interface DocumentPlugin {
   /** From the text of `template`, with `{{name}}` replaced by `variables.name`. Empty without a template. */
@@ -239,13 +244,14 @@ export interface DocumentPlugin {
       incident?: IncidentFacts;
       template?: DocumentFacts;
       variables: Readonly<Record<string, string>>;
-    } & CallContext,
+    } & Written &
+      CallContext,
   ): Promised<"document", "create">;
   /** Null when it is gone. */
   get(call: { document: DocumentFacts } & CallContext): Promised<"document", "get">;
   /** Replaces what is given. With `version`, only if the text is still at that version. Otherwise it throws. */
   update(
-    call: { document: DocumentFacts; name?: string; text?: string; version?: string } & CallContext,
+    call: { document: DocumentFacts; name?: string; text?: string; version?: string } & Written & CallContext,
   ): Promised<"document", "update">;
   /** Null when it is gone. */
   text(call: { document: DocumentFacts } & CallContext): Promised<"document", "text">;

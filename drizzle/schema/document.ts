@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf } from "./columns.ts";
+import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { blockOf, editable, id, idOf, partOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
@@ -67,4 +67,22 @@ export const documentContent = pgTable(
     updatedAt: instant("updated_at").notNull(),
   },
   () => [check("document_content_hash_is_sha256", sql`octet_length(hash) = 32`)],
+);
+
+/**
+ * The versions of such a text, written in the transaction of each change. The text of the current version is only in
+ * `document_content`: most texts never change.
+ */
+export const documentVersion = pgTable(
+  "document_version",
+  {
+    documentId: partOf("document_id", () => document.id),
+    version: integer("version").notNull(),
+    /** Null as long as it is the current version. */
+    content: text("content"),
+    /** A user name, `worker` or `system`; null if it was written by a release that kept no versions. */
+    author: text("author"),
+    at: instant("at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.documentId, table.version] })],
 );

@@ -1,10 +1,13 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, lte, sql } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
 import { longestContent } from "../../core/incident/document/content.ts";
-import { document, documentContent } from "../../drizzle/schema/index.ts";
+import { document, documentContent, documentVersion } from "../../drizzle/schema/index.ts";
 import { Changed, NotFound } from "../../platform/errors.ts";
 import { sha256 } from "../../platform/secret.ts";
 import { parseText } from "../../platform/text.ts";
+
+/** How many versions of a text are kept. The oldest are deleted when it changes. */
+export const keptVersions = 1000;
 
 export interface Content {
   text: string;
@@ -21,7 +24,10 @@ export async function readContent({ db }: Context, documentId: number): Promise<
 }
 
 /** Stores the first text; an existing text stays. @throws InvalidInput */
-export async function startContent(context: Context, documentId: number, text: string): Promise<void> {
+export async function startContent(
+  context: Context,
+  { documentId, text, author }: { documentId: number; text: string; author?: string },
+): Promise<void> {
   const { hash, values } = valuesOf(context, text);
   await context.db.transaction(async (tx) => {
     const [started] = await tx
@@ -29,13 +35,15 @@ export async function startContent(context: Context, documentId: number, text: s
       .values({ documentId, ...values })
       .onConflictDoNothing()
       .returning({ version: documentContent.version });
-    if (started) await tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
+    if (!started) return;
+    await tx.insert(documentVersion).values({ documentId, ...started, author, at: values.updatedAt });
+    await tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
   });
 }
 
 /**
- * Replaces the text, if it is still at `version` (if given), and marks the document so that it is searched for terms
- * again.
+ * Replaces the text, if it is still at `version` (if given), keeps the earlier one as a version, and marks the document
+ * so that it is searched for terms again.
  *
  * @throws InvalidInput
  * @throws NotFound if it has no text here
@@ -43,7 +51,12 @@ export async function startContent(context: Context, documentId: number, text: s
  */
 export async function replaceContent(
   context: Context,
-  { documentId, text, version }: { documentId: number; text: string; version?: string },
+  {
+    documentId,
+    text,
+    version,
+    author,
+  }: { documentId: number; text: string; version?: string; author?: string },
 ): Promise<number> {
   const { hash, values } = valuesOf(context, text);
   return context.db.transaction(async (tx) => {
@@ -53,6 +66,7 @@ export async function replaceContent(
       .from(document)
       .where(eq(document.id, documentId))
       .for("no key update");
+    await keepCurrent(tx, documentId);
     const [replaced] = await tx
       .update(documentContent)
       .set({ ...values, version: sql`${documentContent.version} + 1` })
@@ -65,6 +79,15 @@ export async function replaceContent(
       )
       .returning({ version: documentContent.version });
     if (replaced) {
+      await tx.insert(documentVersion).values({ documentId, ...replaced, author, at: values.updatedAt });
+      await tx
+        .delete(documentVersion)
+        .where(
+          and(
+            eq(documentVersion.documentId, documentId),
+            lte(documentVersion.version, replaced.version - keptVersions),
+          ),
+        );
       await tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
       return replaced.version;
     }
@@ -74,9 +97,20 @@ export async function replaceContent(
   });
 }
 
+/** Copies the current text to its version, which an earlier release may not have written. */
+async function keepCurrent(tx: Context["db"], documentId: number): Promise<void> {
+  await tx.execute(sql`
+    insert into ${documentVersion} (document_id, version, content, at)
+    select document_id, version, content, updated_at from ${documentContent} where document_id = ${documentId}
+    on conflict (document_id, version) do update set content = excluded.content`);
+}
+
 /** Succeeds if it is already gone. */
 export async function removeContent({ db }: Context, documentId: number): Promise<void> {
-  await db.delete(documentContent).where(eq(documentContent.documentId, documentId));
+  await db.transaction(async (tx) => {
+    await tx.delete(documentContent).where(eq(documentContent.documentId, documentId));
+    await tx.delete(documentVersion).where(eq(documentVersion.documentId, documentId));
+  });
 }
 
 function valuesOf({ clock }: Context, text: string) {

@@ -24,10 +24,11 @@ export default defineBuiltin({
   description: "Stores documents as Markdown in svc's database, and finds the tasks in them",
   configSchema: Type.Object({}),
   create: (_config, { context }) => ({
-    async create({ document, template, variables }) {
+    async create({ document, template, variables, author }) {
       const text = template === undefined ? "" : (await readContent(context, template.id))?.text;
       if (text === undefined) throw new NotFound("The template has no text here");
-      await startContent(context, document.id, openEnded(fillTemplate(text, variables, longestContent - 2)));
+      const filled = openEnded(fillTemplate(text, variables, longestContent - 2));
+      await startContent(context, { documentId: document.id, text: filled, author });
       return { resourceId: String(document.id) };
     },
     async get({ document }) {
@@ -35,9 +36,9 @@ export default defineBuiltin({
       return content ? { name: document.name, version: String(content.version) } : null;
     },
     // The name is stored only in our record.
-    async update({ document: { id: documentId }, text, version }) {
+    async update({ document: { id: documentId }, text, version, author }) {
       if (text === undefined) return {};
-      return { version: String(await replaceContent(context, { documentId, text, version })) };
+      return { version: String(await replaceContent(context, { documentId, text, version, author })) };
     },
     async text({ document }) {
       const content = await readContent(context, document.id);

@@ -1,10 +1,11 @@
 import { Elysia, t } from "elysia";
 import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
+import { type DocumentVersion, getVersion, listVersions } from "../../core/incident/document/versions.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema, refusalsOfChange } from "../http/error.ts";
+import { problemSchema, refusalsOfChange, refusalsOfOne, refusalsWithin } from "../http/error.ts";
 import { etagOfText } from "../http/etag.ts";
-import { closed, nullable } from "../http/schema.ts";
+import { closed, idText, instant, listQuery, listQueryOf, nullable, pageOf } from "../http/schema.ts";
 import { documentParams } from "./model.ts";
 
 const text = t.String({
@@ -22,9 +23,28 @@ const content = t.Object({ text, version }, closed);
 /** A plugin's text may be longer than our limit for writes. */
 const shownContent = t.Object({ text: t.String(), version }, closed);
 
+const shownVersion = {
+  version: t.String({ description: "As `version` of the content, when this was the text" }),
+  author: nullable(
+    t.String({
+      description: "A user name, `worker` or `system`; null if a release that kept no versions wrote it",
+    }),
+  ),
+  at: instant,
+};
+const versionView = t.Object(shownVersion, closed);
+const versionWithText = t.Object({ ...shownVersion, text: t.String() }, closed);
+const versionParams = t.Object({ ...documentParams.properties, version: idText }, closed);
+
+const viewOf = ({ version, author, at }: DocumentVersion) => ({
+  version: String(version),
+  author,
+  at: at.toISOString(),
+});
+
 const refusals = { ...refusalsOfChange, 503: problemSchema };
 
-/** The text of a document, from the plugin that stores it. */
+/** The text of a document, from the plugin that stores it, and its versions if they are in svc's database. */
 export const contentRoutes = (deps: Deps) =>
   new Elysia({ name: "content", prefix: "/documents" })
     .use(actorMacro(deps))
@@ -45,4 +65,27 @@ export const contentRoutes = (deps: Deps) =>
         return content;
       },
       { actor: true, params: documentParams, body: content, response: { 200: shownContent, ...refusals } },
+    )
+    .get(
+      "/:document_id/versions/",
+      async ({ actor, params, query }) => {
+        const id = Number(params.document_id);
+        const page = await listVersions(deps, actor, { ...listQueryOf(query), id });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      {
+        actor: true,
+        params: documentParams,
+        query: listQuery("`version` or `-version` (default)"),
+        response: { 200: pageOf(versionView), ...refusalsWithin },
+      },
+    )
+    .get(
+      "/:document_id/versions/:version",
+      async ({ actor, params }) => {
+        const wanted = { id: Number(params.document_id), version: Number(params.version) };
+        const found = await getVersion(deps, actor, wanted);
+        return { ...viewOf(found), text: found.text };
+      },
+      { actor: true, params: versionParams, response: { 200: versionWithText, ...refusalsOfOne } },
     );

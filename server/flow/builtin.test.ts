@@ -5,6 +5,7 @@ import {
   document,
   documentContent,
   documentTerm,
+  documentVersion,
   incidentPriority,
   incidentType,
   incidentTypeTemplate,
@@ -107,6 +108,8 @@ test("a report brings people, a commander, documents, a conversation and a group
   expect(others).toEqual([]);
   const [text] = await db.select().from(documentContent).where(eq(documentContent.documentId, notes!.id));
   expect(text?.content).toContain("Commander: Olga");
+  const versions = db.select().from(documentVersion).where(eq(documentVersion.documentId, notes!.id));
+  expect(await versions).toMatchObject([{ version: 1, author: "system" }]);
   expect(await db.$count(participantGroupMember)).toBe(4);
   expect(await db.$count(conversationMessage)).toBe(1);
 

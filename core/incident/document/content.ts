@@ -63,14 +63,16 @@ export async function putContent(
   const updated = await callPlugin(plugin, "update", {
     document: facts,
     text,
+    author: actor.user,
     ...(before.version === null ? {} : { version: before.version }),
   });
   if (!updated.ok) {
     await expectVersion(plugin, facts, before.version);
     throw new Unavailable(updated.detail);
   }
-  await recordContentChange(context, actor, id);
-  return { text, version: updated.value.version ?? null };
+  const { version: written = null } = updated.value;
+  await recordContentChange(context, actor, { id, version: written });
+  return { text, version: written };
 }
 
 /** Returns the plugin that stores the document's text, and the facts by which it knows the document. */
@@ -98,7 +100,11 @@ async function expectVersion(
   if ((now.version ?? null) !== expected) throw new Changed("text", now.version ?? null);
 }
 
-async function recordContentChange({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {
+async function recordContentChange(
+  { db, clock }: PluginContext,
+  actor: Actor,
+  { id, version: written }: { id: number; version: string | null },
+): Promise<void> {
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id, actor);
     const { name, incidentId } = document;
@@ -115,7 +121,7 @@ async function recordContentChange({ db, clock }: PluginContext, actor: Actor, i
       actor: actor.user,
       kind: "document.updated",
       description: `Text of a document changed: ${changed.name}`,
-      data: { document_id: id },
+      data: { document_id: id, ...(written !== null && { version: written }) },
     });
   });
 }

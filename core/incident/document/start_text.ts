@@ -39,7 +39,7 @@ export async function startText(
   const [plugin] = context.plugins.ofType("document");
   if (!plugin) throw new Conflict("This document has no text, and no document plugin is enabled");
   const { id, name, resourceType, incidentId } = found;
-  const wanted = { document: { id, name, resourceType }, name, variables: {} };
+  const wanted = { document: { id, name, resourceType }, name, variables: {}, author: actor.user };
   const isAwaited = found.pluginSlug !== null && incidentId !== null;
   const key = isAwaited ? keyOfText({ incident: { id: incidentId } }, resourceType) : `document:${id}:text`;
   const outcome = await callPlugin(plugin, "create", wanted, { key });

@@ -87,6 +87,7 @@ async function make(
     name: row.name,
     incident: facts,
     variables: variablesOf(facts),
+    author: "system",
     ...(text && { template: text }),
   };
   const key = keyOfText(run, resourceType);

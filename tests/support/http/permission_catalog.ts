@@ -110,6 +110,11 @@ function called(resource: string): [string, Prepare][] {
 
 const document = "/documents/ document_id";
 const content = async (world: World) => ({ path: `${(await make(world, document)).path}/content` });
+async function written(world: World) {
+  const { path } = await content(world);
+  await world.admin.call("PUT", path, { text: "quokka", version: null });
+  return { path };
+}
 
 /** The requests of the second table of docs/permissions.md, by their texts. */
 export const ofNoIncident: Readonly<Record<string, Prepare>> = {
@@ -120,11 +125,13 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
     const body = { name: "Notes", resource_type: "reference", plugin_slug: "markdown", resource_id };
     return { path: "/documents/", body };
   },
-  "GET /documents/{document_id}/content of no incident": async (world) => {
-    const { path } = await content(world);
-    await world.admin.call("PUT", path, { text: "quokka", version: null });
-    return { path };
-  },
+  "GET /documents/{document_id}/content of no incident": written,
+  "GET /documents/{document_id}/versions/ of no incident": async (world) => ({
+    path: (await written(world)).path.replace("content", "versions/"),
+  }),
+  "GET /documents/{document_id}/versions/{version} of no incident": async (world) => ({
+    path: (await written(world)).path.replace("content", "versions/1"),
+  }),
   "PUT /documents/{document_id}/content of no incident": async (world) => ({
     ...(await content(world)),
     body: { text: "quokka", version: null },

@@ -196,6 +196,12 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     path: `/documents/${documentId}/content`,
     body: { text: "Changed", version: "1" },
   })),
+  "GET /documents/{document_id}/versions/": one(({ documentId }) => ({
+    path: `/documents/${documentId}/versions/`,
+  })),
+  "GET /documents/{document_id}/versions/{version}": one(({ documentId }) => ({
+    path: `/documents/${documentId}/versions/1`,
+  })),
   "GET /tasks/": (place) => listed(place, "/tasks/", ["&sort=-id"]),
   "GET /tasks/ with words": (place) => listed(place, "/tasks/", [`&q=${place.word}`]),
   "GET /tasks/ with a filter": (place) => listed(place, "/tasks/", taskFilters(place)),
