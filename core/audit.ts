@@ -1,6 +1,7 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { auditLog } from "../drizzle/schema/index.ts";
 import { addressScope } from "../platform/address.ts";
+import { wakeWorkersAfter } from "./wake.ts";
 
 export type AuditAction =
   | "challenge.created"
@@ -124,4 +125,5 @@ function topOf(counts: Map<string | null, number>): [address: string | null, cou
 /** Appends to the audit log, in the transaction of the event. */
 export async function audit(db: Database | Transaction, event: AuditEvent): Promise<void> {
   await db.insert(auditLog).values(event);
+  wakeWorkersAfter(db, event.action);
 }

@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../drizzle/client.ts";
+import { wakeWorkers } from "./wake.ts";
 
 /**
  * Revokes access tokens and certificate sign-ins, with the access tokens that are bound to the certificates of these. Their
@@ -17,4 +18,5 @@ export async function endTokens(tx: Transaction, ids: SQL, at: Date): Promise<vo
       select bound.jti from token bound
       join client_certificate on client_certificate.sha256 = bound.certificate_sha256
       where client_certificate.jti in (select jti from ended))`);
+  wakeWorkers(tx);
 }

@@ -85,10 +85,11 @@ test("settings.env and docs/scale.md count the connections that the programs may
   const config = readConfig({});
   const pool = config.databasePoolSize;
   expect(Number(settings.SVC_DATABASE_POOL_SIZE)).toBe(pool);
-  // A server listens on one more. The commands: `svc scheduler status`, an upgrade and a dump.
+  // Each process listens on one more. The commands: `svc scheduler status`, an upgrade and a dump.
   const [listening, commands] = [1, 4 + 2 + 2];
+  const ofSchedule = scheduleConnections + listening;
   const most = (servers: number, workers: number) =>
-    servers * (pool + listening) + workers * (pool + scheduleConnections) + commands;
+    servers * (pool + listening) + workers * (pool + ofSchedule) + commands;
   const [servers, workers] = ["svc-server", "svc-worker"].map(
     (name) => named("Deployment", name).spec.replicas,
   );
@@ -99,10 +100,8 @@ test("settings.env and docs/scale.md count the connections that the programs may
   const [ofServer, ofWorker] = ["server", "worker"].map(
     (name) => page.match(new RegExp(`^\\| ${name} .*\\| P \\+ (\\d)`, "m"))?.[1],
   );
-  expect([ofServer, ofWorker]).toEqual([String(listening), String(scheduleConnections)]);
-  expect(page).toContain(
-    `servers x (P + ${listening}) + workers x (P + ${scheduleConnections}) + ${commands}\n`,
-  );
+  expect([ofServer, ofWorker]).toEqual([String(listening), String(ofSchedule)]);
+  expect(page).toContain(`servers x (P + ${listening}) + workers x (P + ${ofSchedule}) + ${commands}\n`);
   const rows = [...page.matchAll(/^\| .* \| (\d+) \| (\d+) \|$/gm)].map(([, ...counts]) =>
     counts.map(Number),
   );

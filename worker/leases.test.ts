@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq, inArray, sql } from "drizzle-orm";
+import { revokeUnissued } from "../core/access/end.ts";
 import { accessLease } from "../drizzle/schema/index.ts";
+import { Unavailable } from "../platform/errors.ts";
 import { fakeCredential } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { type AccessWorld, expire, startAccessWorld } from "../tests/support/domain/access_world.ts";
+import { type Person, personOf } from "../tests/support/http/people.ts";
+import { signInToken } from "../tests/support/http/server.ts";
 import { until } from "../tests/support/process/until.ts";
 
 let world: AccessWorld;
@@ -200,5 +204,165 @@ describe("many leases that expire at once", () => {
     expect(begun).toHaveLength(88);
     // Ten times 160 ms, minus the time between the first claim and its call.
     expect(begun.at(-1)! - begun[0]!).toBeGreaterThan(1400);
+  });
+});
+
+describe("a revocation does not wait for a poll after", () => {
+  const revoked: string[] = [];
+  let fails = false;
+  let other: AccessWorld;
+  let workers: AsyncDisposableStack;
+  beforeAll(async () => {
+    const credential = fakeCredential({
+      issue: () => ({ kind: "token" as const, fields: {} }),
+      revoke: ({ name }) => {
+        revoked.push(name);
+        if (fails) throw new Unavailable("The target is down");
+      },
+    });
+    other = await startAccessWorld(pluginsOf(credential));
+    workers = new AsyncDisposableStack();
+    for (const _ of [1, 2]) workers.use(other.startWorker(3600));
+  });
+  afterAll(async () => {
+    await workers[Symbol.asyncDispose]();
+    await other[Symbol.asyncDispose]();
+  });
+
+  const makeRole = (more: object = {}) =>
+    other.makeRole({ plugin: "fake-credential", settings: {}, ...more });
+  const ok = async (answer: ReturnType<Person["call"]>) => {
+    const { http, body } = await answer;
+    expect([http < 300, body?.detail]).toEqual([true, undefined]);
+    return body;
+  };
+  const bobs = async (role: string, more: object = {}) => ok(other.issue(other.bob, role, more));
+  /** A lease for an incident of its own, with alice as the commander. */
+  const ofIncident = async () => {
+    const { ids, alice, bob } = other;
+    const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
+    const fields = { title: "Broken", description: "First", ...kind };
+    const incident = await ok(alice.call("POST", "/incidents/", fields));
+    const path = `/incidents/${incident.id}`;
+    const participant = await ok(bob.call("POST", `${path}/participants/`, { email: "bob@example.com" }));
+    const lease = await bobs(await makeRole(), { incident: incident.name });
+    const change = async (more: object) => {
+      const { version } = await ok(alice.call("GET", path));
+      const now = { ...fields, status: "Active", visibility: "Open", resolution: null, version };
+      await ok(alice.call("PUT", path, { ...now, ...more }));
+    };
+    return { lease, change, path, participant };
+  };
+  const approved = async () => {
+    const role = await makeRole({ approval: "admin" });
+    const request = await ok(other.bob.call("POST", "/access/requests/", { role, reason: "x" }));
+    const path = `/access/requests/${request.id}`;
+    await ok(other.admin.call("POST", `${path}/approve`));
+    return { path, lease: await bobs(role, { request_id: request.id }) };
+  };
+
+  const ends: Record<string, () => Promise<{ name: string }>> = {
+    "svc access revoke": async () => {
+      const lease = await bobs(await makeRole());
+      await ok(other.bob.call("DELETE", `/access/leases/${lease.id}`));
+      return lease;
+    },
+    "svc logout": async () => {
+      const dana = await personOf(other.server, "dana@example.com", ["oncall"]);
+      const lease = await ok(other.issue(dana, await makeRole()));
+      await ok(dana.call("DELETE", "/tokens/current"));
+      return lease;
+    },
+    "a sign-in without the group": async () => {
+      const { server } = other;
+      const erin = await personOf(server, "erin@example.com", ["oncall"]);
+      const lease = await ok(other.issue(erin, await makeRole()));
+      server.clock.advance(1);
+      server.issuer.claims = { email_verified: true, groups: ["other"] };
+      await signInToken(server);
+      return lease;
+    },
+    "the role was disabled": async () => {
+      const role = await makeRole();
+      const lease = await bobs(role);
+      const now = await ok(other.admin.call("GET", `/access/roles/${role}`));
+      await ok(other.admin.call("PUT", `/access/roles/${role}`, { ...now, disabled: true }));
+      return lease;
+    },
+    "the approval was withdrawn": async () => {
+      const { path, lease } = await approved();
+      await ok(other.admin.call("POST", `${path}/deny`));
+      return lease;
+    },
+    "the approval was given up": async () => {
+      const { path, lease } = await approved();
+      await ok(other.bob.call("POST", `${path}/cancel`));
+      return lease;
+    },
+    "the incident was closed": async () => {
+      const { lease, change } = await ofIncident();
+      await change({ status: "Closed" });
+      return lease;
+    },
+    "the user left the incident": async () => {
+      const { lease, path, participant } = await ofIncident();
+      await ok(other.bob.call("POST", `${path}/participants/${participant.id}/leave`));
+      return lease;
+    },
+    "the incident became Restricted": async () => {
+      const { lease, path, participant, change } = await ofIncident();
+      await ok(other.bob.call("POST", `${path}/participants/${participant.id}/leave`));
+      await until("the first lease to end", () => revoked.includes(lease.name));
+      const { name } = await ok(other.alice.call("GET", path));
+      const last = await bobs(await makeRole(), { incident: name });
+      await change({ visibility: "Restricted" });
+      return last;
+    },
+    "the incident was deleted": async () => {
+      const { lease, path } = await ofIncident();
+      await ok(other.admin.call("DELETE", path));
+      return lease;
+    },
+  };
+  for (const [what, end] of Object.entries(ends))
+    test(what, async () => {
+      const lease = await end();
+      await until("the revocation", () => revoked.includes(lease.name));
+      await until("its end", async () => {
+        const [row] = await other.server.db
+          .select()
+          .from(accessLease)
+          .where(eq(accessLease.name, lease.name));
+        return row!.state === "Revoked";
+      });
+      // Both workers were woken.
+      expect(revoked.filter((name) => name === lease.name)).toHaveLength(1);
+    });
+
+  test("svc access revoke of a lease that is ending", async () => {
+    fails = true;
+    const lease = await bobs(await makeRole());
+    const revoke = () => ok(other.bob.call("DELETE", `/access/leases/${lease.id}`));
+    await revoke();
+    await until("a failed attempt", async () => (await other.leaseRow(lease.id)).error !== null);
+    fails = false;
+    await revoke();
+    await until("its end", async () => (await other.leaseRow(lease.id)).state === "Revoked");
+  });
+
+  test("a failed issue", async () => {
+    const { server } = other;
+    const lease = await bobs(await makeRole());
+    await revokeUnissued(server, lease.id, { endReason: "not_issued", error: "x" });
+    await until("the revocation", () => revoked.includes(lease.name));
+  });
+
+  test("the listening connection was lost", async () => {
+    const { db } = other.server;
+    const from = sql`from pg_stat_activity where application_name = 'svc listen' and datname = current_database()`;
+    await db.execute(sql`select pg_terminate_backend(pid) ${from}`);
+    await until("no listener", async () => (await db.execute(sql`select ${from}`)).length === 0);
+    const lease = await ends["svc access revoke"]!();
+    await until("the revocation", () => revoked.includes(lease.name));
   });
 });

@@ -4,10 +4,13 @@ import { endLeases } from "../core/access/end.ts";
 import { type LeaseClaim, revocations } from "../core/access/lease.ts";
 import { attemptRevocation } from "../core/access/revoke.ts";
 import { claimWork, isDue } from "../core/outbox/work.ts";
+import { leaseChannel } from "../core/wake.ts";
+import { listen } from "../drizzle/connection/listen.ts";
+import { reasonOf } from "../drizzle/database_error.ts";
 import { accessLease } from "../drizzle/schema/index.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
-import { processQueues, type QueueTimes } from "./queues.ts";
+import { processQueues, type QueueTimes, Wake } from "./queues.ts";
 import { pause } from "./time.ts";
 
 type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
@@ -20,6 +23,7 @@ const atOnce = 8;
  * ended after 12 s, with 4 times the p95 of a list; with the limit, after 22 s, with 1.5 times the p95.
  */
 const placeMilliseconds = 160;
+const reconnectMilliseconds = 2000;
 
 /** Ends leases and revokes them at their targets until `stop` aborts. Any number of workers may share the work. */
 export async function revokeLeases(
@@ -53,10 +57,35 @@ export async function revokeLeases(
     const order = [accessLease.dueAt, accessLease.id];
     return await claimWork(context(), revocations, { among, order, limit });
   };
+  const wake = new Wake();
+  const listening = listenForEnds(deps, wake, stop);
   await processQueues(
     { due, nameOf: ({ roleId }) => String(roleId), atOnce, claim, attempt },
     outage,
     stop,
     times,
+    wake,
   );
+  await listening;
+}
+
+/** Wakes the worker whenever a lease may have to end. Without the connection for this, its polls find the same later. */
+async function listenForEnds({ config, log }: LeaseDeps, wake: Wake, stop: AbortSignal): Promise<void> {
+  const url = config.databaseDirectUrl ?? config.databaseUrl!;
+  const now = () => wake.now();
+  let isKnown = false;
+  const listening = () => {
+    isKnown = false;
+    now();
+  };
+  while (!stop.aborted) {
+    try {
+      await listen(url, [leaseChannel], { listening, notified: now }, stop);
+    } catch (err) {
+      if (!isKnown)
+        log.warn({ err, ...reasonOf(err) }, "no listening database connection: revocations wait for polls");
+      isKnown = true;
+      await pause(reconnectMilliseconds * (0.5 + Math.random() / 2), stop);
+    }
+  }
 }

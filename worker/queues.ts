@@ -2,6 +2,8 @@ import type { Outage } from "./outage.ts";
 import { pause } from "./time.ts";
 
 const pollSeconds = 2;
+/** The shortest time between two polls, which limits the load when many wakes come one after the other. */
+const leastMilliseconds = 50;
 /** How long plugin calls may take after a stop. The next worker does the rest. */
 const graceMilliseconds = 20_000;
 
@@ -10,6 +12,24 @@ export interface QueueTimes {
   poll?: number;
   /** Milliseconds. */
   grace?: number;
+}
+
+/** Ends the pause between two polls. */
+export class Wake {
+  #pause = new AbortController();
+
+  now(): void {
+    this.#pause.abort();
+  }
+
+  /** Resolves after the given time, at the next wake or at once if there was one since the last pause. */
+  async pause(milliseconds: number, stop: AbortSignal): Promise<void> {
+    const end = () => this.now();
+    stop.addEventListener("abort", end, { once: true });
+    if (!stop.aborted) await pause(milliseconds, this.#pause.signal);
+    stop.removeEventListener("abort", end);
+    this.#pause = new AbortController();
+  }
 }
 
 /** Durable work in queues. Each queue has a limit of its own, so that one that hangs leaves room for the others. */
@@ -38,6 +58,7 @@ export async function processQueues<Queue, Claim>(
   outage: Outage,
   stop: AbortSignal,
   { poll = pollSeconds, grace = graceMilliseconds }: QueueTimes = {},
+  wake = new Wake(),
 ): Promise<void> {
   const queues = new Map<string, Filling<Queue>>();
   const running = new Set<Promise<void>>();
@@ -67,13 +88,15 @@ export async function processQueues<Queue, Claim>(
     filled.filling = false;
   };
   while (!stop.aborted) {
+    const next = performance.now() + leastMilliseconds;
     for (const queue of (await outage.outlast(due, stop)) ?? []) {
       const name = nameOf(queue);
       const filled = queues.get(name) ?? { queue, running: 0, filling: false, again: false };
       queues.set(name, filled);
       void fill(filled);
     }
-    await pause(poll * 1000, stop);
+    await wake.pause(poll * 1000, stop);
+    await pause(next - performance.now(), stop);
   }
   await Promise.race([allOf(running), pause(grace, over.signal)]);
   // Stop waiting for plugins, and give back what they were working on.

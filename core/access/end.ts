@@ -6,6 +6,7 @@ import type { Actor, Context } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
+import { wakeWorkers } from "../wake.ts";
 import { type EndReason, endedLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
 import { recordAccess } from "./record.ts";
@@ -102,6 +103,7 @@ export async function revokeUnissued(
     .update(accessLease)
     .set({ state: "Revoking", dueAt: sql`clock_timestamp()`, finishedAt: null, endReason, error })
     .where(eq(accessLease.id, id));
+  wakeWorkers(db);
 }
 
 /**
@@ -117,6 +119,7 @@ export async function revokeLease({ db }: Context, actor: Actor, id: number): Pr
       .update(accessLease)
       .set({ dueAt: sql`least(${accessLease.dueAt}, clock_timestamp())` })
       .where(and(eq(accessLease.id, id), waits));
+    wakeWorkers(tx);
     // An error here rolls the change back.
     return await getLease({ db: tx }, actor, id);
   });

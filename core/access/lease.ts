@@ -13,7 +13,8 @@ import type { PluginContext } from "../plugin/context.ts";
 //    lease ends with a revocation by that name.
 // 2. Active: the plugin has answered. The secret goes to the caller and is not stored anywhere.
 // 3. Revoking: the lease expired, lost its basis (basis.ts), was revoked, or stayed Issuing for too long. Workers find all
-//    of these with one query (`endLeases` in end.ts), so no other code has to notify them.
+//    of these with one query (`endLeases` in end.ts): when something is recorded that can end a lease (core/wake.ts), and with
+//    each poll.
 // 4. Revoked, or Failed if it was never Active. Revocation (revoke.ts) is retried without limit.
 
 /** Added to the plugin's timeout. A lease that is still Issuing after both was left behind by a process that died. */

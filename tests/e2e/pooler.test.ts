@@ -128,10 +128,10 @@ test("the worker runs the schedule, and sends", async () => {
   await until("the message", async () => (await count("delivery where state = 'Done'")) === 1);
 });
 
-test("all processes shared these connections, plus one per server that listens", async () => {
+test("all processes shared these connections, plus one per server or worker that listens", async () => {
   expect(
     await count("pg_stat_activity where application_name = 'svc listen' and datname = current_database()"),
-  ).toBe(2);
+  ).toBe(3);
   const others = await count(
     "pg_stat_activity where application_name not in ('svc listen', 'test') and datname = current_database()",
   );

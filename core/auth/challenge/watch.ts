@@ -1,5 +1,5 @@
-import { openSql, type Sql } from "../../../drizzle/client.ts";
-import { refusePooler } from "../../../drizzle/connection/database_address.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { listen } from "../../../drizzle/connection/listen.ts";
 import { reasonOf } from "../../../drizzle/database_error.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import type { Log } from "../../../platform/log.ts";
@@ -32,8 +32,6 @@ interface Waiter {
 const channel = "svc_challenge";
 /** Announces each opened challenge, as `channel` announces each decided one. */
 export const openedChannel = "svc_challenge_opened";
-const heartbeatSeconds = 5;
-const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;
 const rememberedAtMost = 200_000;
 /** Far longer than ours: the client chooses it with the Host header. */
@@ -54,11 +52,9 @@ export class ChallengeWatch {
   readonly #urls = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
-  #stopped = false;
+  readonly #stop = new AbortController();
   #sequence = 0;
-  #sql: Sql | undefined;
   #running: Promise<void> = Promise.resolve();
-  #wake = () => {};
   /** Called with the key of each challenge that any process has opened. */
   onOpened: (key: string) => void = () => {};
   /** Called with each hint about new events of incidents. */
@@ -83,11 +79,9 @@ export class ChallengeWatch {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stop.abort();
     this.#lost();
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.end("timeout");
-    this.#wake();
-    await this.#sql?.end({ timeout: 0 });
     await this.#running;
   }
 
@@ -149,7 +143,7 @@ export class ChallengeWatch {
     };
     this.#waiters.set(key, waiters.add(waiter));
     if (waiters.size > waitersOfOneChallenge) waiters.values().next().value?.end("timeout");
-    if (this.#stopped) waiter.end("timeout");
+    if (this.#stop.signal.aborted) waiter.end("timeout");
     else if (signal?.aborted) leave();
     else signal?.addEventListener("abort", leave);
     return { happened: promise, cancel: () => waiter.end("timeout") };
@@ -175,9 +169,10 @@ export class ChallengeWatch {
   }
 
   async #run(ready: () => void, refuse: (error: Unavailable) => void): Promise<void> {
+    const { signal } = this.#stop;
     let pause = 100;
     let first = true;
-    while (!this.#stopped) {
+    while (!signal.aborted) {
       try {
         await this.#listen(() => {
           pause = 100;
@@ -185,75 +180,32 @@ export class ChallengeWatch {
         });
       } catch (error) {
         if (first && error instanceof Unavailable) return refuse(error);
-        if (!this.#stopped)
-          this.log.warn({ err: error, ...reasonOf(error) }, "there is no listening database connection");
+        this.log.warn({ err: error, ...reasonOf(error) }, "there is no listening database connection");
       }
       this.#lost();
       this.#wakeAll();
       ready();
       first = false;
-      if (this.#stopped) return;
-      await this.#sleep(pause);
+      await delay(pause, undefined, { signal }).catch(() => {});
       pause = Math.min(pause * 2, 5000);
     }
   }
 
-  /**
-   * The life of one connection. postgres.js's own listen() would reconnect silently, but we must know when we miss
-   * messages.
-   */
-  async #listen(ready: () => void): Promise<void> {
-    const closed = Promise.withResolvers<never>();
-    closed.promise.catch(() => {});
-    const options = {
-      max: 1,
-      // So that operators and tests can tell this connection from those of the pool.
-      connection: { application_name: "svc listen" },
-      idle_timeout: undefined,
-      max_lifetime: null,
-      // After the error of the current statement, which says why.
-      onclose: () => void setImmediate(() => closed.reject(new Error("connection closed"))),
-      onnotify: (from: string, payload: string) => {
-        if (from === eventChannel) this.onEvents(payload);
-        else if (from === openedChannel) this.onOpened(payload);
-        else this.hear(payload);
-      },
-    };
-    const sql = openSql(this.url, options);
-    this.#sql = sql;
-    try {
-      await Promise.race([refusePooler(sql), closed.promise]);
-      await Promise.race([
-        sql.unsafe(`listen ${channel}; listen ${openedChannel}; listen ${eventChannel}`),
-        closed.promise,
-      ]);
+  /** The life of one connection. */
+  #listen(ready: () => void): Promise<void> {
+    const listening = () => {
       this.#sequence += 1;
       this.#listening = true;
       this.#wakeAll();
       this.onListening();
       ready();
-      while (!this.#stopped) {
-        await Promise.race([this.#sleep(heartbeatSeconds * 1000), closed.promise]);
-        if (this.#stopped) return;
-        const late = Bun.sleep(heartbeatPatienceSeconds * 1000).then(() => {
-          throw new Error("no heartbeat");
-        });
-        late.catch(() => {});
-        await Promise.race([sql`select 1`, closed.promise, late]);
-      }
-    } finally {
-      this.#lost();
-      await sql.end({ timeout: 0 }).catch(() => {});
-    }
-  }
-
-  #sleep(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, milliseconds);
-    this.#wake = () => {
-      clearTimeout(timer);
-      resolve();
     };
-    return promise;
+    const notified = (from: string, payload: string) => {
+      if (from === eventChannel) this.onEvents(payload);
+      else if (from === openedChannel) this.onOpened(payload);
+      else this.hear(payload);
+    };
+    const channels = [channel, openedChannel, eventChannel];
+    return listen(this.url, channels, { listening, notified }, this.#stop.signal);
   }
 }

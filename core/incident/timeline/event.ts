@@ -4,6 +4,7 @@ import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { event, incident } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { AuditAction } from "../../audit.ts";
+import { wakeWorkersAfter } from "../../wake.ts";
 
 export type EventKind =
   | "incident.reported"
@@ -87,5 +88,6 @@ export async function recordEvent(db: Database | Transaction, entry: TimelineEve
   if (!recorded) throw new NotFound("There is no such incident");
   const id = Number(recorded.id);
   announceAfterCommit(db, eventChannel, incidentId, id);
+  wakeWorkersAfter(db, kind);
   return id;
 }

@@ -35,8 +35,8 @@ export interface AccessWorld extends AsyncDisposable {
   leaseRow(id: number): Promise<typeof accessLease.$inferSelect>;
   /** Inserts leases like this one, of many@example.com, who has not signed in. */
   copyLease(row: typeof accessLease.$inferSelect, count: number): Promise<void>;
-  /** Runs the part of a worker that ends leases, until it is disposed. */
-  startWorker(): AsyncDisposable;
+  /** Runs the part of a worker that ends leases, until it is disposed. It polls every 0.1 seconds, or every `poll`. */
+  startWorker(poll?: number): AsyncDisposable;
 }
 
 /** @param plugins instead of `pluginCredential` */
@@ -88,12 +88,12 @@ export async function startAccessWorld(
       }));
       await db.insert(accessLease).values(rows);
     },
-    startWorker: () => {
+    startWorker: (poll = 0.1) => {
       const time = new DatabaseTime();
       time.observe(new Date(), performance.now(), performance.now());
       const stop = new AbortController();
       const deps = { db: () => db, time, config, log, plugins: opened };
-      const working = revokeLeases(deps, stop.signal, { poll: 0.1, grace: 1000 });
+      const working = revokeLeases(deps, stop.signal, { poll, grace: 1000 });
       return {
         [Symbol.asyncDispose]: async () => {
           stop.abort();
