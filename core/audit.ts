@@ -12,6 +12,8 @@ export type AuditAction =
   | "challenge.wrong_user"
   | "session.signed_in"
   | "session.signed_out"
+  | "logout.received"
+  | "sign_in.ended"
   | "token.revoked"
   | "certificate.issued"
   | "certificate.renewed"

@@ -2,7 +2,15 @@ import { describe, expect, test } from "bun:test";
 import { getTableName, is, sql } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
 import * as schema from "../drizzle/schema/index.ts";
-import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
+import {
+  auditLog,
+  challenge,
+  issuerSession,
+  session,
+  signIn,
+  signingKey,
+  token,
+} from "../drizzle/schema/index.ts";
 import { after } from "../platform/clock.ts";
 import { sha256 } from "../platform/secret.ts";
 import { startTestServer } from "../tests/support/http/server.ts";
@@ -18,6 +26,12 @@ test("deletes what has expired for long enough, and nothing else", async () => {
   const insertSession = (userName: string | null, id: string, expiresAt: Date) =>
     db.insert(session).values({ idHash: sha256(id), userName, createdAt: now, expiresAt });
   await insertSession("alice", "open", after(now, 1));
+  const [used, unused] = [crypto.randomUUID(), crypto.randomUUID()];
+  for (const id of [used, unused])
+    await db
+      .insert(issuerSession)
+      .values({ id, userName: "alice", issuer: "issuer", subject: "alice", createdAt: now });
+  await db.update(session).set({ issuerSessionId: used });
   const ends = {
     open: after(now, 1),
     lately: after(now, -299),
@@ -79,6 +93,7 @@ test("deletes what has expired for long enough, and nothing else", async () => {
   expect(await users(session)).toEqual(["alice", "lately", "nobody", "open", "today"]);
   expect(await users(token)).toEqual(["lately", "open", "today"]);
   expect((await db.select().from(signIn)).map(({ nonce }) => nonce)).toEqual(["open"]);
+  expect((await db.select().from(issuerSession)).map(({ id }) => id)).toEqual([used]);
   const kids = (await db.select().from(signingKey)).map(({ kid }) => kid);
   expect(kids.sort()).toEqual(["in use", "lately", "open", "today"]);
 });

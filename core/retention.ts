@@ -1,5 +1,13 @@
 import { type SQL, sql } from "drizzle-orm";
-import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
+import {
+  auditLog,
+  challenge,
+  issuerSession,
+  session,
+  signIn,
+  signingKey,
+  token,
+} from "../drizzle/schema/index.ts";
 import { after } from "../platform/clock.ts";
 import type { Context } from "./context.ts";
 
@@ -31,6 +39,10 @@ export async function deleteExpired(context: Context): Promise<void> {
     sql`expires_at < ${now.toISOString()} and (expires_at < ${dayAgo} or user_name is null)`,
   );
   await deleteRows(context, token, sql`expires_at < ${dayAgo}`);
+  const unused = ["session", "challenge", "token"].map(
+    (table) => `not exists (select from ${table} of where of.issuer_session_id = issuer_session.id)`,
+  );
+  await deleteRows(context, issuerSession, sql.raw(unused.join(" and ")));
   await deleteRows(context, signingKey, sql`expires_at < ${dayAgo}`);
   // By the earlier of two clocks: a clock that jumps ahead must not delete the log.
   const today = sql`least(${now.toISOString()}, clock_timestamp())`;
@@ -38,7 +50,13 @@ export async function deleteExpired(context: Context): Promise<void> {
 }
 
 type Table =
-  typeof signIn | typeof challenge | typeof session | typeof token | typeof signingKey | typeof auditLog;
+  | typeof signIn
+  | typeof challenge
+  | typeof session
+  | typeof token
+  | typeof issuerSession
+  | typeof signingKey
+  | typeof auditLog;
 
 /** In batches, without waiting for rows that others have locked. */
 async function deleteRows({ db }: Context, table: Table, old: SQL): Promise<void> {

@@ -24,6 +24,8 @@ const open = new Set([
   // Pages for the browser's session; an access token opens none of them.
   "GET /challenge:validator/:challengeToken",
   "GET /sign_in/callback",
+  // For the issuer, which signs what it sends.
+  "POST /backchannel_logout",
   "GET /approve/:id",
   "POST /approve/:id",
   "POST /approve/:id/switch",

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uuid } from "drizzle-orm/pg-core";
-import { session } from "./session.ts";
+import { issuerSessionId, session } from "./session.ts";
 import { bytes, instant } from "./types.ts";
 
 /**
@@ -37,6 +37,8 @@ export const challenge = pgTable(
       .array()
       .notNull()
       .default(sql`'{}'`),
+    /** The sign-in of the session that approved it. */
+    issuerSessionId: issuerSessionId(),
     collectedAt: instant("collected_at"),
     /** The first poll without the right verifier, so that a flood of them causes a single audit event. */
     wrongVerifierAt: instant("wrong_verifier_at"),
@@ -44,6 +46,7 @@ export const challenge = pgTable(
   (table) => [
     index("challenge_expires_at_idx").on(table.expiresAt),
     index("challenge_session_hash_idx").on(table.sessionHash),
+    index("challenge_issuer_session_idx").on(table.issuerSessionId),
     check("challenge_one_decision", sql`approved_at is null or denied_at is null`),
     check("challenge_approved_by_a_browser", sql`approved_at is null or bound_at is not null`),
     check("challenge_collected_after_approval", sql`collected_at is null or approved_at is not null`),

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import { challenge } from "./challenge.ts";
+import { issuerSessionId } from "./session.ts";
 import { bytes, instant } from "./types.ts";
 
 /** An issued access token: its claims, never the token. */
@@ -21,12 +22,14 @@ export const token = pgTable(
     revokedAt: instant("revoked_at"),
     /** The client certificate that an access token is bound to: SHA-256 in base64url, as in `x5t#S256` (RFC 8705). */
     certificateSha256: text("certificate_sha256"),
+    issuerSessionId: issuerSessionId(),
   },
   (table) => [
     index("token_certificate_idx")
       .on(table.certificateSha256)
       .where(sql`certificate_sha256 is not null`),
     index("token_expires_at_idx").on(table.expiresAt),
+    index("token_issuer_session_idx").on(table.issuerSessionId),
     // For the newest token of a user, which has their current groups.
     index("token_user_idx").on(table.userName, table.issuedAt),
   ],

@@ -67,18 +67,18 @@ export const readJson = (request: Request, route: string): Promise<unknown> =>
   });
 
 /**
- * Reads a form of one of our pages. Call it last: everything that does not need the form is checked before.
+ * Reads a form of at most `largest` bytes, by default of one of our pages. Call it last: everything that does not need the form is checked before.
  *
  * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
  * `a[99999999]` from an unauthenticated client blocks the server for a minute.
  *
  * @throws SvcError, BodyTooLarge
  */
-export const readForm = (request: Request): Promise<Map<string, string>> =>
+export const readForm = (request: Request, largest = largestFormBytes): Promise<Map<string, string>> =>
   readable(async () => {
     if (!form.test(typeOf(request)))
       throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
-    const text = utf8.decode(await bytesOf(request, largestFormBytes));
+    const text = utf8.decode(await bytesOf(request, largest));
     const pairs = text.split("&", mostFields + 1);
     if (pairs.length > mostFields)
       throw new InvalidInput("body", `The form has more than ${mostFields} fields`);

@@ -9,6 +9,8 @@ import { readAtMost } from "../../platform/bounded_body.ts";
 export const largestBytes = 1024 * 1024;
 /** Of a form of our pages. */
 export const largestFormBytes = 4096;
+/** Of a logout token, which may have a long signature. */
+export const largestLogoutBytes = 8192;
 /** The longest text with every character written as `\u0041`, plus the JSON around it. */
 export const largestTextBytes = longestContent * 6 + 64 * 1024;
 export const textRoute = "/documents/:document_id/content";

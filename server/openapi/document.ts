@@ -6,11 +6,12 @@ import { hoistSchemas } from "./components.ts";
 import { describeOperation } from "./operation.ts";
 import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "./types.ts";
 
-/** Sign-in pages and their assets: not meant for programs. */
+/** Sign-in pages and their assets, and what only the issuer calls: not meant for clients. */
 export const pages: readonly (string | RegExp)[] = [
   "/style.css",
   "/icon.svg",
   "/sign_in/callback",
+  "/backchannel_logout",
   /^\/approve\//,
   "/challenge:validator/:challengeToken",
   // A catch-all that answers 404.

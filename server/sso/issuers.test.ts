@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { createServer } from "node:http";
+import { isNull } from "drizzle-orm";
 import { createEmulator, type EmulatorOptions } from "emulate";
 import { exportJWK, generateKeyPair } from "jose";
+import { token } from "../../drizzle/schema/index.ts";
 import { freePort } from "../../platform/free_port.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import { newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
@@ -15,9 +17,9 @@ const clientSecret = "issuer-client-secret";
 async function signIn(
   server: TestServer,
   atIssuer: (browser: TestBrowser, page: Awaited<ReturnType<TestBrowser["open"]>>) => Promise<Response>,
+  browser = new TestBrowser(),
 ): Promise<unknown> {
   const challenge = await newChallenge(server);
-  const browser = new TestBrowser();
   const back = await atIssuer(browser, await browser.open(challenge.challengeUrl));
   const { url, text, status } = await browser.open(new URL(back.headers.get("location")!, server.url).href);
   expect({ status, asked: text.includes("Sign in a terminal?") }).toEqual({ status: 200, asked: true });
@@ -77,10 +79,13 @@ async function startProvider(port: number, alg: "RS256" | "ES256" | "EdDSA", pub
         client_secret: clientSecret,
         redirect_uris: [`${publicUrl}/sign_in/callback`],
         id_token_signed_response_alg: alg,
+        backchannel_logout_uri: `${publicUrl}/backchannel_logout`,
+        backchannel_logout_session_required: true,
       },
     ],
     claims: { openid: ["sub"], email: ["email"], profile: ["name"] },
     conformIdTokenClaims: false,
+    features: { backchannelLogout: { enabled: true } },
     enabledJWA: { idTokenSigningAlgValues: [alg] },
     jwks: { keys: [{ ...(await exportJWK(privateKey)), use: "sig", alg }] },
     // Another path for each key: what is cached of the last one leads nowhere.
@@ -118,4 +123,20 @@ test("an oidc-provider that changes its algorithm, key and addresses signs peopl
     await using _provider = await startProvider(port, alg, server.url);
     expect(await signIn(server, typeAlice)).toMatchObject({ user: "alice@example.com" });
   }
+});
+
+test("an oidc-provider ends the sign-in at svc when its user signs out there", async () => {
+  const port = await freePort();
+  await using server = await startTestServer({ oidcIssuer: `http://127.0.0.1:${port}` });
+  await using _provider = await startProvider(port, "ES256", server.url);
+  // Its clock is the provider's, or a logout token would be too new.
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  const browser = new TestBrowser();
+  await signIn(server, typeAlice, browser);
+  const { url, text } = await browser.open(`http://127.0.0.1:${port}/session/end`);
+  expect(await server.db.$count(token, isNull(token.revokedAt))).toBe(1);
+  const [action, xsrf] = [/action="([^"]+)"/, /name="xsrf" value="([^"]+)"/].map((of) => of.exec(text)![1]!);
+  const body = new URLSearchParams({ xsrf: xsrf!, logout: "yes" });
+  await browser.request(new URL(action!, url).href, { method: "POST", body });
+  expect(await server.db.$count(token, isNull(token.revokedAt))).toBe(0);
 });

@@ -8,6 +8,8 @@ import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../.
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { newSecret, sha256 } from "../../platform/secret.ts";
 import { claimAt, identityOf } from "./claims.ts";
+import { verifyLogoutToken } from "./logout_token.ts";
+import { KeysUnavailable, RemoteKeys } from "./remote_keys.ts";
 import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";
 
@@ -30,6 +32,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
   const metadata = discoverer(context, new URL(issuer), fetch);
   const redirectUri = config.publicUrl + callbackPath;
+  let keys: { url: string; at: RemoteKeys } | undefined;
   const stateOf = (url: URL) => url.searchParams.get("state") ?? "";
   const isAttemptOf = (url: URL) =>
     and(eq(signIn.stateHash, sha256(stateOf(url))), gt(signIn.expiresAt, clock.now()));
@@ -94,7 +97,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
       };
       const exchange = exchangeOnce(fetch as client.CustomFetch);
       try {
-        const identity = await metadata.orNewer(found, async ({ provider }) => {
+        const signedIn = await metadata.orNewer(found, async ({ provider }) => {
           provider[client.customFetch] = exchange;
           const tokens = await client.authorizationCodeGrant(provider, answer, checks);
           const claims = tokens.claims()!;
@@ -105,9 +108,13 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
             enough || !provider.serverMetadata().userinfo_endpoint
               ? {}
               : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
-          return identityOf(context, { ...more, ...claims });
+          const { iss, sub, sid } = claims;
+          return {
+            identity: identityOf(context, { ...more, ...claims }),
+            issuerSignIn: { issuer: iss, subject: sub, sid: typeof sid === "string" ? sid : undefined },
+          };
         });
-        return { identity, returnTo: attempt.returnTo };
+        return { ...signedIn, returnTo: attempt.returnTo };
       } catch (error) {
         throw signInError(error);
       }
@@ -116,6 +123,17 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     async startOf(url) {
       const [attempt] = await db.select().from(signIn).where(isAttemptOf(url));
       return attempt?.returnTo;
+    },
+
+    async verifyLogout(token) {
+      const { provider } = await metadata.current();
+      const { issuer: name, jwks_uri: url } = provider.serverMetadata();
+      if (!url) throw invalidMetadata(new Error("no jwks_uri"));
+      if (keys?.url !== url) keys = { url, at: new RemoteKeys(url, fetch, clock) };
+      const expected = { issuer: name, clientId: config.oidcClientId, now: clock.now() };
+      return verifyLogoutToken(token, expected, keys.at).catch((cause: unknown) => {
+        throw cause instanceof KeysUnavailable ? unreachable(cause) : cause;
+      });
     },
   };
 }

@@ -1,4 +1,5 @@
-import type { Session } from "../../core/auth/session/session.ts";
+import type { Logout } from "../../core/auth/session/issuer_session.ts";
+import type { IssuerSignIn, Session } from "../../core/auth/session/session.ts";
 import type { Identity } from "../../core/context.ts";
 
 /** How the user of a browser is identified. */
@@ -26,9 +27,15 @@ export interface RedirectSignOn {
   finish(answer: {
     session: Session;
     url: URL;
-  }): Promise<{ identity: Identity; returnTo: string } | undefined>;
+  }): Promise<{ identity: Identity; issuerSignIn: IssuerSignIn; returnTo: string } | undefined>;
   /** Where the attempt of a callback was started, if it is not over. */
   startOf(url: URL): Promise<string | undefined>;
+  /**
+   * Verifies a logout token of the issuer.
+   * @throws InvalidInput
+   * @throws Unavailable when the issuer's metadata or keys cannot be read
+   */
+  verifyLogout(token: string): Promise<Logout>;
 }
 
 /** By a signed header that an identity-aware proxy adds to each request. */

@@ -11,6 +11,7 @@ import { clientAuthority, type SigningAuthority, signingAuthority } from "../../
 import type { Actor, Context } from "../../context.ts";
 import { endTokens } from "../../end_tokens.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { holdIssuerSession } from "../session/issuer_session.ts";
 
 // Terminology. A client certificate of ours authenticates its user over mutual TLS, wherever an access token would. It
 // belongs to a certificate sign-in: a row of `token` for which no token is signed. That row has the user and the end, and
@@ -127,6 +128,8 @@ async function assertRoom(tx: Transaction, user: string, now: Date): Promise<voi
 
 /** The certificate sign-in of the actor: a new one, unless a certificate authenticated. @throws Forbidden */
 async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now: Date) {
+  // Before the token, as in `endIssuerSessions`. That then waits, and ends the new sign-in as well.
+  await holdIssuerSession(tx, sql`(select issuer_session_id from token where jti = ${actor.tokenId})`);
   const [known] = await tx.select().from(token).where(eq(token.jti, actor.tokenId)).for("share");
   if (!known || known.revokedAt) throw new Forbidden("The sign-in has ended: svc login --certificate");
   if (actor.certificate) return known;
@@ -141,6 +144,7 @@ async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now:
       // The token's time, so that this row is not newer than a sign-in in between.
       issuedAt: known.issuedAt,
       expiresAt: after(known.issuedAt, config.certificateLifetime),
+      issuerSessionId: known.issuerSessionId,
     })
     .returning();
   return made!;

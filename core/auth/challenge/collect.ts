@@ -53,7 +53,8 @@ export async function collect(
       .returning({ id: challenge.id });
     if (rows.length === 0) return false;
     const { user: userName, certificate: certificateSha256, ...rest } = claims;
-    await tx.insert(token).values({ ...rest, userName, certificateSha256, challengeId: found.id });
+    const { id: challengeId, issuerSessionId } = found;
+    await tx.insert(token).values({ ...rest, userName, certificateSha256, challengeId, issuerSessionId });
     await audit(tx, {
       at: now,
       actor: found.userName,

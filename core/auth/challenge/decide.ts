@@ -1,9 +1,10 @@
-import { and, eq, gt, isNull } from "drizzle-orm";
+import { and, eq, gt, isNull, sql } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
 import { toHex } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
+import { holdIssuerSession } from "../session/issuer_session.ts";
 import type { SignedInSession } from "../session/session.ts";
 import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
@@ -15,7 +16,7 @@ import type { ChallengeWatch } from "./watch.ts";
  * Approves or denies a challenge for the user of the session that opened it. Only the first decision counts.
  *
  * @throws NotFound when this session did not open such a challenge, or may not from this address
- * @throws Forbidden when the challenge is for another user
+ * @throws Forbidden when the challenge is for another user, or the issuer has ended the sign-in of the session meanwhile
  * @throws Conflict when it is over: already decided or expired
  */
 export async function decideChallenge(
@@ -32,10 +33,13 @@ export async function decideChallenge(
     await noteWrongUser(context, found, { actor, address });
     throw new Forbidden("This sign-in request is for somebody else");
   }
+  const { groups, issuerSessionId } = session;
   const decided = await db.transaction(async (tx) => {
+    if (issuerSessionId && !(await holdIssuerSession(tx, sql`${issuerSessionId}::uuid`)))
+      throw new Forbidden("You are no longer signed in in this browser: reload the page");
     const [decided] = await tx
       .update(challenge)
-      .set(decision === "approve" ? { approvedAt: at, groups: session.groups } : { deniedAt: at })
+      .set(decision === "approve" ? { approvedAt: at, groups, issuerSessionId } : { deniedAt: at })
       .where(
         and(
           eq(challenge.id, id),

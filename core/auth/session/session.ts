@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { and, eq, gt } from "drizzle-orm";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
-import { session } from "../../../drizzle/schema/index.ts";
+import { issuerSession, session } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
@@ -37,6 +37,22 @@ export function isSignedIn(session: Session): session is SignedInSession {
   return session.userName !== null;
 }
 
+/** The values of a session without a user. */
+export const anonymous = (at: Date) => ({
+  userName: null,
+  groups: [],
+  signedInAt: null,
+  issuerSessionId: null,
+  expiresAt: after(at, anonymousSeconds),
+});
+
+/** A sign-in as the OpenID Connect issuer knows it, by the claims of the ID token. */
+export interface IssuerSignIn {
+  issuer: string;
+  subject: string;
+  sid?: string;
+}
+
 /**
  * Signs a person in to a session under a new id, so that a planted id is useless (session fixation). What the session
  * had opened stays with it: the tables that refer to it follow the id.
@@ -45,12 +61,17 @@ export function isSignedIn(session: Session): session is SignedInSession {
  */
 export async function signInSession(
   { db, clock, config }: Context,
-  request: { session: Session; identity: Identity; address: string },
+  request: { session: Session; identity: Identity; address: string; issuerSignIn?: IssuerSignIn },
 ): Promise<string | undefined> {
-  const { identity, address } = request;
+  const { identity, address, issuerSignIn } = request;
   const id = newSecret();
   const at = clock.now();
   return db.transaction(async (tx) => {
+    const issuerSessionId = issuerSignIn ? crypto.randomUUID() : null;
+    if (issuerSignIn && issuerSessionId)
+      await tx
+        .insert(issuerSession)
+        .values({ ...issuerSignIn, id: issuerSessionId, userName: identity.user, createdAt: at });
     const changed = await tx
       .update(session)
       .set({
@@ -58,6 +79,7 @@ export async function signInSession(
         userName: identity.user,
         groups: identity.groups,
         signedInAt: at,
+        issuerSessionId,
         expiresAt: after(at, config.sessionLifetime),
       })
       .where(and(eq(session.idHash, request.session.idHash), gt(session.expiresAt, at)))
@@ -81,10 +103,7 @@ export async function signOutSession(
   const { session: ended, address } = request;
   const at = clock.now();
   await db.transaction(async (tx) => {
-    await tx
-      .update(session)
-      .set({ userName: null, groups: [], signedInAt: null, expiresAt: after(at, anonymousSeconds) })
-      .where(eq(session.idHash, ended.idHash));
+    await tx.update(session).set(anonymous(at)).where(eq(session.idHash, ended.idHash));
     await audit(tx, { at, actor: ended.userName, action: "session.signed_out", address });
   });
 }
