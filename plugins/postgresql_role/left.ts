@@ -8,7 +8,8 @@ const mostObjects = 20;
 
 /**
  * Lists what changed under the parents, and the roles that they are members of, since the lease was issued: new objects,
- * functions, triggers, rules and policies; and their prepared transactions and replication slots, whenever they began.
+ * functions, triggers, rules and policies; altered tables and views; and their prepared transactions and replication slots,
+ * whenever they began. Only an event trigger, which needs a superuser, could tell what was dropped.
  *
  * @param handle of an earlier release: nothing is known
  */
@@ -48,9 +49,18 @@ export async function listLeft(
           union select 'pg_rewrite'::regclass, r.oid, relowner from pg_rewrite r join pg_class c on c.oid = ev_class
             where age(r.xmin) <= ${since} and rulename <> '_RETURN'
           union select 'pg_policy'::regclass, p.oid, relowner from pg_policy p join pg_class c on c.oid = polrelid
-            where age(p.xmin) <= ${since})
+            where age(p.xmin) <= ${since}
+        ), altered as (
+          -- VACUUM, ANALYZE and CREATE INDEX do not change xmin here, but TRUNCATE does.
+          select 'pg_class'::regclass::oid, oid, relowner from pg_class c
+          where relowner in (select oid from theirs) and relkind in ('r', 'p', 'v', 'm', 'f') and (age(xmin) <= ${since}
+            or exists (select from pg_attribute where attrelid = c.oid and age(xmin) <= ${since})
+            or exists (select from pg_attrdef where adrelid = c.oid and age(xmin) <= ${since})
+            or exists (select from pg_constraint where conrelid = c.oid and age(xmin) <= ${since})
+            or exists (select from pg_rewrite where ev_class = c.oid and age(xmin) <= ${since})))
         select format('%s of %s in %s', pg_describe_object(classid, objid, 0), rolname, current_database()) as what
-        from changed join theirs on theirs.oid = owner order by what limit ${mostObjects}`);
+        from (select *, 1 as rank from changed union all (select *, 2 from altered except select *, 2 from changed)) as all_of_them
+        join theirs on theirs.oid = owner order by rank, what limit ${mostObjects}`);
       left.push(...rows.map(({ what }) => what));
     };
     await (name === target.database ? list(sql) : connected(target, signal, list, name));

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
+import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { type AccessTarget, messageOf, startAccessTarget } from "../../tests/support/domain/access_target.ts";
 import postgresqlRole from "./postgresql_role.ts";
@@ -504,6 +507,9 @@ for (const [version, start] of [
       await sql.unsafe(`create table "old" (id int); alter table "old" owner to ${parent};
         create function older() returns int language sql as 'select 1'; alter function older() owner to ${parent};
         create function replaced() returns int language sql as 'select 1'; alter function replaced() owner to ${parent};
+        create table altered (id int default 1, name text); alter table altered owner to ${parent};
+        create view seen as select 1 as n; alter view seen owner to ${parent};
+        create table analysed (id int); alter table analysed owner to ${parent}; insert into analysed values (1);
         create function fires() returns trigger language plpgsql as 'begin return new; end'`);
       const name = `left_${parent}`;
       await sql.unsafe(`create database ${name}`);
@@ -515,8 +521,11 @@ for (const [version, start] of [
          create table "Hers" (id int);
          create or replace function replaced() returns int language sql as 'select 2';
          create trigger sneaky before insert on "old" execute function fires();
-         create policy loose on "old" using (true)`,
+         create policy loose on "old" using (true);
+         alter table altered alter id set default 2; create or replace view seen as select 2 as n`,
       );
+      for (const statement of ["analyze analysed", "vacuum analysed", "create index on analysed (id)"])
+        await sql.unsafe(statement);
       await as(
         { fields: { ...lease.fields, database: name } },
         `set role ${parent}; create function there() returns int language sql as 'select 1'`,
@@ -533,13 +542,18 @@ for (const [version, start] of [
           `policy loose on table public.old of ${parent} in ${database}`,
           `prepared transaction 'open' of ${parent} in ${database}`,
           `table public."Hers" of ${parent} in ${database}`,
+          `table public.altered of ${parent} in ${database}`,
+          `table public.old of ${parent} in ${database}`,
           `trigger sneaky on table public.old of ${parent} in ${database}`,
+          `view public.seen of ${parent} in ${database}`,
         ].sort(),
       );
       await sql`rollback prepared 'open'`;
       const next = await issue({ setRole: true });
       expect(await plugin.revoke(next)).toEqual({ left: [] });
-      await sql.unsafe(`drop table "old", "Hers"; drop function backdoor, replaced, older, fires`);
+      await sql.unsafe(
+        `drop table "old", "Hers", altered, analysed; drop view seen; drop function backdoor, replaced, older, fires`,
+      );
       await sql.unsafe(`drop database ${name}`);
     });
 
@@ -572,3 +586,24 @@ for (const [version, start] of [
       end loop; end $$`);
     });
   });
+
+// PostgreSQL records neither who created a slot nor when, so it may be somebody else's.
+test("the end of a lease lists the replication slots of a server whose parent has REPLICATION, and keeps them", async () => {
+  await using temporary = await temporaryDirectory();
+  // The servers of other tests have no slots.
+  const server = await startEmbeddedPostgres({ directory: join(temporary.path, "postgres"), durable: true });
+  await using _ = { [Symbol.asyncDispose]: () => server.stop() };
+  await using target = await startAccessTarget(server.url);
+  const { sql, parent, settings } = target;
+  await sql.unsafe(`alter role ${parent} replication`);
+  const role: RoleFacts = { slug: "shop", installation, settings: { ...settings, setRole: true } };
+  const facts: LeaseFacts = { leaseId: 1, name: "svc_bob_1", role };
+  const end = { seconds: 3600, expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+  const call = { ...facts, ...end, key: facts.name, signal: new AbortController().signal };
+  const { fields, handle } = await plugin.issue({ ...call, user: "bob@example.com" });
+  const client = target.open(fields);
+  await client.unsafe(`set role ${parent}; select pg_create_physical_replication_slot('hers')`);
+  await client.end();
+  expect(await plugin.revoke({ ...call, handle })).toEqual({ left: ["replication slot hers"] });
+  expect(await sql`select slot_name from pg_replication_slots`).toHaveLength(1);
+});
