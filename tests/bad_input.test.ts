@@ -52,6 +52,7 @@ function addressOf(path: string, place = places[0], name?: string, value?: strin
     document_id: place.documentId,
     task_id: place.taskId,
     report_id: place.reportId,
+    event_id: place.eventId,
     participant_id: place.scribeId,
   };
   return path.replaceAll(/\{(\w+)\}/g, (_, one) => (one === name ? value! : String(ids[one] ?? 1)));
@@ -263,6 +264,8 @@ async function fillLists(): Promise<void> {
     bodies[`${of}/links`] = { incident: `INC-${(await world.newPlace("Open")).incidentId}`, kind: "related" };
     for (const [path, body] of Object.entries(bodies))
       expect([path, await admin.call("POST", path, body)]).toMatchObject([path, { http: 201 }]);
+    const correction = { version: n, description: `numbat ${n}` };
+    expect((await admin.call("PUT", `${of}/events/${places[0].eventId}`, correction)).http).toBe(200);
     await insertAccess(server.db, `numbat-${n}`);
     const key = { kind: "ssh", name: `numbat-${n}` };
     expect((await admin.call("POST", "/access/authority_keys/", key)).http).toBe(201);

@@ -11,6 +11,11 @@ const event = (actor: string, kind: string, description: string, data = {}): Tim
   kind,
   description,
   data,
+  version: 1,
+  edited_at: null,
+  edited_by: null,
+  withdrawn_at: null,
+  redacted_at: null,
 });
 const note = (description: string, data = {}) => event("dana@example.com", "note", description, data);
 const step = (description: string) => event("system", "step.done", description);

@@ -5,7 +5,7 @@ import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
 
-/** The state of an incident in three paragraphs. Never changed: a correction is a new report. */
+/** The state of an incident in three paragraphs. A correction replaces them (`event_revision`). */
 export const statusReport = pgTable(
   "status_report",
   {

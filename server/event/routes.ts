@@ -1,17 +1,37 @@
 import { Elysia, status } from "elysia";
+import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
+import { type EventIds, getEvent } from "../../core/incident/event/get.ts";
 import { listEvents } from "../../core/incident/event/list.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
+import { listRevisions } from "../../core/incident/event/revisions.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
+import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
+import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
+import { withEtag } from "../http/etag.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
-import { eventQuery, eventView, newEvent, viewOf } from "./model.ts";
+import {
+  changedEvent,
+  eventParams,
+  eventQuery,
+  eventView,
+  newEvent,
+  revisionQuery,
+  revisionView,
+  viewOf,
+  withdrawnEvent,
+} from "./model.ts";
 
-/** The timeline of an incident that the actor may read: users can add notes, but nobody can remove anything. */
+const idsOf = (params: { incident_id: string; event_id: string }): EventIds => ({
+  incidentId: Number(params.incident_id),
+  eventId: Number(params.event_id),
+});
+
+/** The timeline of an incident that the actor may read. People add notes, and correct or withdraw what they wrote. */
 export const eventRoutes = (deps: Deps) =>
   new Elysia({ name: "event", prefix: "/incidents/:incident_id/events" })
     .use(actorMacro(deps))
@@ -50,5 +70,56 @@ export const eventRoutes = (deps: Deps) =>
         params: incidentParams,
         body: newEvent,
         response: { 201: eventView, ...refusalsOfPostWithin },
+      },
+    )
+    .get(
+      "/:event_id",
+      async ({ actor, params, set }) => withEtag(set, viewOf(await getEvent(deps, actor, idsOf(params)))),
+      { actor: true, params: eventParams, response: { 200: eventView, ...refusalsWithin } },
+    )
+    .put(
+      "/:event_id",
+      async ({ actor, params, body, set }) => {
+        const { version, description, conditions, actions, needs } = body;
+        const text = { description, conditions, actions, needs };
+        return withEtag(set, viewOf(await amendEntry(deps, actor, { ...idsOf(params), version, text })));
+      },
+      {
+        actor: true,
+        params: eventParams,
+        body: changedEvent,
+        response: { 200: eventView, ...refusalsOfChange },
+      },
+    )
+    .post(
+      "/:event_id/withdraw",
+      async ({ actor, params, body, request, set }) => {
+        const ids = idsOf(params);
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => viewOf(await withdrawEntry(context, actor, { ...ids, ...body })),
+          () => seeIncident(deps, actor, ids.incidentId),
+        );
+        return withEtag(set, made.body);
+      },
+      {
+        actor: true,
+        params: eventParams,
+        body: withdrawnEvent,
+        response: { 200: eventView, ...refusalsOfPostWithin },
+      },
+    )
+    .get(
+      "/:event_id/revisions/",
+      async ({ actor, params, query }) => {
+        const page = await listRevisions(deps, actor, { ...listQueryOf(query), ...idsOf(params) });
+        return { ...page, items: page.items.map(toApi) };
+      },
+      {
+        actor: true,
+        params: eventParams,
+        query: revisionQuery,
+        response: { 200: pageOf(revisionView), ...refusalsOfOne },
       },
     );

@@ -4,6 +4,7 @@ import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { uncorrected } from "../../tests/support/http/empty_incident.ts";
 import { itemsOf } from "../../tests/support/http/pages.ts";
 import {
   insertEmptyIncident,
@@ -63,6 +64,8 @@ describe("POST", () => {
       text: "Disk full?\nAgain?",
       author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
       recipient: null,
+      event_id: expect.any(Number),
+      ...uncorrected,
     });
     for (const who of ["alice", "carol", "stranger", "root"] as const)
       expect((await people[who].call("GET", `${path}/`)).body).toEqual({ items: [body], next_cursor: null });
@@ -76,6 +79,7 @@ describe("POST", () => {
         kind: "message.sent",
         description: "Disk full?\nAgain?",
         data: { message_id: body.id },
+        ...uncorrected,
       },
     ]);
   });

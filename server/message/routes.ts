@@ -6,6 +6,7 @@ import { toApi } from "../../platform/names.ts";
 import { descriptionLength } from "../../platform/text.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
+import { entryOf } from "../event/model.ts";
 import { refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, id, instant, listQuery, listQueryOf, nullable, pageOf } from "../http/schema.ts";
@@ -19,6 +20,7 @@ export const messageView = t.Object(
     author: t.Union([personView, t.Null()], { description: "Null: the service itself" }),
     recipient: t.Union([personView, t.Null()], { description: "Null: everyone" }),
     text: t.String(),
+    ...entryOf,
   },
   closed,
 );

@@ -1,5 +1,6 @@
 import { t } from "elysia";
 import { descriptionLength } from "../../platform/text.ts";
+import { entryOf } from "../event/model.ts";
 import { closed, id, idText, incidentText, instant, listQuery } from "../http/schema.ts";
 import { personView } from "../participant/model.ts";
 
@@ -15,6 +16,7 @@ export const reportView = t.Object(
     actions: t.String(),
     needs: t.String(),
     created_at: instant,
+    ...entryOf,
   },
   closed,
 );

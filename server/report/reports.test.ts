@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import {
+  type EmptyIncident,
+  uncorrected,
+  useEmptyIncident,
+} from "../../tests/support/http/empty_incident.ts";
 import { itemsOf } from "../../tests/support/http/pages.ts";
 import { timelineOf } from "../../tests/support/http/participants.ts";
 
@@ -25,6 +29,8 @@ test("POST answers 201 with the report and its Location; the author is the actor
     ...report,
     author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
     created_at: server.clock.now().toISOString(),
+    event_id: expect.any(Number),
+    ...uncorrected,
   });
   expect(headers.get("location")).toBe(`${path}/${body.id}`);
   expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });

@@ -12,7 +12,7 @@ import { listQueryOf, pageOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { newReport, reportParams, reportQuery, reportView } from "./model.ts";
 
-/** Status reports of an incident that the actor may read. They are never changed. */
+/** Status reports of an incident that the actor may read. They are corrected by their events. */
 export const reportRoutes = (deps: Deps) =>
   new Elysia({ name: "report", prefix: "/incidents/:incident_id/reports" })
     .use(actorMacro(deps))

@@ -240,10 +240,12 @@ function writtenAt(event: TimelineEvent): string {
 }
 
 /** A message to one person is not on the timeline of everybody. */
-function directMessage({ at, author, recipient, text }: Message): TimelineEvent[] {
+function directMessage({ author, recipient, text, event_id: _, ...message }: Message): TimelineEvent[] {
   if (author === null || recipient === null) return [];
   const data = { recipient: recipient.email };
-  return [{ id: 0, at, actor: author.email, source: "core", kind: "message.sent", description: text, data }];
+  return [
+    { ...message, id: 0, actor: author.email, source: "core", kind: "message.sent", description: text, data },
+  ];
 }
 
 function entryLines(entry: Entry, lastReport: StatusReport | null, io: Io): string[] {

@@ -1,4 +1,5 @@
 import { and, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { conversationMessage, document, event, statusReport } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
@@ -64,17 +65,29 @@ const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
   select from ${document} where ${id} = (${event.data}->>'document_id')::bigint
     and (${incidentId} is null or ${incidentId} = ${event.incidentId}))`;
 
-/** The text of a status report, or of a message, which is stored only there. Null for other events. */
-const saidText = sql`case ${event.kind}
+/**
+ * The text of a status report, or of a message, which is stored only there. Null for other events, and for a withdrawn or
+ * redacted one, whose description says so.
+ */
+const saidTextOf = ({ kind, data, incidentId, withdrawnAt, redactedAt }: typeof event | typeof target) =>
+  sql`case when ${withdrawnAt} is null and ${redactedAt} is null then case ${kind}
   when 'report.written' then (
     select concat_ws(E'\\n', 'Status report:', 'Conditions: ' || nullif(${statusReport.conditions}, ''),
       'Actions: ' || nullif(${statusReport.actions}, ''), 'Needs: ' || nullif(${statusReport.needs}, ''))
-    from ${statusReport} where ${statusReport.id} = (${event.data}->>'report_id')::bigint
-      and ${statusReport.incidentId} = ${event.incidentId})
+    from ${statusReport} where ${statusReport.id} = (${data}->>'report_id')::bigint
+      and ${statusReport.incidentId} = ${incidentId})
   when 'message.sent' then (
     select ${conversationMessage.text} from ${conversationMessage}
-    where ${conversationMessage.id} = (${event.data}->>'message_id')::bigint
+    where ${conversationMessage.id} = (${data}->>'message_id')::bigint
       and ${conversationMessage.recipientId} is null)
+  end end`;
+
+const target = alias(event, "target");
+
+/** The current text of what an event corrects, which is stored only there. Null for other events. */
+const correctedText = sql`case ${event.kind} when 'corrected' then (
+  select coalesce(${saidTextOf(target)}, ${target.description}) from ${event} as "target"
+  where ${target.id} = (${event.data}->>'target_id')::bigint and ${target.incidentId} = ${event.incidentId})
   end`;
 
 const { search: _, ...shown } = getTableColumns(event);
@@ -84,7 +97,7 @@ export const eventColumns = {
   ...shown,
   // Nested, because drizzle would otherwise drop the columns' table names.
   description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: a deleted document'
-    else coalesce(${saidText}, ${event.description}) end`}`,
+    else coalesce(${saidTextOf(event)}, ${correctedText}, ${event.description}) end`}`,
   data: sql`${sql`case when ${proposesHidden} then ${event.data} - 'document_id' else ${event.data} end`}`.mapWith(
     event.data,
   ),

@@ -7,6 +7,7 @@ import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceNote } from "../message/announce.ts";
+import { newEntry } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
 import type { Event } from "./list.ts";
 
@@ -40,7 +41,8 @@ export async function noteOnTimeline(
     const note = { incidentId, at, actor: actor.user, kind: "note" as const, description, data };
     const id = await recordEvent(tx, note);
     await announceNote(tx, context, locked, { id, user: actor.user, text: description, at });
-    return { ...note, id, source: "core" };
+    const { eventId: _, ...state } = newEntry;
+    return { ...note, id, source: "core", ...state };
   });
 }
 

@@ -3,6 +3,7 @@ import { conversation, conversationMessage, individual } from "../../../drizzle/
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
+import { withState } from "../timeline/entry.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
 import { type Message, messageColumns, recipient } from "./message.ts";
 
@@ -58,5 +59,5 @@ export async function listMessages(
     )
     .orderBy(...page.orderBy)
     .limit(page.limit);
-  return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
+  return page.finish(rows.map(({ key, ...row }) => ({ item: withState(row), key })));
 }

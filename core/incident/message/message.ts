@@ -1,8 +1,9 @@
 import { alias } from "drizzle-orm/pg-core";
 import { conversationMessage, individual } from "../../../drizzle/schema/index.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
+import { type EntryState, entryStateOf } from "../timeline/entry.ts";
 
-export interface Message {
+export interface Message extends EntryState {
   id: number;
   at: Date;
   /** Null: the service itself. */
@@ -21,4 +22,5 @@ export const messageColumns = {
   author: personColumns,
   recipient: { id: recipient.id, name: recipient.name, email: recipient.email },
   text: conversationMessage.text,
+  entry: entryStateOf("message.sent", conversationMessage.id),
 };

@@ -9,6 +9,7 @@ import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { newEntry } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { announceSaid } from "./announce.ts";
 import type { Message } from "./message.ts";
@@ -42,17 +43,19 @@ export async function say(
       .returning({ id: conversationMessage.id });
     const message = { id: said!.id, author: author!, recipient, text };
     // Everybody who may read the incident reads its timeline, so a message to one person is not on it.
-    if (recipient === null)
-      await recordEvent(tx, {
-        incidentId,
-        at,
-        actor: actor.user,
-        kind: "message.sent",
-        description: "Message sent",
-        data: { message_id: message.id },
-      });
+    const eventId =
+      recipient === null
+        ? await recordEvent(tx, {
+            incidentId,
+            at,
+            actor: actor.user,
+            kind: "message.sent",
+            description: "Message sent",
+            data: { message_id: message.id },
+          })
+        : null;
     await announceSaid(tx, context, incident, { ...message, origin });
-    return { ...message, at };
+    return { ...message, at, ...newEntry, eventId };
   });
 }
 

@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { individual, statusReport } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
+import { withState } from "../timeline/entry.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
 import { noSuchReport, type Report, reportColumns } from "./report.ts";
 
@@ -22,5 +23,5 @@ export async function getReport(
       ),
     );
   if (!found) throw noSuchReport();
-  return found;
+  return withState(found);
 }

@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { individual, statusReport } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { withState } from "../timeline/entry.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
 import { type Report, reportColumns } from "./report.ts";
 
@@ -33,5 +34,5 @@ export async function listReports(
     .where(page.within(and(eq(statusReport.incidentId, incidentId), maySee(actor, incidentId))))
     .orderBy(...page.orderBy)
     .limit(page.limit);
-  return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
+  return page.finish(rows.map(({ key, ...row }) => ({ item: withState(row), key })));
 }

@@ -3,6 +3,7 @@ import type { SelectResultFields } from "drizzle-orm/query-builders/select.types
 import { statusReport } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import { personColumns } from "../../catalog/person/person.ts";
+import { type EntryState, entryStateOf } from "../timeline/entry.ts";
 
 const { authorId, search, ...columns } = getTableColumns(statusReport);
 
@@ -10,9 +11,10 @@ const { authorId, search, ...columns } = getTableColumns(statusReport);
 export const reportColumns = {
   ...columns,
   author: personColumns,
+  entry: entryStateOf("report.written", statusReport.id),
 };
 
-export type Report = SelectResultFields<typeof reportColumns>;
+export type Report = Omit<SelectResultFields<typeof reportColumns>, "entry"> & EntryState;
 
 export function noSuchReport(): NotFound {
   return new NotFound("There is no such status report");

@@ -17,6 +17,15 @@ export interface EmptyIncident {
   path: string;
 }
 
+/** What the view of an event, a report or a message says about corrections while there are none. */
+export const uncorrected = {
+  version: 1,
+  edited_at: null,
+  edited_by: null,
+  withdrawn_at: null,
+  redacted_at: null,
+};
+
 /** Starts a server for a whole file, and passes a new incident to each test. */
 export function useEmptyIncident(collection: string, take: (given: EmptyIncident) => void): void {
   let common: Omit<EmptyIncident, "incidentId" | "path">;

@@ -145,6 +145,20 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     path: `${of(place)}/events/`,
     body: { description: "Seen" },
   })),
+  "GET /incidents/{incident_id}/events/{event_id}": one((place) => ({
+    path: `${of(place)}/events/${place.eventId}`,
+  })),
+  "PUT /incidents/{incident_id}/events/{event_id} of somebody else": one((place) => ({
+    path: `${of(place)}/events/${place.eventId}`,
+    body: { version: 1, description: "Seen" },
+  })),
+  "POST /incidents/{incident_id}/events/{event_id}/withdraw of somebody else": one((place) => ({
+    path: `${of(place)}/events/${place.eventId}/withdraw`,
+    body: { version: 1 },
+  })),
+  "GET /incidents/{incident_id}/events/{event_id}/revisions/": one((place) => ({
+    path: `${of(place)}/events/${place.eventId}/revisions/`,
+  })),
   "GET /incidents/{incident_id}/links/": one((place) => ({
     path: `${of(place)}/links/`,
     shows: place.linkedTitle,

@@ -18,6 +18,8 @@ export interface Place {
   documentId: number;
   taskId: number;
   reportId: number;
+  /** A note. */
+  eventId: number;
   /** A participant who is scribe. The next one has left. */
   scribeId: number;
   leftId: number;
@@ -173,14 +175,10 @@ async function insertPlace(
       needs: "",
     })
     .returning();
-  await db.insert(schema.event).values({
-    incidentId,
-    at,
-    actor: "system",
-    source: "core",
-    kind: "note",
-    description: word,
-  });
+  const [note] = await db
+    .insert(schema.event)
+    .values({ incidentId, at, actor: "system", source: "core", kind: "note", description: word })
+    .returning();
   const [channel] = await db
     .insert(conversation)
     .values({ incidentId, pluginSlug: "channel", createdAt: at })
@@ -195,6 +193,7 @@ async function insertPlace(
     documentId,
     taskId,
     reportId: report!.id,
+    eventId: note!.id,
     scribeId,
     leftId,
     linkedId,
@@ -216,6 +215,7 @@ export function nowhere(place: Place): Place {
     reportId: free + 4,
     scribeId: free + 5,
     leftId: free + 6,
+    eventId: free + 8,
     onlyHere: { individualId: free + 7, email: "person@nowhere.example" },
   };
 }
