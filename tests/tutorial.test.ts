@@ -17,6 +17,10 @@ const npx = `#!/bin/sh
 [ "$1" = svc ] && shift && exec node ${join(import.meta.dir, "../bin/svc.mjs")} "$@"
 `;
 
+/** Prints the name of the last note, report or message of an incident. */
+const lastEntry = (incident = "") =>
+  `$(npx svc incident view ${incident} --timeline | grep -o '(e[0-9]*' | tail -1 | tr -d '(')`;
+
 let server: TestServer;
 let alice: Person;
 let home: string;
@@ -44,6 +48,9 @@ test("runs from the first request to the end", async () => {
     lines
       .replace("npx svc login alice@example.com\n", "")
       .replace("npx svc login bob@example.com\n", `echo "=== bob"; export SVC_TOKEN=${bobToken}\n`)
+      // The names that a reader sees, and the answer to the confirmation.
+      .replace("e1042", `--yes "${lastEntry("INC-33")}"`)
+      .replace("e1043", `"${lastEntry()}"`)
       // With SVC_TOKEN, svc logout has nothing to do.
       .replace("npx svc logout\n", ""),
   );
@@ -73,6 +80,7 @@ test("runs from the first request to the end", async () => {
   ]);
   expect(watched).toContain("The release of 11:40 is the cause");
   expect(watched).toContain("payments 200");
+  expect(watched).toMatch(/corrected e\d+: Released 1\.4\.4/);
   expect(watched).toContain("Conditions: A third of payments fail");
 
   expect(asAlice).toContain(`${name}\n`);

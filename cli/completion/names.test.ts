@@ -88,6 +88,20 @@ describe("the server completes", () => {
     expect(await after(carol, "inc", "list", "--status", "cl")).toEqual(["closed"]);
   });
 
+  test("notes, reports and messages that the user wrote and can correct", async () => {
+    const note = (by: typeof member, description: string) =>
+      by.call("POST", "/incidents/2/events/", { description });
+    const mine = (await note(member, "Mine")).body.id;
+    const withdrawn = (await note(member, "Withdrawn")).body.id;
+    await note(admin, "Not mine");
+    expect(
+      (await member.call("POST", `/incidents/2/events/${withdrawn}/withdraw`, { version: 1 })).http,
+    ).toBe(200);
+    expect(await after(carol, "inc", "amend", "-i", "INC-2", "e")).toEqual([`e${mine}`]);
+    expect(await after(carol, "inc", "amend", "-i", "INC-2", `e${mine}`, "")).toEqual([]);
+    expect(await after(carol, "inc", "withdraw", "-i", "INC-2", "")).toEqual([`e${mine}`]);
+  });
+
   test("services and applications: those of the catalog to add, those of the incident to remove", async () => {
     for (const [path, name] of [
       ["services", "Checkout"],

@@ -2,8 +2,16 @@ import { queryText } from "../client/api_client.ts";
 import { affectedBy } from "../incident/affected.ts";
 import { roles } from "../incident/args.ts";
 import { hasFormOfId } from "../incident/id.ts";
-import { type Incident, IncidentClient, type Named, type Person, type Task } from "../incident/incident.ts";
+import {
+  type Incident,
+  IncidentClient,
+  type Named,
+  type Person,
+  type Task,
+  type TimelineEvent,
+} from "../incident/incident.ts";
 import { titleOf } from "../incident/text.ts";
+import { entryName, isSaid } from "../incident/timeline.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import type { Asked } from "./complete.ts";
@@ -42,7 +50,16 @@ export async function namesFor(asked: Asked, io: Io): Promise<Candidate[]> {
 }
 
 type Kind =
-  "incidents" | "people" | "tasks" | "documents" | "types" | "priorities" | "roles" | "catalog" | "affected";
+  | "incidents"
+  | "people"
+  | "tasks"
+  | "documents"
+  | "entries"
+  | "types"
+  | "priorities"
+  | "roles"
+  | "catalog"
+  | "affected";
 
 /** The kinds of value that the placeholder of the help allows here: `USER [ROLE]` is a user, and then a role. */
 function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
@@ -51,11 +68,12 @@ function kindsOf({ metavar, multiple, words, path, last }: Asked): Kind[] {
     OTHER: "incidents",
     USER: "people",
     DOCUMENT: "documents",
+    ENTRY: "entries",
   };
   if (path[0] !== "doc") Object.assign(one, { TYPE: "types", PRIORITY: "priorities" });
   if (!multiple) return Object.hasOwn(one, metavar) ? [one[metavar]!] : [];
-  // The numbers of tasks are theirs, and name their incident.
-  const takesIncident = metavar !== "TASK" && metavar !== "TASK USER...";
+  // The numbers of tasks and entries are theirs.
+  const takesIncident = !/^(TASK|ENTRY)\b/.test(metavar);
   const [first] = words;
   const isNamed = takesIncident && first !== undefined && hasFormOfId(first);
   const position = words.length - (isNamed ? 1 : 0);
@@ -113,6 +131,12 @@ const lookUps: Record<Kind, LookUp> = {
     const { id } = await client.resolve(options.get("incident"));
     const documents = await client.list<Named>("/documents/", { incident_id: String(id) }, 50);
     add(documents.map((one) => ({ word: String(one.id), about: about(one.name) })));
+  },
+  entries: async (client, { options }, add) => {
+    const [{ id }, user] = await Promise.all([client.resolve(options.get("incident")), client.user()]);
+    const newest = await client.list<TimelineEvent>(`/incidents/${id}/events/`, { sort: "-id" }, 200);
+    const own = newest.filter((event) => isSaid(event) && event.actor === user && !event.withdrawn_at);
+    add(own.map((event) => ({ word: entryName(event.id), about: about(event.description) })));
   },
   types: async (client, _asked, add) => add(named(await client.list<Named>("/incident_types/"))),
   priorities: async (client, _asked, add) => add(named(await client.list<Named>("/incident_priorities/"))),

@@ -216,11 +216,11 @@ describe("svc incident messages", () => {
     server.clock.advance(1);
     expect((await carol.svc("inc", "say", "-i", name, "--to", "alice", "Only you")).code).toBe(0);
     const { stdout } = await alice.svc("inc", "messages", name);
-    expect(stdout.replaceAll(/\S+Z/g, "TIME")).toBe(
+    expect(stdout.replaceAll(/\S+Z/g, "TIME").replaceAll(/\(e\d+\)/g, "(ENTRY)")).toBe(
       [
         "svc, TIME\n  Disk full\n  [eu_1]\ufffd[2J\ufffdgnp\n",
-        "carol, TIME\n  One\n  two\n",
-        "carol, TIME\n  **Three** a\\_b\n",
+        "carol, TIME (ENTRY)\n  One\n  two\n",
+        "carol, TIME (ENTRY)\n  **Three** a\\_b\n",
         "carol to alice, TIME\n  Only you\n",
       ].join("\n"),
     );
@@ -330,10 +330,10 @@ describe("svc incident view", () => {
     };
     const view = await shown(carol);
     for (const text of [
-      /\(backdated, written \S+Z\) Alarm fired\n {6}for api-3\n/,
-      /Status report:\n {6}Conditions: Down\n {6}in the north\n {6}Actions: Rolling back\n/,
+      /\(backdated, written \S+Z\) Alarm fired\n {6}for api-3 \(e\d+\)\n/,
+      /Status report:\n {6}Conditions: Down\n {6}in the north\n {6}Actions: Rolling back \(e\d+\)\n/,
       /Status report \(above\)\n/,
-      / {2}says: Who can help\?\n/,
+      / {2}says: Who can help\? \(e\d+\)\n/,
       / {2}says to carol: Only you\n/,
       new RegExp(`Not all of it: svc incident view ${name} --timeline\n`),
       /Moved 117; Moved 118\n.*Moved 119\n$/,

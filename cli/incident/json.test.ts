@@ -61,7 +61,10 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("role drop", "scribe");
   await check("leave");
   await check("role give", "frank@example.com", "scribe");
-  await check("note", "Text");
+  const { id: entry } = await check("note", "Text");
+  await check("amend", `e${entry}`, "Other text");
+  await check("withdraw", `e${entry}`, "--yes");
+  await check("history", `e${entry}`);
   await check("say", "INC-1", "Text");
   await check("messages", "INC-1");
   await check("svc search", "Documented");

@@ -11,6 +11,44 @@ export function isSaid({ kind }: Pick<TimelineEvent, "kind">): boolean {
   return (saidKinds as readonly string[]).includes(kind);
 }
 
+/** What happened to the text of an event, a report or a message. A server of an older release does not say. */
+export type EntryState = Partial<
+  Pick<TimelineEvent, "version" | "edited_at" | "edited_by" | "withdrawn_at" | "redacted_at">
+>;
+
+/** The name by which a note, a report or a message is corrected: `e1042`. */
+export function entryName(id: number): string {
+  return `e${id}`;
+}
+
+/** `(e1042)` or `(e1042, edited by carol, 5m ago)`, after the text; empty for what cannot be corrected. */
+export function entryMark(
+  id: number | null | undefined,
+  state: EntryState,
+  when: (instant: string) => string,
+): string {
+  if (!id || state.version === undefined) return "";
+  const { edited_at, withdrawn_at, redacted_at } = state;
+  const edited =
+    edited_at && !withdrawn_at && !redacted_at ? `, edited ${byWhom(state, edited_at, when)}` : "";
+  return `(${entryName(id)}${edited})`;
+}
+
+/** The same for an event of the timeline. */
+export function markOf({ event, more }: Entry, when: (instant: string) => string): string {
+  return isSaid(event) && more.length === 0 ? entryMark(event.id, event, when) : "";
+}
+
+/** What a reader sees instead of a text that was withdrawn or redacted. */
+export function removedText(state: EntryState, when: (instant: string) => string): string | undefined {
+  if (state.redacted_at) return `Redacted ${byWhom(state, state.redacted_at, when)}`;
+  return state.withdrawn_at ? `Withdrawn ${byWhom(state, state.withdrawn_at, when)}` : undefined;
+}
+
+function byWhom({ edited_by }: EntryState, at: string, when: (instant: string) => string): string {
+  return `by ${shortName(edited_by ?? "")}, ${when(at)}`;
+}
+
 /** An event, and what followed from it. */
 export interface Entry<Event extends TimelineEvent = TimelineEvent> {
   event: Event;
@@ -52,18 +90,32 @@ export function folded<Event extends TimelineEvent & { incident?: string }>(
 
 /** The text of an entry, without the time and the actor. `when` shows when a backdated note was written. */
 export function entryText({ event, more }: Entry, when: (instant: string) => string): string {
-  const { kind, description, data } = event;
+  const { kind, data, description } = event;
   if (more.length > 0) {
     const counts = new Map<string, number>();
     for (const one of [event, ...more]) counts.set(one.description, (counts.get(one.description) ?? 0) + 1);
     return [...counts].map(([text, count]) => (count > 1 ? `${text} (${count} times)` : text)).join("; ");
   }
+  const corrected = correctionText(event);
+  if (corrected !== undefined) return corrected;
+  const removed = removedText(event, when);
+  if (removed !== undefined) return removed;
   if (kind === "message.sent") {
     const { recipient } = (data ?? {}) as { recipient?: unknown };
     return `says${typeof recipient === "string" ? ` to ${shortName(recipient)}` : ""}: ${description}`;
   }
   const noted = notedAt(event);
   return noted === undefined ? description : `(backdated, written ${when(noted)}) ${description}`;
+}
+
+/** What was corrected, and its new wording: it is shown whole where it was said. */
+function correctionText({ kind, description, data }: TimelineEvent): string | undefined {
+  const { target_id: target } = (data ?? {}) as { target_id?: unknown };
+  if (typeof target !== "number") return undefined;
+  const name = entryName(target);
+  if (kind === "corrected") return `corrected ${name}: ${description.trim().replace(/\s+/g, " ")}`;
+  if (kind === "withdrawn") return `withdrew ${name}`;
+  return kind === "redacted" ? `redacted ${name}` : undefined;
 }
 
 /** When a backdated note was written. */

@@ -5,7 +5,7 @@ import { jsonText, printable, printableLines } from "../text.ts";
 import type { Incident, TimelineEvent } from "./incident.ts";
 import { nameOf, shortName } from "./people.ts";
 import { ageText, statusStyle, stylesOf, titleOf } from "./text.ts";
-import { type Entry, entryText } from "./timeline.ts";
+import { type Entry, entryText, markOf } from "./timeline.ts";
 
 // How `svc incident watch` shows events and incidents. A line of an event stays on the terminal, where a relative time
 // would not stay true: it has the time of day.
@@ -36,8 +36,9 @@ function jsonLine({ incident, ...event }: WatchedEvent): string {
 /** One line for programs: time, incident, actor and text, without line breaks. */
 function plainLine(entry: Entry<WatchedEvent>): string {
   const { at, incident, actor } = entry.event;
-  const text = entryText(entry, (instant) => instant);
-  return `${at}  ${incident}  ${printable(actor, 320)}  ${oneLine(text)}\n`;
+  const when = (instant: string) => instant;
+  const text = [oneLine(entryText(entry, when)), markOf(entry, when)].join(" ").trimEnd();
+  return `${at}  ${incident}  ${printable(actor, 320)}  ${text}\n`;
 }
 
 /** The lines of an entry on a terminal; the further ones of a long text are indented. */
@@ -45,23 +46,38 @@ export function terminalLines(entry: Entry<WatchedEvent>, io: Io, withIncident =
   const { at, incident, actor } = entry.event;
   const styled = stylesOf(io);
   const begin = [timeText(at, io), ...(withIncident ? [incident] : []), shortName(actor), ""].join("  ");
-  const text = entryText(entry, (instant) => timeText(instant, io));
-  const [first = "", ...rest] = linesOf(entry, text, begin, io);
+  const [first = "", ...rest] = linesOf(entry, begin, io, (instant) => timeText(instant, io));
   return [
     `${begin}${first}`.replace(timeText(at, io), (time) => styled(time, "dim")),
     ...rest.map((line) => `    ${line}`.trimEnd()),
   ];
 }
 
-/** The lines of a text after `begin`. What follows from an event is cut to the line, and left out if there is no room. */
-export function linesOf({ event, more }: Entry, text: string, begin: string, { stdout }: Pick<Io, "stdout">) {
-  if (more.length === 0) return printableLines(text);
+/**
+ * The lines of an entry after `begin`, with its name after the text. What follows from an event is cut to the line, and left
+ * out if there is no room.
+ */
+export function linesOf(
+  entry: Entry,
+  begin: string,
+  { stdout, env }: Pick<Io, "stdout" | "env">,
+  when: (instant: string) => string,
+): string[] {
+  const { event, more } = entry;
+  const text = entryText(entry, when);
+  if (more.length === 0) return withMark(printableLines(text), markOf(entry, when), { stdout, env });
   const [line, alone] = [oneLine(text), oneLine(event.description)];
   const width = widthOf(stdout);
   if (width === undefined) return [line];
   // Within the columns in which `svc incident view` wraps a line.
   const room = width - 4 - Bun.stringWidth(begin);
   return [Bun.stringWidth(alone) < room ? cut(line, room) : alone];
+}
+
+/** Adds the mark of an entry to the last line of its text. */
+export function withMark(lines: readonly string[], mark: string, io: Pick<Io, "stdout" | "env">): string[] {
+  if (mark === "") return [...lines];
+  return [...lines.slice(0, -1), `${lines.at(-1) ?? ""} ${stylesOf(io)(mark, "dim")}`];
 }
 
 /** The same in one line of at most so many columns. */

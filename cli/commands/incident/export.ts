@@ -21,7 +21,7 @@ import {
 } from "../../incident/incident.ts";
 import type { Link } from "../../incident/link.ts";
 import { impactText, visibilityText } from "../../incident/text.ts";
-import { entryText } from "../../incident/timeline.ts";
+import { type EntryState, entryMark, entryText, markOf, removedText } from "../../incident/timeline.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
 import { counted, jsonText, printable } from "../../text.ts";
@@ -204,13 +204,16 @@ function blocksOf(one: ExportedIncident): Block[] {
       ]),
     ),
     ...(one.reports.length === 0 ? [] : [heading("Status reports")]),
-    ...one.reports.flatMap(({ author, created_at, conditions, actions, needs }): Block[] => [
-      heading(`${created_at}, ${author.email}`, 3),
-      ...(["Conditions", "Actions", "Needs"] as const).flatMap((name, at): Block[] => {
-        const text = [conditions, actions, needs][at]!;
-        return text.trim() === "" ? [] : [{ kind: "text", text: `${name}: ${text}` }];
-      }),
-    ]),
+    ...one.reports.flatMap(
+      ({ author, created_at, conditions, actions, needs, event_id, ...state }): Block[] => [
+        heading(`${created_at}, ${author.email} ${entryMark(event_id, state, asIs)}`.trimEnd(), 3),
+        ...removedBlock(state),
+        ...(["Conditions", "Actions", "Needs"] as const).flatMap((name, at): Block[] => {
+          const text = [conditions, actions, needs][at]!;
+          return text.trim() === "" ? [] : [{ kind: "text", text: `${name}: ${text}` }];
+        }),
+      ],
+    ),
     ...list(
       "Tasks",
       ["Task", "Status", "Assignees", "Due"],
@@ -235,7 +238,11 @@ function blocksOf(one: ExportedIncident): Block[] {
       "Messages",
       ["Time", "Who", "Message"],
       // svc repeats reports, notes and changes in the channel.
-      one.messages.flatMap(({ at, author, text }) => (author === null ? [] : [[at, author.email, text]])),
+      one.messages.flatMap(({ at, author, text, event_id, ...state }) =>
+        author === null
+          ? []
+          : [[at, author.email, marked(removedText(state, asIs) ?? text, entryMark(event_id, state, asIs))]],
+      ),
     ),
     ...list(
       "Timeline",
@@ -257,8 +264,18 @@ function blocksOf(one: ExportedIncident): Block[] {
 
 /** Reports have a section of their own. */
 function timelineText(event: TimelineEvent): string {
-  if (event.kind === "report.written") return "Status report";
-  return entryText({ event, more: [] }, (instant) => instant);
+  const entry = { event, more: [] };
+  const text = event.kind === "report.written" ? "Status report" : entryText(entry, asIs);
+  return marked(text, markOf(entry, asIs));
+}
+
+const asIs = (instant: string) => instant;
+
+const marked = (text: string, mark: string) => `${text.trimEnd()} ${mark}`.trimEnd();
+
+function removedBlock(state: EntryState): Block[] {
+  const text = removedText(state, asIs);
+  return text === undefined ? [] : [{ kind: "text", text }];
 }
 
 function render(exported: ExportedIncident, format: "md" | "html"): string {

@@ -3,6 +3,8 @@ import { clientArgs, idArg, limitArg, limitOf, tellMore } from "../../incident/a
 import { IncidentClient, type Message } from "../../incident/incident.ts";
 import { nameOf } from "../../incident/people.ts";
 import { stylesOf, whenText } from "../../incident/text.ts";
+import { entryMark, removedText } from "../../incident/timeline.ts";
+import { withMark } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
 import { widthOf, wrapped } from "../../table.ts";
@@ -32,7 +34,7 @@ export default defineCommand({
 
 /** Who, when and to whom, and below it the text. */
 function messageText(
-  { at, author, recipient, text }: Message,
+  { at, author, recipient, text, event_id, ...state }: Message,
   io: Io,
   plain: (markdown: string) => string,
 ): string {
@@ -40,9 +42,11 @@ function messageText(
   const who = author === null ? "svc" : nameOf(author);
   const width = widthOf(io.stdout);
   // svc writes Markdown, with backslashes before what people wrote.
-  const lines = printableLines(author === null ? plain(text) : text)
+  const when = (instant: string) => whenText(instant, io);
+  const shown = removedText(state, when) ?? (author === null ? plain(text) : text);
+  const lines = printableLines(shown)
     .flatMap((line) => wrapped(line, width === undefined ? undefined : Math.max(10, width - 2)))
     .map((line) => `  ${line}`.trimEnd());
-  const header = `${stylesOf(io)(`${who}${to}`, "bold")}, ${whenText(at, io)}`;
-  return `${[header, ...lines].join("\n")}\n`;
+  const header = `${stylesOf(io)(`${who}${to}`, "bold")}, ${when(at)}`;
+  return `${[...withMark([header], entryMark(event_id, state, when), io), ...lines].join("\n")}\n`;
 }

@@ -6,7 +6,8 @@ import { removeDraft } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import { IncidentClient, type IncidentDetail, type StatusReport } from "../../incident/incident.ts";
 import { nameOf } from "../../incident/people.ts";
-import { sectionsOf, sectionText, templateOf } from "../../incident/template.ts";
+import { checkedReport, headings, parseReport } from "../../incident/report_parts.ts";
+import { templateOf } from "../../incident/template.ts";
 import {
   againLine,
   done,
@@ -18,7 +19,7 @@ import {
   withStdin,
   wordAndDash,
 } from "../../incident/write.ts";
-import { checkText, readText } from "../../incident/written_text.ts";
+import { readText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
 import { printable, printableLines } from "../../text.ts";
 import { localTime } from "../../when.ts";
@@ -85,8 +86,6 @@ export default defineCommand({
   },
 });
 
-const headings = ["Conditions", "Actions", "Needs"];
-
 /** The report in the form of the template, in which it is also kept. */
 async function writtenReport(
   io: Io,
@@ -145,19 +144,4 @@ function commentOf({ name, title }: IncidentDetail, last: StatusReport | undefin
     ...section("Actions", last.actions),
     ...section("Needs", last.needs),
   ];
-}
-
-/** @throws InvalidInput */
-function parseReport(text: string): Pick<StatusReport, "conditions" | "actions" | "needs"> {
-  return checkedReport(sectionsOf(text, headings));
-}
-
-/** @throws InvalidInput */
-function checkedReport(texts: readonly string[]): Pick<StatusReport, "conditions" | "actions" | "needs"> {
-  const [conditions = "", actions = "", needs = ""] = texts.map(sectionText);
-  if (conditions === "" && actions === "" && needs === "")
-    throw new InvalidInput("report", "the report is empty: nothing was sent");
-  checkText(conditions, "conditions");
-  for (const [what, value] of Object.entries({ actions, needs })) if (value) checkText(value, what);
-  return { conditions, actions, needs };
 }

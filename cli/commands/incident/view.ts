@@ -21,8 +21,16 @@ import {
   visibilityText,
   whenText,
 } from "../../incident/text.ts";
-import { type Entry, entryText, folded, isSaid, notedAt, saidKinds } from "../../incident/timeline.ts";
-import { linesOf } from "../../incident/watch_text.ts";
+import {
+  type Entry,
+  entryMark,
+  folded,
+  isSaid,
+  notedAt,
+  removedText,
+  saidKinds,
+} from "../../incident/timeline.ts";
+import { linesOf, withMark } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";
 import { widthOf, wrapped } from "../../table.ts";
@@ -179,9 +187,13 @@ function roles({ participants }: IncidentView, io: Io): string[] {
 
 function report({ last_report }: IncidentView, io: Io): string[] {
   if (last_report === null) return [];
-  const { author, created_at, conditions, actions, needs } = last_report;
+  const { author, created_at, conditions, actions, needs, event_id } = last_report;
+  const when = (instant: string) => whenText(instant, io);
+  const title = `Last report (${nameOf(author)}, ${when(created_at)})`;
+  const removed = removedText(last_report, when);
   return [
-    `Last report (${nameOf(author)}, ${whenText(created_at, io)})`,
+    ...withMark([title], entryMark(event_id, last_report, when), io),
+    ...(removed === undefined ? [] : [`  ${removed}`]),
     ...section("Conditions", conditions, io),
     ...section("Actions", actions, io),
     ...section("Needs", needs, io),
@@ -251,9 +263,9 @@ function directMessage({ author, recipient, text, event_id: _, ...message }: Mes
 function entryLines(entry: Entry, lastReport: StatusReport | null, io: Io): string[] {
   const { at, actor, kind, data } = entry.event;
   const begin = `  ${whenText(at, io)}  ${shortName(actor)}  `;
-  const text = entryText(entry, (instant) => whenText(instant, io));
+  const when = (instant: string) => whenText(instant, io);
   const isAbove = kind === "report.written" && data.report_id === lastReport?.id;
-  const [first = "", ...more] = isAbove ? ["Status report (above)"] : linesOf(entry, text, begin, io);
+  const [first = "", ...more] = isAbove ? ["Status report (above)"] : linesOf(entry, begin, io, when);
   const [line = "", ...rest] = wrapped(`${begin}${first}`, narrower(io, 4));
   const below = [...rest.map((one) => one.trimStart()), ...more];
   return [line, ...below.flatMap((one) => hanging("      ", one, io))];
