@@ -173,10 +173,11 @@ describe("the impact", () => {
     });
     expect((await told(id)).slice(2)).toMatchObject([
       {
-        description: `Changed: start of the impact from none to ${start}, end of the impact from none to ${end}`,
+        description:
+          "Changed: start of the impact from none to 2026-11-20 10:00 UTC, end of the impact from none to 2026-11-20 11:30 UTC",
         data: { impact_started_at: { from: null, to: start }, impact_ended_at: { from: null, to: end } },
       },
-      { description: `Changed: end of the impact from ${end} to none` },
+      { description: "Changed: end of the impact from 2026-11-20 11:30 UTC to none" },
     ]);
   });
 

@@ -2,7 +2,9 @@ import { and, desc, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { readInstant } from "../../../drizzle/endless.ts";
 import { event, incident } from "../../../drizzle/schema/index.ts";
+import { minuteText } from "../../../platform/duration.ts";
 import { Changed, Conflict, InvalidInput } from "../../../platform/errors.ts";
+
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
@@ -147,7 +149,7 @@ const fieldsWithValues: Partial<Record<Field, { name: string; valueOf: (incident
   impactEndedAt: { name: "end of the impact", valueOf: (one) => timeText(one.impactEndedAt) },
 };
 
-const timeText = (at: Date | null) => at?.toISOString() ?? "none";
+const timeText = (at: Date | null) => (at ? minuteText(at, "UTC") : "none");
 
 const isSame = (a: unknown, b: unknown) => (a instanceof Date && b instanceof Date ? +a === +b : a === b);
 
