@@ -74,7 +74,8 @@ export class AccessClient extends ApiClient {
     const { duration, breakGlass } = wanted;
     const incident = await this.incidentName(wanted.incident);
     const public_key = await keyFor?.(role);
-    const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
+    const renewable = wanted.renewable && role.renewable ? true : undefined;
+    const issue = (more: object) => this.issue({ role: slug, duration, renewable, public_key, ...more });
     const say = (text: string) => breakGlass && this.io.stderr.write(`svc: ${text}\n`);
     if (role.approval === "none") {
       say(`${slug} needs no approval, so --break-glass is not used`);
@@ -200,6 +201,8 @@ export interface Wanted {
   /** In seconds. */
   duration?: number;
   breakGlass?: boolean;
+  /** The caller renews the lease. */
+  renewable?: boolean;
 }
 
 /** The options of commands that request access. */

@@ -6,7 +6,7 @@ import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { configHome, NOW, testIo } from "../../tests/support/cli/io.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { ExitCode } from "../errors.ts";
-import type { Fetch } from "../io.ts";
+import type { Fetch, Io } from "../io.ts";
 import type { Lease } from "./access.ts";
 import { keepRenewed, runWithAccess } from "./run.ts";
 import { CommandKey } from "./use.ts";
@@ -32,16 +32,17 @@ function leaseUntil(seconds: number): Lease {
   };
 }
 
-/** Renews a lease of 5 minutes with these outcomes. The last one repeats. */
-async function renewals(...outcomes: (Error | number)[]) {
-  const io = testIo();
-  let tries = 0;
-  await keepRenewed(io, leaseUntil(300), new AbortController().signal, async () => {
-    const outcome = outcomes[Math.min(tries++, outcomes.length - 1)]!;
+/** Renews a lease of 15 minutes with these outcomes. The last one repeats. `at`: the seconds after which it tried. */
+async function renewals(outcomes: (Error | number)[], overrides: Pick<Partial<Io>, "clock" | "sleep"> = {}) {
+  const io = testIo(overrides);
+  const at: number[] = [];
+  await keepRenewed(io, leaseUntil(900), new AbortController().signal, async () => {
+    const outcome = outcomes[Math.min(at.length, outcomes.length - 1)]!;
+    at.push((io.clock.now().getTime() - NOW.getTime()) / 1000);
     if (typeof outcome !== "number") throw outcome;
     return leaseUntil(outcome);
   });
-  return { tries, said: io.out.stderr.split("\n").filter(Boolean), slept: io.slept };
+  return { at, said: io.out.stderr.split("\n").filter(Boolean) };
 }
 
 /** Runs a command with a database role that a fake server issues for five minutes, after its approval. */
@@ -76,43 +77,63 @@ async function run(
 }
 
 describe("the lease of a running command", () => {
-  test("is renewed a minute before it expires, up to its maximum", async () => {
-    const { tries, said, slept } = await renewals(900, 3600);
-    expect(said).toEqual([]);
-    expect(tries).toBe(2);
-    // Waits until 60 s before the end of the first lease, then of the renewed one. The third lasts up to the maximum.
-    expect(slept.slice(0, 2)).toEqual([240_000, 600_000]);
+  test("is renewed ten minutes before it expires, up to its maximum", async () => {
+    const { at, said } = await renewals([1200, 2400, 3600]);
+    expect([at, said]).toEqual([[300, 600, 1800], []]);
+  });
+
+  test("is renewed after a third of it if it is shorter", async () => {
+    expect((await renewals([600, 3600])).at).toEqual([300, 400]);
   });
 
   test.each([new Conflict("The incident is closed"), new NotFound("There is no such lease")])(
     "is not renewed after the server refused: $message",
     async (refusal) => {
-      const { tries, said } = await renewals(refusal);
-      expect(tries).toBe(1);
+      const { at, said } = await renewals([refusal]);
+      expect(at).toEqual([300]);
       expect(said).toEqual([`svc: the access could not be renewed: ${refusal.message}`]);
     },
   );
 
   test.each([new Unavailable("The server is restarting"), new TooManyRequests(3), new Error("ENOSPC")])(
-    "is renewed after a temporary failure: $message",
+    "is renewed after a temporary failure, which is reported once: $message",
     async (failure) => {
-      const { tries, said } = await renewals(failure, failure, 3600);
-      expect(tries).toBe(3);
-      expect(said).toHaveLength(2);
+      const { at, said } = await renewals([failure, failure, 1200, failure, 3600]);
+      expect(at).toEqual([300, 315, 330, 620, 635]);
+      const reported = `svc: the access could not be renewed: ${failure.message}; retrying until `;
+      expect(said.map((line) => line.slice(0, reported.length))).toEqual([reported, reported]);
     },
   );
 
   test("is not renewed after it expired", async () => {
-    const { tries } = await renewals(new Unavailable("The server is gone"));
-    // Every 15 s of the last minute, and once at its end.
-    expect(tries).toBe(5);
+    const { at, said } = await renewals([new Unavailable("The server is gone")]);
+    // Every 15 s, and once at its end.
+    expect([at.length, at.at(-1), said.length]).toEqual([41, 900, 1]);
+  });
+
+  test("is renewed soon after the machine was suspended, and if its clock is set back meanwhile", async () => {
+    for (const [jump, second] of [
+      [7200, 7200],
+      [-7200, -6930],
+    ] as const) {
+      let now = NOW.getTime();
+      let slept = 0;
+      const sleep = async (milliseconds: number) => {
+        now += milliseconds;
+        slept += milliseconds;
+        // In the middle of a sleep.
+        if (slept === 30_000) now = NOW.getTime() + jump * 1000;
+      };
+      const { at } = await renewals([3600], { sleep, clock: { now: () => new Date(now) } });
+      expect(at).toEqual([second]);
+    }
   });
 
   test("is renewed by the server's clock if that of this machine is wrong", async () => {
     for (const hours of [-2, 2]) {
       const date = new Date(NOW.getTime() - hours * 3_600_000);
       const { failure, slept } = await run(["true"], { date });
-      expect([failure, slept]).toEqual([undefined, [240_000]]);
+      expect([failure, slept.reduce((sum, one) => sum + one)]).toEqual([undefined, 100_000]);
     }
   });
 

@@ -14,8 +14,8 @@ import { CommandKey, type UsedCredential } from "./use.ts";
 
 /** The shortest duration that the server accepts. */
 const shortestSeconds = 60;
-/** How long before the expiry a lease is renewed. */
-const renewalSeconds = 60;
+/** How long before the expiry a lease is renewed at the earliest. */
+const renewalSeconds = 600;
 const retrySeconds = 15;
 /** Credentials of other kinds cannot be extended, and a running command cannot get new ones in its environment. */
 const renewableKinds: ReadonlySet<string> = new Set(["database"]);
@@ -40,7 +40,7 @@ export async function runWithAccess(
   const key = new CommandKey();
   const { issued, client } = await AccessClient.within(io, async (client) => ({
     client,
-    issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)),
+    issued: await client.obtain(role, { ...wanted, renewable: true }, (role) => key.publicKeyFor(role)),
   }));
   /** The leases to revoke at the end. */
   const leases: Lease[] = [issued];
@@ -69,9 +69,9 @@ export async function runWithAccess(
         io.stderr.write(`svc: the access ends at ${end}, and cannot be renewed while the command runs\n`);
         return undefined;
       }
-      return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, {
-        timeout: targetSeconds,
-      });
+      const duration = Math.max(shortestSeconds, lengthOf(issued));
+      const path = `/access/leases/${lease.id}/renew`;
+      return client.call<Lease>("POST", path, { duration }, { timeout: targetSeconds });
     });
     await child.exited;
     over.abort();
@@ -85,6 +85,10 @@ export async function runWithAccess(
   }
   if (code !== 0) throw new ExitCode(code);
 }
+
+/** How long a lease was issued for, in seconds. */
+const lengthOf = ({ created_at, expires_at }: Lease) =>
+  Math.floor((Date.parse(expires_at) - Date.parse(created_at)) / 1000);
 
 /** Whether there is a file of that name, which then cannot be executed. */
 function exists(program: string): boolean {
@@ -136,7 +140,8 @@ async function askAgain(
 
 /**
  * Renews a lease before it expires, until `over`. `renew` returns undefined when no further renewal is possible. Stops
- * when the server refuses a renewal. Retries other failures until the lease has expired. Never throws.
+ * when the server refuses a renewal. Retries other failures, which it reports once, until the lease has expired. Never
+ * throws.
  */
 export async function keepRenewed(
   io: Pick<Io, "clock" | "sleep" | "stderr">,
@@ -145,20 +150,41 @@ export async function keepRenewed(
   renew: (lease: Lease) => Promise<Lease | undefined>,
 ): Promise<void> {
   let lease = issued;
+  let isFailing = false;
+  const left = () => Date.parse(lease.expires_at) - io.clock.now().getTime();
   for (;;) {
-    const left = new Date(lease.expires_at).getTime() - io.clock.now().getTime();
-    const wait = Math.max(left - renewalSeconds * 1000, retrySeconds * 1000);
-    await io.sleep(wait, over).catch(() => {});
+    // Early enough for the server or the network to be away for a while.
+    const wait = isFailing ? 0 : Math.max(left() / 3, left() - renewalSeconds * 1000);
+    await sleep(io, Math.max(wait, retrySeconds * 1000), over);
     if (over.aborted || lease.expires_at >= issued.max_expires_at) return;
     try {
       const renewed = await renew(lease);
       if (!renewed) return;
       lease = renewed;
+      isFailing = false;
     } catch (error) {
       if (over.aborted) return;
-      io.stderr.write(`svc: the access could not be renewed: ${(error as Error).message}\n`);
-      if (isRefused(error) || new Date(lease.expires_at) <= io.clock.now()) return;
+      const isOver = isRefused(error) || left() <= 0;
+      const until = isOver ? "" : `; retrying until ${localTime(lease.expires_at)}`;
+      if (isRefused(error) || !isFailing)
+        io.stderr.write(`svc: the access could not be renewed: ${(error as Error).message}${until}\n`);
+      if (isOver) return;
+      isFailing = true;
     }
+  }
+}
+
+/** Sleeps in short steps, so that it ends soon after a time for which the machine was suspended. */
+async function sleep(
+  io: Pick<Io, "clock" | "sleep">,
+  milliseconds: number,
+  over: AbortSignal,
+): Promise<void> {
+  const end = io.clock.now().getTime() + milliseconds;
+  for (let left = milliseconds; left > 0 && !over.aborted && io.clock.now().getTime() < end;) {
+    const step = Math.min(left, retrySeconds * 1000);
+    await io.sleep(step, over).catch(() => {});
+    left -= step;
   }
 }
 

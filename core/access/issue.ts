@@ -14,7 +14,7 @@ import type { MethodAnswer } from "../plugin/methods.ts";
 import { endReasonOfLease, endReasonOfRequest, endReasons } from "./basis.ts";
 import { markEnding, revokeUnissued } from "./end.ts";
 import { recordLeaseIssue } from "./issue_duration.ts";
-import { changeOf, earlierEnd, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
+import { changeOf, earlier, earlierEnd, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
 import { inWords, recordAccess } from "./record.ts";
 import { durationOf, incidentFor } from "./request.ts";
 import { requestableRole } from "./role.ts";
@@ -27,6 +27,8 @@ const mostLeases = 100;
  * svc cannot end them before they expire.
  */
 const mostExpiringLeases = 2000;
+/** How long a lease lasts that its client renews, and so the time after which it ends if the client is killed. */
+const renewedSeconds = 15 * 60;
 /** The fields of a request that a plugin may refuse. */
 const requestFields: ReadonlySet<string> = new Set(["public_key", "duration", "incident"]);
 
@@ -38,6 +40,11 @@ export interface NewLease {
   requestId?: number;
   incident?: string;
   duration?: number;
+  /**
+   * The client renews the lease while it needs it, until `duration` is over. It gets a short one, unless its plugin cannot
+   * renew it.
+   */
+  renewable?: boolean;
   /** The client's public key, for kinds of credentials that certify one. */
   publicKey?: string;
   idempotencyKey?: string;
@@ -80,11 +87,15 @@ async function issueAtTarget(
   actor: Actor,
   wanted: NewLease,
 ): Promise<{ lease: Lease; credential: Credential }> {
-  const { lease, role, plugin } = await context.db.transaction((tx) =>
+  const { lease, role, plugin, isRenewed } = await context.db.transaction((tx) =>
     beginLease(tx, context, actor, wanted),
   );
   const { id: leaseId, name, expiresAt, createdAt } = lease;
-  const seconds = Math.round((expiresAt.getTime() - createdAt.getTime()) / 1000);
+  const secondsUntil = (end: Date) => Math.round((end.getTime() - createdAt.getTime()) / 1000);
+  const seconds = secondsUntil(expiresAt);
+  const period = isRenewed
+    ? `while a command runs, for at most ${inWords(secondsUntil(lease.maxExpiresAt))}`
+    : `for ${inWords(seconds)}`;
   const outcome = await callForRole(
     context,
     { role, plugin },
@@ -129,7 +140,7 @@ async function issueAtTarget(
     await recordAccess(tx, {
       ...changeOf({ ...row, role: role.slug }, actor.user, issuedAt),
       action: "access.issued",
-      description: `${actor.user} received ${role.slug} for ${inWords(seconds)}`,
+      description: `${actor.user} received ${role.slug} ${period}`,
     });
     return { ...row, role: role.slug };
   });
@@ -149,7 +160,7 @@ async function beginLease(
   context: PluginContext,
   actor: Actor,
   wanted: NewLease,
-): Promise<{ lease: LeaseRow; role: RoleRow; plugin: ActivePlugin<"credential"> }> {
+): Promise<{ lease: LeaseRow; role: RoleRow; plugin: ActivePlugin<"credential">; isRenewed: boolean }> {
   const { config } = context;
   // For the maximum below. It comes first, because rows are locked later.
   await lockName(tx, `svc access leases ${actor.user}`);
@@ -168,8 +179,9 @@ async function beginLease(
   const name = request ? (request.incidentName ?? undefined) : wanted.incident;
   const incident = await incidentFor(tx, actor, role, name);
   const seconds = durationOf(role, wanted.duration ?? request?.duration);
-  const maxExpiresAt = request?.expiresAt ?? after(at, role.maxDuration);
-  const asked = after(at, seconds);
+  const limit = request?.expiresAt ?? after(at, role.maxDuration);
+  const asked = earlier(after(at, seconds), limit);
+  const isRenewed = wanted.renewable === true && plugin.methods.renew !== undefined;
   const { idempotencyKey = null } = wanted;
   if (idempotencyKey !== null)
     await markEnding(
@@ -194,8 +206,8 @@ async function beginLease(
       idempotencyKey,
       name: nameFor(actor.user),
       createdAt: at,
-      maxExpiresAt,
-      expiresAt: asked < maxExpiresAt ? asked : maxExpiresAt,
+      maxExpiresAt: isRenewed && wanted.duration !== undefined ? asked : limit,
+      expiresAt: isRenewed ? earlier(after(at, renewedSeconds), asked) : asked,
       dueAt: after(at, config.pluginTimeout + marginSeconds),
     })
     .returning();
@@ -204,7 +216,7 @@ async function beginLease(
     (request && (await endReasonOfRequest(tx, request.id, config.adminGroup))) ??
     (await endReasonOfLease(tx, lease!.id, config.adminGroup));
   if (ended) throw new Conflict(`${role.slug} cannot be used: ${endReasons[ended]}`);
-  return { lease: lease!, role, plugin };
+  return { lease: lease!, role, plugin, isRenewed };
 }
 
 /** Makes a unique, readable name for a credential at its target. */

@@ -10,6 +10,7 @@ import {
   startAccessWorld,
   useFakeCredentials,
 } from "../../tests/support/domain/access_world.ts";
+import type { ApiAnswer } from "../../tests/support/http/people.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { settingsOf } from "../plugin/settings.ts";
 import { endLeases } from "./end.ts";
@@ -181,7 +182,7 @@ test("every change locks the incident before its own row, like the deletion of t
     who.call("POST", `/access/requests/${id}/${verb}`);
   const [approved, denied, cancelled] = [await request(), await request(), await request()];
   const reviewed = await request({ break_glass: true });
-  const [renewed, revoked] = [await lease(), await lease()];
+  const revoked = await lease();
   const revoking = Promise.withResolvers<void>();
   credential.answer({ revoke: () => revoking.promise });
   await bob.call("DELETE", `/access/leases/${revoked}`);
@@ -191,7 +192,6 @@ test("every change locks the incident before its own row, like the deletion of t
     ["access_request", denied, () => decide(denied, "deny")],
     ["access_request", cancelled, () => decide(cancelled, "cancel", bob)],
     ["access_request", reviewed, () => decide(reviewed, "review")],
-    ["access_lease", renewed, () => bob.call("POST", `/access/leases/${renewed}/renew`)],
     ["access_lease", sql`(select max(id) from access_lease)`, lease],
   ];
   for (const [table, id, change] of changes) {
@@ -258,6 +258,72 @@ test("a second renewal while one is in progress fails and says when to try again
     "An identical request is in progress: try again in 5 s",
   ]);
   expect(calls).toBe(1);
+});
+
+describe("a lease that its client renews", () => {
+  const lasts = (lease: ApiAnswer["body"]) =>
+    [lease.expires_at, lease.max_expires_at].map(
+      (end) => (Date.parse(end) - Date.parse(lease.created_at)) / 1000,
+    );
+  const issue = async (role: string, more: object = {}) =>
+    (await world.issue(world.bob, role, { renewable: true, ...more })).body;
+
+  test("lasts 15 minutes, and can be renewed for as long as its user asked, or its role allows", async () => {
+    const role = await makeRole();
+    expect(lasts(await issue(role))).toEqual([900, 7200]);
+    expect(lasts(await issue(role, { duration: 1800 }))).toEqual([900, 1800]);
+    expect(lasts(await issue(role, { duration: 600 }))).toEqual([600, 600]);
+    expect((await issue(role, { duration: 7201 })).field).toBe("duration");
+    expect(lasts(await issue(role, { renewable: false }))).toEqual([3600, 7200]);
+  });
+
+  test("ends with its approval", async () => {
+    const role = await makeRole({ approval: "admin" });
+    const wanted = { role, reason: "x", duration: 1200 };
+    const { body: request } = await world.bob.call("POST", "/access/requests/", wanted);
+    const { body: approved } = await world.admin.call("POST", `/access/requests/${request.id}/approve`);
+    const lease = await issue(role, { request_id: request.id, duration: 1200 });
+    expect(lasts(lease)[0]).toBe(900);
+    expect(lease.max_expires_at).toBe(approved.expires_at);
+    const renew = () => world.bob.call("POST", `/access/leases/${lease.id}/renew`, { duration: 900 });
+    await world.server.db
+      .update(accessLease)
+      .set({ expiresAt: sql`now() + interval '1 minute'` })
+      .where(eq(accessLease.id, lease.id));
+    const { body: renewed } = await renew();
+    expect(lasts(renewed)[0]).toBeWithin(900, 903);
+    await world.server.db
+      .update(accessLease)
+      .set({ maxExpiresAt: sql`now() + interval '20 seconds'`, expiresAt: sql`now() + interval '9 seconds'` })
+      .where(eq(accessLease.id, lease.id));
+    const { body: last } = await renew();
+    expect(last.expires_at).toBe(last.max_expires_at);
+  });
+
+  test("stays unchanged if its user has extended it for longer, and the timeline has no renewals", async () => {
+    const { incident, ids, server, bob } = world;
+    const lease = await issue(await makeRole(), { incident });
+    const renew = async (duration: number) =>
+      (await bob.call("POST", `/access/leases/${lease.id}/renew`, { duration })).body;
+    const extended = await renew(3600);
+    expect(lasts(extended)[0]).toBeWithin(3600, 3603);
+    expect(await renew(900)).toEqual(extended);
+    expect(credential.to("renew").filter(({ leaseId }) => leaseId === lease.id)).toHaveLength(1);
+    const rows = await server.db.execute(sql`
+      select kind as what, description from event
+      where incident_id = ${ids.incidentId} and data ->> 'lease_id' = ${String(lease.id)}
+      union all select action, data ->> 'seconds' from audit_log where subject = ${`lease/${lease.id}`}`);
+    expect([...rows]).toEqual(
+      expect.arrayContaining([
+        {
+          what: "access.issued",
+          description: `bob@example.com received ${lease.role} while a command runs, for at most 2 hours`,
+        },
+        { what: "access.renewed", description: "3600" },
+      ]),
+    );
+    expect(rows).toHaveLength(3);
+  });
 });
 
 test("a renewal never exceeds the limit of the role", async () => {

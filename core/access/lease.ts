@@ -45,10 +45,11 @@ export const undecidedRevocations: WorkKind<LeaseClaim> = {
 /** A context outside a transaction, because a plugin is called between two transactions. */
 export type LeaseContext = Omit<PluginContext, "db"> & { db: Database };
 
+export const earlier = (one: Date, other: Date): Date => (one < other ? one : other);
+
 /** When a credential ends: at `expiresAt`, or before if its plugin says so. A plugin cannot extend it. */
 export function earlierEnd(answer: { expiresAt?: string }, expiresAt: Date): Date {
-  const end = new Date(answer.expiresAt ?? expiresAt);
-  return end < expiresAt ? end : expiresAt;
+  return earlier(new Date(answer.expiresAt ?? expiresAt), expiresAt);
 }
 
 /** The fields of a log entry that all changes of a lease share. */

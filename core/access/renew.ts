@@ -2,13 +2,12 @@ import { and, eq, gt, isNull, lte, or } from "drizzle-orm";
 import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
+import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
-import { lockIncidents } from "../incident/incident/lock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
-import { changeOf, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
-import { inWords, recordAccess } from "./record.ts";
+import { changeOf, earlier, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
 import { durationOf } from "./request.ts";
 import { callForRole, pluginOf } from "./role_plugin.ts";
 
@@ -16,7 +15,8 @@ import { callForRole, pluginOf } from "./role_plugin.ts";
 const retrySeconds = 5;
 
 /**
- * Extends a lease, up to the limit of its role and its request.
+ * Extends a lease, up to the limit of its role and its request. One that already lasts longer stays unchanged. The audit log
+ * records it, but not the timeline: `svc access run` renews a lease every few minutes.
  *
  * @throws NotFound also for another user's lease
  * @throws Conflict when it is not Active or cannot be renewed
@@ -30,14 +30,16 @@ export async function renewLease(
 ): Promise<Lease> {
   const { db, config } = context;
   const own = and(eq(accessLease.id, id), eq(accessLease.userName, actor.user));
-  const { lease, role, plugin, at, expiresAt } = await db.transaction(async (tx) => {
+  const claimed = await db.transaction(async (tx) => {
     const at = await databaseNow(tx);
     const lease = await getLease({ db: tx }, { ...actor, admin: false }, id);
     const [role] = await tx.select().from(accessRole).where(eq(accessRole.id, lease.roleId));
     const plugin = pluginOf(context, role!.pluginSlug);
     if (plugin.methods.renew === undefined) throw new Conflict(`Leases of ${role!.slug} cannot be renewed`);
     const asked = after(at, durationOf(role!, duration));
-    const expiresAt = asked < lease.maxExpiresAt ? asked : lease.maxExpiresAt;
+    const expiresAt = earlier(asked, lease.maxExpiresAt);
+    if (lease.state === "Active" && expiresAt <= lease.expiresAt && lease.expiresAt < lease.maxExpiresAt)
+      return { unchanged: lease };
     if (expiresAt <= lease.expiresAt)
       throw new Conflict(
         `The lease ends at ${lease.expiresAt.toISOString()} and cannot be extended: request new access`,
@@ -63,6 +65,8 @@ export async function renewLease(
     if (!ours) throw new Conflict(`The lease is ${lease.state}`);
     return { lease: ours, role: role!, plugin, at, expiresAt };
   });
+  if (claimed.unchanged) return claimed.unchanged;
+  const { lease, role, plugin, at, expiresAt } = claimed;
   const seconds = Math.round((expiresAt.getTime() - at.getTime()) / 1000);
   const { name, handle } = lease;
   const outcome = await callForRole(context, { role, plugin }, "renew", {
@@ -80,18 +84,14 @@ export async function renewLease(
   }
   const end = earlierEnd(outcome.value, expiresAt);
   const renewed = await db.transaction(async (tx) => {
-    await lockIncidents(tx, [lease.incidentId]);
     const [row] = await tx
       .update(accessLease)
       .set({ expiresAt: end, dueAt: end, leaseUntil: null })
       .where(and(still, eq(accessLease.state, "Active")))
       .returning();
     if (!row) return undefined;
-    await recordAccess(tx, {
-      ...changeOf({ ...row, role: role.slug }, actor.user, at),
-      action: "access.renewed",
-      description: `${actor.user} renewed ${role.slug} for ${inWords(seconds)}`,
-    });
+    const { incidentId: _, ...change } = changeOf({ ...row, role: role.slug }, actor.user, at);
+    await audit(tx, { ...change, action: "access.renewed", data: { ...change.data, seconds } });
     return { ...row, role: role.slug };
   });
   if (renewed) return renewed;

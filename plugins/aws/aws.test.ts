@@ -315,7 +315,8 @@ describe.each(each)("%s", (plugin) => {
 
   test("issues leases that cannot be renewed, and stores no part of the session", async () => {
     const role = await makeRole(plugin);
-    const { body } = await issue(role);
+    const { body } = await issue(role, { renewable: true });
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBeGreaterThan(3_590_000);
     expect((await alice.call("DELETE", `/access/leases/${body.id}`)).http).toBe(200);
     expect((await alice.call("POST", `/access/leases/${body.id}/renew`)).http).toBe(409);
     const [row] = await server.db.execute<{ text: string }>(

@@ -91,13 +91,24 @@ describe("a lease ends", () => {
   const reasonOf = async ({ id }: { id: number }) =>
     (await server.db.select().from(accessLease).where(eq(accessLease.id, id)))[0]!.endReason;
 
-  test("when it expires", async () => {
-    const lease = await leaseOf();
+  test("when it expires because its client, which was killed, no longer renews it", async () => {
+    const { body: lease } = await world.issue(bob, await world.makeRole(), { renewable: true });
+    const client = world.target.open(lease.credential.fields);
+    const validFor = async () => {
+      const [row] = await client<[{ seconds: number }]>`
+        select extract(epoch from rolvaliduntil - now())::int as seconds from pg_roles where rolname = current_user`;
+      return row.seconds;
+    };
+    expect(await validFor()).toBeWithin(840, 901);
+    await bob.call("POST", `/access/leases/${lease.id}/renew`, { duration: 1800 });
+    expect(await validFor()).toBeWithin(1740, 1801);
     await server.db
       .update(accessLease)
       .set({ dueAt: sql`now()` })
       .where(eq(accessLease.id, lease.id));
     await isGone(lease);
+    expect(client`select 1`).rejects.toThrow();
+    await client.end();
     expect(await reasonOf(lease)).toBe("expired");
   });
 

@@ -75,6 +75,7 @@ const roleView = {
   public_key: nullable(
     oneOf(["ssh", "x509"], { description: "The kind of public key that is certified, if any" }),
   ),
+  renewable: t.Boolean({ description: "Whether leases can be renewed" }),
 };
 export const accessRoleView = t.Object(roleView, closed);
 export const roleParams = t.Object({ role: slug }, closed);
@@ -96,9 +97,10 @@ export const changedRole = t.Object(
 
 export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Static<typeof accessRoleView> {
   const { pluginSlug, disabledAt, settings, ...rest } = role;
-  const { revocable = null, publicKey = null } = plugins.find("credential", pluginSlug) ?? {};
+  const { revocable = null, publicKey = null, methods } = plugins.find("credential", pluginSlug) ?? {};
+  const renewable = methods?.renew !== undefined;
   const disabled = disabledAt !== null;
-  return { ...toApi({ ...rest, plugin: pluginSlug, disabled, revocable, publicKey }), settings };
+  return { ...toApi({ ...rest, plugin: pluginSlug, disabled, revocable, publicKey, renewable }), settings };
 }
 
 export function roleFieldsOf({ settings, ...body }: Static<typeof newRole>): RoleFields {
@@ -229,6 +231,12 @@ export const newLease = t.Object(
     request_id: t.Optional(id),
     incident: t.Optional(incidentName),
     duration: t.Optional(seconds("In seconds; the role's default if omitted")),
+    renewable: t.Optional(
+      Type.Boolean({
+        description:
+          "Whether the client renews the lease until `duration` is over, or otherwise as long as it may. If the role is `renewable`, the lease then lasts 15 minutes at a time",
+      }),
+    ),
     public_key: t.Optional(t.String({ maxLength: 10_000 })),
   },
   closed,

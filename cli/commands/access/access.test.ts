@@ -142,6 +142,13 @@ test("run passes the credential in the environment, revokes it afterwards, and r
     endReason: "revoked",
     userName: "alice@example.com",
   });
+  const lasts = async () => {
+    const { createdAt, expiresAt, maxExpiresAt } = await newest();
+    return [expiresAt, maxExpiresAt].map((end) => (end.getTime() - createdAt.getTime()) / 1000);
+  };
+  expect(await lasts()).toEqual([900, 8 * 3600]);
+  await svc(alice, "run", "shop", "--duration", "20m", "--", "true");
+  expect(await lasts()).toEqual([900, 1200]);
   const killed = await svc(alice, "run", "shop", "--", "sh", "-c", "kill -9 $$");
   expect(killed.code).toBe(137);
   expect((await newest()).state).toBe("Revoking");

@@ -30,7 +30,7 @@ export default defineCommand({
   notes: [
     "With ssh and x509, the private key is generated on this machine and never leaves it. It is stored with the credentials of svc login, and the certificate next to it. The command prints what to type. Running it again renews the certificate for the same key.",
     "With aws, it prints the output of a credential_process for ~/.aws/config; with kube, an ExecCredential for the exec section of a kubeconfig. Tools run these each time they start, so the credential is cached in a private file until shortly before it expires (ten minutes for AWS, one for kubectl) or you sign out.",
-    "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits.",
+    "The credential ends when it expires or is revoked, when you sign out or leave the incident, or when the incident is closed. For a single command, prefer svc access run, which revokes it when the command exits, and soon after if svc is killed.",
   ],
   async run({ role, format, ...wanted }, io) {
     if (format === "ssh" || format === "x509") return getCertificate(io, format, { role, wanted });
