@@ -79,7 +79,9 @@ export async function deliver(
       .filter(({ slug }) => (pluginSlug === undefined || slug === pluginSlug) && !except?.includes(slug))
       .filter(({ staysPublic }) => individualId !== undefined || !staysPublic)
       .map(({ slug }) => slug),
-    ...((awaitsOpening && coming.get(incidentId)) || []).filter((slug) => !except?.includes(slug)),
+    ...((awaitsOpening && coming.get(incidentId)) || []).filter(
+      (slug) => (pluginSlug === undefined || slug === pluginSlug) && !except?.includes(slug),
+    ),
   ];
   const reached = outgoing.filter((one) => slugsOf(one).length > 0);
   const unreachable = outgoing.filter((one) => slugsOf(one).length === 0);
@@ -165,6 +167,9 @@ async function replaceOlder(
     .where(inArray(key, idle));
 }
 
+/** Begins the error of a delivery that a person gave up. */
+export const discardedReason = "Discarded: ";
+
 export const replacedReason = "A newer one has replaced it";
 
 /** A message that the receiver wants later than this holds nothing back. */
@@ -221,17 +226,15 @@ export async function splitDelivery(
   recipients: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const { key, task, incidentId, about, pluginSlug, subject, text, topic, sequence } = claim;
+  const { key, task, incidentId, about, pluginSlug, topic, sequence } = claim;
   const occurredAt = claim.occurredAt ?? claim.queuedAt;
-  const rows = [...new Set(recipients)].map((recipient) => ({
+  const parts = [...new Set(recipients)].map((recipient) => ({
     key: `${key}/${encodeURIComponent(recipient)}`,
     task,
     incidentId,
     about,
     pluginSlug,
     recipient,
-    subject,
-    text,
     topic,
     sequence,
     queuedAt: at,
@@ -239,7 +242,13 @@ export async function splitDelivery(
     dueAt: dueNow(at),
   }));
   await db.transaction(async (tx) => {
-    await finishWork(tx, deliveries, claim, at, { state: rows.length > 0 ? "Split" : "Done" });
+    await finishWork(tx, deliveries, claim, at, { state: parts.length > 0 ? "Split" : "Done" });
+    // It may have been corrected since it was claimed.
+    const [current] = await tx
+      .select({ subject: delivery.subject, text: delivery.text })
+      .from(delivery)
+      .where(eq(delivery.key, key));
+    const rows = parts.map((part) => ({ ...part, ...current! }));
     for (let from = 0; from < rows.length; from += batch)
       await tx.insert(delivery).values(rows.slice(from, from + batch));
   });

@@ -4,6 +4,7 @@ import { delivery } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Conflict, NotFound } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
+import { discardedReason } from "./deliver.ts";
 import { dueNow } from "./work.ts";
 
 type ResendContext = { db: Database; clock: Clock };
@@ -86,7 +87,7 @@ async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly 
 async function discard(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
   await tx
     .update(delivery)
-    .set({ state: "Done", error: sql`'Discarded: ' || ${delivery.error}` })
+    .set({ state: "Done", error: sql`${discardedReason} || ${delivery.error}` })
     .where(inArray(delivery.key, [...keys]));
   for (const key of keys)
     await audit(tx, { at: clock.now(), actor: "system", action: "delivery.discarded", subject: key });

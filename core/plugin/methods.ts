@@ -156,6 +156,8 @@ export const pluginMethods = {
     recipients: list(recipientId, 10_000),
     send: nothing,
     direct: nothing,
+    edit: nothing,
+    withdraw: nothing,
     add: nothing,
     remove: nothing,
     restrict: nothing,
@@ -190,6 +192,8 @@ export const pluginMethods = {
 export const optionalMethods: ReadonlySet<string> = new Set([
   "participant.onCall",
   "conversation.recipients",
+  "conversation.edit",
+  "conversation.withdraw",
   "conversation.remove",
   "conversation.restrict",
   "conversation.reopen",
@@ -281,6 +285,18 @@ export interface ConversationPlugin {
   direct(
     call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & Place & CallContext,
   ): Promised<"conversation", "direct">;
+  /**
+   * Replaces a message that `send` has sent. `original` is the key of that call, for the same recipient. Without this
+   * method, `send` says what has changed.
+   */
+  edit?(
+    call: { conversation: ResourceFacts; original: string; message: Message; recipient?: string } & Place &
+      CallContext,
+  ): Promised<"conversation", "edit">;
+  /** Removes such a message. Without this method, `send` says that it was withdrawn. */
+  withdraw?(
+    call: { conversation: ResourceFacts; original: string; recipient?: string } & Place & CallContext,
+  ): Promised<"conversation", "withdraw">;
   /** Adds everyone who takes part now, including those already in it. */
   add(
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,

@@ -22,6 +22,9 @@ export const fakeConversation = fakeOf("conversation", ...common);
 /** A conversation plugin with the optional method `reopen`. */
 export const fakeReopening = fakeOf("conversation", ...common, "reopen");
 
+/** A conversation plugin that edits and withdraws messages. */
+export const fakeEditing = fakeOf("conversation", ...common, "edit", "withdraw");
+
 /** A conversation plugin with several optional methods. */
 export const fakeChat = fakeOf("conversation", ...common, "remove", "restrict", "reopen");
 

@@ -114,8 +114,11 @@ test("every method sends one signed message, with the same id when it is retried
     await callPlugin(plugin, "reopen", { conversation }, { key: "k6" }),
     await callPlugin(plugin, "remove", { conversation, people: [ada] }, { key: "k7" }),
     await callPlugin(plugin, "restrict", { conversation, people: [ada] }, { key: "k8" }),
+    await callPlugin(plugin, "edit", { conversation, message, original: "k2", ...place }, { key: "k9" }),
+    await callPlugin(plugin, "withdraw", { conversation, original: "k2", ...place }, { key: "k10" }),
   ];
-  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(8).fill({ ok: true, value: undefined })]);
+  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(10).fill({ ok: true, value: undefined })]);
+  const replaces = received[1]!.headers.get("webhook-id");
   const at = { occurred_at: place.occurredAt, sequence: place.sequence };
   const data: [string, { occurred_at?: string; incident: object; [name: string]: unknown }][] = [
     ["conversation.create", { incident, occurred_at: incident.reportedAt }],
@@ -127,6 +130,8 @@ test("every method sends one signed message, with the same id when it is retried
     ["conversation.reopen", { incident, externalId: "C1" }],
     ["conversation.remove", { incident, externalId: "C1", people: [ada] }],
     ["conversation.restrict", { incident, externalId: "C1", people: [ada] }],
+    ["conversation.edit", { incident, externalId: "C1", message, replaces, ...at }],
+    ["conversation.withdraw", { incident, externalId: "C1", replaces, ...at }],
   ];
   expect(received.map(({ body }) => JSON.parse(body))).toEqual(
     // When it happened, and not when it was sent: that is in the header.
@@ -141,7 +146,7 @@ test("every method sends one signed message, with the same id when it is retried
   }
   const ids = received.map(({ headers }) => headers.get("webhook-id"));
   expect(ids[1]).toBe(ids[2]!);
-  expect(new Set(ids).size).toBe(8);
+  expect(new Set(ids).size).toBe(10);
   expect(ids.join("")).not.toContain(".");
 });
 

@@ -48,9 +48,10 @@ export default definePlugin({
     const key = keyOf(secret);
     const post = async (
       method: string,
-      { signal, key: operation, conversation, occurredAt: occurred_at, ...rest }: Call,
+      { signal, key: operation, conversation, occurredAt: occurred_at, original, ...rest }: Call,
     ) => {
-      const data = { ...conversation, ...rest, occurred_at };
+      const replaces = original === undefined ? {} : { replaces: idOf(original) };
+      const data = { ...conversation, ...rest, ...replaces, occurred_at };
       const call = { signal, key: operation };
       const type = `conversation.${method}`;
       const about = { type, at: occurred_at, data: restricted ? data : withheld(data) };
@@ -65,6 +66,8 @@ export default definePlugin({
         await answerOf(await post("create", { ...call, occurredAt: call.incident.reportedAt })),
       send: forward("send"),
       direct: forward("direct"),
+      edit: forward("edit"),
+      withdraw: forward("withdraw"),
       add: forward("add"),
       remove: forward("remove"),
       restrict: forward("restrict"),
@@ -76,12 +79,14 @@ export default definePlugin({
 
 interface Call extends CallContext, Place {
   conversation?: ResourceFacts;
+  original?: string;
 }
 
 interface Data {
   incident?: IncidentFacts;
   occurred_at?: string;
   sequence?: number;
+  replaces?: string;
   [key: string]: unknown;
 }
 
@@ -89,15 +94,22 @@ interface Data {
 function withheld(data: Data): object {
   if (data.incident?.visibility !== "Restricted") return data;
   const { id, name, visibility, weblink } = data.incident;
-  const { externalId, occurred_at, sequence } = data;
+  const { externalId, occurred_at, sequence, replaces } = data;
   return {
     incident: { id, name, visibility, weblink },
     ...(externalId ? { externalId } : {}),
+    ...(replaces ? { replaces } : {}),
     occurred_at,
     sequence,
     withheld: true,
   };
 }
+
+/**
+ * The id of a message: the same for each attempt, so that the receiver recognises it, and without a dot, which separates
+ * it in the signature.
+ */
+const idOf = (key: string) => `msg_${new Bun.CryptoHasher("sha256").update(key).digest("hex").slice(0, 32)}`;
 
 async function send(
   url: string,
@@ -108,8 +120,7 @@ async function send(
   const at = clock.now();
   // When it happened; the header says when it was sent.
   const body = JSON.stringify({ type, timestamp: occurredAt ?? at.toISOString(), data });
-  // The same for each attempt, so that the receiver recognises it, and without a dot, which separates it in the signature.
-  const id = `msg_${new Bun.CryptoHasher("sha256").update(call.key).digest("hex").slice(0, 32)}`;
+  const id = idOf(call.key);
   const late = AbortSignal.timeout(milliseconds);
   let response: Response;
   try {

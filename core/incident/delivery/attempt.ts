@@ -18,6 +18,7 @@ import { callPlugin, workErrorOf } from "../../plugin/call.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { correctedKey, editTask, withdrawTask } from "../message/correction.ts";
 import { mayBeTold } from "../participant/addresses.ts";
 import { recordReminded, reportReminder } from "../reminder/remind.ts";
 import { welcomeSequence } from "../steps/conversation.ts";
@@ -187,11 +188,18 @@ async function send(context: AttemptContext, found: Found, signal?: AbortSignal)
   const conversation = resourceFacts(incident, place);
   const to = recipient === null ? {} : { recipient };
   const options = { signal, key };
-  const outcome = await (person
-    ? callPlugin(plugin, "direct", { person, message, incident, ...at }, options)
-    : recipient === null && isSplitting
-      ? callPlugin(plugin, "recipients", { conversation }, options)
-      : callPlugin(plugin, "send", { conversation, message, ...to, ...at }, options));
+  const sends = async () => {
+    if (person) return await callPlugin(plugin, "direct", { person, message, incident, ...at }, options);
+    if (recipient === null && isSplitting)
+      return await callPlugin(plugin, "recipients", { conversation }, options);
+    const corrected = { conversation, original: correctedKey(key), ...to, ...at };
+    if (row.task === editTask && plugin.methods.edit)
+      return await callPlugin(plugin, "edit", { ...corrected, message }, options);
+    if (row.task === withdrawTask && plugin.methods.withdraw)
+      return await callPlugin(plugin, "withdraw", corrected, options);
+    return await callPlugin(plugin, "send", { conversation, message, ...to, ...at }, options);
+  };
+  const outcome = await sends();
   if (outcome.ok) return { recipients: outcome.value || undefined };
   const { reason, detail, frames } = outcome;
   if (reason !== "aborted")

@@ -4,6 +4,7 @@ import { type DeliveryClaim, replacedReason } from "../../outbox/deliver.ts";
 import { namingTime } from "../../outbox/late.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
+import { editTask } from "../message/correction.ts";
 import { currentReminder } from "../reminder/remind.ts";
 import { currentSummary } from "../summary/summarise.ts";
 import { currentTaskReminder } from "../task/remind.ts";
@@ -26,6 +27,8 @@ export async function currentOf(context: PluginContext, row: DeliveryClaim): Pro
   // Even without a topic: from a release that did not check them again.
   if (task === "incident-status-report-reminder") return await currentReminder(context, row);
   if (task === "incident-task-reminders") return await currentTaskReminder(context, row);
+  // The message keeps the time of what it reports.
+  if (task === editTask) return { message: { subject, text }, about };
   if (topic === null) {
     const when = { now: context.clock.now(), timezone: context.config.timezone };
     return { message: namingTime({ subject, text }, { occurredAt: occurredAt ?? queuedAt, ...when }), about };

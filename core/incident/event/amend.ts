@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import { eq } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { event } from "../../../drizzle/schema/index.ts";
+import { type EntryText, event } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { withdrawnText } from "../timeline/entry.ts";
+import { announceCorrection } from "../message/correction.ts";
+import { entryNames, withdrawnText } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
 import {
   type Entry,
-  entryNames,
   keepRevision,
   lockEntry,
   parseEntryText,
@@ -17,6 +17,7 @@ import {
   removeText,
   type WantedText,
   writeText,
+  writtenAtOf,
 } from "./entry.ts";
 import { type EventIds, getEvent } from "./get.ts";
 import type { Event } from "./list.ts";
@@ -42,7 +43,7 @@ export async function amendEntry(
       throw new InvalidInput(Object.keys(text)[0]!, "The text is the same as before");
     await keepRevision(tx, entry, before);
     await writeText(tx, entry, text);
-    await recordCorrection(tx, actor, entry, { at: clock.now(), kind: "corrected" });
+    await recordCorrection(tx, context, actor, entry, { at: clock.now(), action: "corrected", text });
     return getEvent({ db: tx }, actor, change);
   });
 }
@@ -64,30 +65,48 @@ export async function withdrawEntry(
     await removeText(tx, entry, withdrawnText);
     const at = clock.now();
     await tx.update(event).set({ withdrawnAt: at }).where(eq(event.id, entry.id));
-    await recordCorrection(tx, actor, entry, { at, kind: "withdrawn" });
+    const text = { description: withdrawnText };
+    await recordCorrection(tx, context, actor, entry, { at, action: "withdrawn", text });
     return getEvent({ db: tx }, actor, change);
   });
 }
 
-/** Sets the new version of an entry, and records on the timeline what happened to it. */
+/**
+ * Sets the new version of an entry, records on the timeline what happened to it, and corrects what was sent of it.
+ *
+ * @returns the plugins that already have the earlier text
+ */
 export async function recordCorrection(
   tx: Transaction,
+  context: PluginContext,
   actor: Actor,
-  entry: Pick<Entry, "id" | "incidentId" | "version"> & { kind: string },
-  { at, kind }: { at: Date; kind: "corrected" | "withdrawn" },
-): Promise<void> {
-  await tx
-    .update(event)
-    .set({ version: entry.version + 1, editedAt: at, editedBy: actor.user })
-    .where(eq(event.id, entry.id));
-  const name = entryNames[entry.kind as Entry["kind"]];
+  entry: Entry,
+  change: { at: Date; action: "corrected" | "withdrawn" | "redacted"; text: EntryText; reason?: string },
+): Promise<string[]> {
+  const { id, incidentId, kind, data } = entry;
+  const { at, action, text, reason } = change;
+  const version = entry.version + 1;
+  await tx.update(event).set({ version, editedAt: at, editedBy: actor.user }).where(eq(event.id, id));
+  const name = entryNames[kind];
   await recordEvent(tx, {
-    incidentId: entry.incidentId,
+    incidentId,
     at,
     actor: actor.user,
+    kind: action,
+    // A list shows the entry's current text instead of the description of a correction.
+    description: `${name[0]!.toUpperCase()}${name.slice(1)} ${action}${reason ? `: ${reason}` : ""}`,
+    data: { target_id: id, target_kind: kind, ...(reason && { reason }) },
+  });
+  return await announceCorrection(tx, context, {
+    incident: entry.incident,
     kind,
-    // A list shows the entry's current text instead of this description of a correction.
-    description: `${name[0]!.toUpperCase()}${name.slice(1)} ${kind}`,
-    data: { target_id: entry.id, target_kind: entry.kind },
+    id: kind === "note" ? id : Number(data.report_id ?? data.message_id),
+    version,
+    author: entry.actor,
+    by: actor.user,
+    at: entry.at,
+    writtenAt: writtenAtOf(entry),
+    action,
+    text,
   });
 }

@@ -13,7 +13,7 @@ import { Changed, Conflict, Forbidden, InvalidInput } from "../../../platform/er
 import { descriptionLength, parseProse, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import { lockIncident } from "../incident/lock.ts";
-import { type EntryKind, entryKinds } from "../timeline/entry.ts";
+import { type EntryKind, entryKinds, entryNames } from "../timeline/entry.ts";
 import { type EventIds, noSuchEntry } from "./get.ts";
 
 /** How long after the closing authors may still correct and withdraw what they wrote. */
@@ -22,13 +22,6 @@ const authorsSeconds = 24 * 3600;
 type Locked = Awaited<ReturnType<typeof lockIncident>>;
 type EventRow = typeof event.$inferSelect;
 export type Entry = EventRow & { kind: EntryKind; incident: Locked };
-
-/** What people call each kind. */
-export const entryNames: Record<EntryKind, string> = {
-  note: "note",
-  "report.written": "status report",
-  "message.sent": "message",
-};
 
 const isEntry = (row: EventRow & { incident: Locked }): row is Entry =>
   (entryKinds as readonly string[]).includes(row.kind);
@@ -160,9 +153,13 @@ export async function removeText(tx: Transaction, entry: Entry, word: string): P
 
 /** Keeps the text that is about to be replaced, for admins. */
 export async function keepRevision(tx: Transaction, entry: Entry, text: EntryText): Promise<void> {
-  const { id: eventId, version, actor, at, data, editedBy, editedAt } = entry;
-  const writtenAt = typeof data.noted_at === "string" ? new Date(data.noted_at) : at;
+  const { id: eventId, version, actor, editedBy, editedAt } = entry;
   await tx
     .insert(eventRevision)
-    .values({ eventId, version, text, author: editedBy ?? actor, at: editedAt ?? writtenAt });
+    .values({ eventId, version, text, author: editedBy ?? actor, at: editedAt ?? writtenAtOf(entry) });
+}
+
+/** A backdated note was written later than it says. */
+export function writtenAtOf({ at, data }: Entry): Date {
+  return typeof data.noted_at === "string" ? new Date(data.noted_at) : at;
 }

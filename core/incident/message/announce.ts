@@ -9,6 +9,7 @@ import type { Plugins } from "../../plugin/choose.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Incident } from "../incident/incident.ts";
+import type { EntryKind } from "../timeline/entry.ts";
 import type { EventKind } from "../timeline/event.ts";
 import {
   type About,
@@ -25,7 +26,14 @@ import {
 // may read it.
 
 export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
-type Subject = Pick<Incident, "id" | "name" | "title">;
+export type Subject = Pick<Incident, "id" | "name" | "title">;
+
+/** Begins the keys of the messages that announce an entry. `id` is that of the note, the report or the message. */
+export function entryKey(kind: EntryKind, id: number): Pick<Outgoing["key"], "task" | "what"> {
+  if (kind === "note") return { task: "incident-note", what: `event-${id}` };
+  if (kind === "message.sent") return { task: "incident-message", what: `message-${id}` };
+  return { task: "incident-status-report", what: `report-${id}` };
+}
 
 /** Announces a person's message, to all or only to `recipient`. It is not sent to `origin`, where it was written. */
 export async function announceSaid(
@@ -36,7 +44,7 @@ export async function announceSaid(
 ): Promise<void> {
   const { id, author, recipient, text, origin } = said;
   await send(tx, context, incident, {
-    key: { task: "incident-message", what: `message-${id}` },
+    key: entryKey("message.sent", id),
     message: saidMessage(incident, { author: author.name, text, isDirect: recipient !== null }),
     // It is in the channel already.
     except: [channelSlug, origin],
@@ -54,8 +62,7 @@ export async function announceNote(
   if (!isHeard(context.plugins)) return;
   const { id, user, text, at: occurredAt } = note;
   const message = noteMessage(aboutOf(context, incident), { author: await nameOf(tx, user), text });
-  const key = { task: "incident-note", what: `event-${id}` };
-  await send(tx, context, incident, { key, message, occurredAt });
+  await send(tx, context, incident, { key: entryKey("note", id), message, occurredAt });
 }
 
 export async function announceReport(
@@ -66,7 +73,7 @@ export async function announceReport(
 ): Promise<void> {
   const message = reportMessage(aboutOf(context, incident), { ...report, author: report.author.name });
   await send(tx, context, incident, {
-    key: { task: "incident-status-report", what: `report-${report.id}` },
+    key: entryKey("report.written", report.id),
     message,
   });
 }
@@ -137,7 +144,7 @@ export async function announceReopened(
 }
 
 /** Whether there is any conversation plugin. */
-function isHeard(plugins: Plugins): boolean {
+export function isHeard(plugins: Plugins): boolean {
   return plugins.ofType("conversation").length > 0;
 }
 
@@ -191,7 +198,7 @@ async function writeInChannel(
     on conflict do nothing`);
 }
 
-async function nameOf(tx: Transaction, user: string): Promise<string> {
+export async function nameOf(tx: Transaction, user: string): Promise<string> {
   const [found] = await tx
     .select({ name: individual.name })
     .from(individual)
@@ -199,6 +206,6 @@ async function nameOf(tx: Transaction, user: string): Promise<string> {
   return found?.name ?? nameByAddress(user);
 }
 
-function aboutOf({ config }: AnnounceContext, { id, name, title }: Subject): About {
+export function aboutOf({ config }: AnnounceContext, { id, name, title }: Subject): About {
   return { name, title, weblink: `${config.publicUrl}/incidents/${id}` };
 }

@@ -1,6 +1,8 @@
+import type { EntryText } from "../../../drizzle/schema/index.ts";
 import { literally } from "../../../platform/markdown.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Incident } from "../incident/incident.ts";
+import { type EntryKind, entryNames } from "../timeline/entry.ts";
 
 /** The incident that a message is about. */
 export interface About {
@@ -23,19 +25,54 @@ export function reportMessage(
   about: About,
   { author, ...texts }: { author: string; conditions: string; actions: string; needs: string },
 ): Message {
+  return messageOf(about, `${about.name}: status report from ${author}`, linesOf(texts));
+}
+
+function linesOf(text: EntryText): string[] {
+  if ("description" in text) return [literally(text.description)];
   const parts = [
-    ["Conditions", texts.conditions],
-    ["Actions", texts.actions],
-    ["Needs", texts.needs],
+    ["Conditions", text.conditions],
+    ["Actions", text.actions],
+    ["Needs", text.needs],
   ] as const;
-  const lines = parts
-    .filter(([, text]) => text.trim() !== "")
-    .map(([name, text]) => `**${name}:** ${literally(text)}`);
-  return messageOf(about, `${about.name}: status report from ${author}`, lines);
+  return parts
+    .filter(([, part]) => part.trim() !== "")
+    .map(([name, part]) => `**${name}:** ${literally(part)}`);
 }
 
 export function noteMessage(about: About, { author, text }: { author: string; text: string }): Message {
   return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
+}
+
+/** The message that announces an entry with this text. */
+export function entryMessage(
+  about: About,
+  { kind, author, text }: { kind: EntryKind; author: string; text: EntryText },
+): Message {
+  if (kind === "message.sent" && "description" in text)
+    return saidMessage(about, { author, text: text.description, isDirect: false });
+  return messageOf(about, `${about.name}: ${entryNames[kind]} from ${author}`, linesOf(text));
+}
+
+export interface Correction {
+  kind: EntryKind;
+  author: string;
+  /** Who corrected it. */
+  who: string;
+  /** When it was said, as text. */
+  time: string;
+  action: "corrected" | "withdrawn" | "redacted";
+  text: EntryText;
+}
+
+const did = { corrected: "corrected", withdrawn: "withdrew", redacted: "redacted" } as const;
+
+/** Says what has changed in a conversation where a message cannot be edited. A text that is gone is not repeated. */
+export function correctionMessage(about: About, correction: Correction): Message {
+  const { kind, author, who, time, action, text } = correction;
+  const whose = who === author ? "their" : `${author}’s`;
+  const subject = `${about.name}: ${who} ${did[action]} ${whose} ${entryNames[kind]} of ${time}`;
+  return messageOf(about, subject, action === "corrected" ? linesOf(text) : []);
 }
 
 type Changed = Pick<Incident, "status" | "visibility" | "incidentPriority" | "resolution">;

@@ -9,6 +9,13 @@ import { event, textIdOf } from "../../../drizzle/schema/index.ts";
 export const entryKinds = ["note", "report.written", "message.sent"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
+/** What people call each kind. */
+export const entryNames: Record<EntryKind, string> = {
+  note: "note",
+  "report.written": "status report",
+  "message.sent": "message",
+};
+
 /** The text of a withdrawn entry. Its words are then only in `event_revision`. */
 export const withdrawnText = "Withdrawn";
 
