@@ -6,6 +6,7 @@ import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { type AccessTarget, messageOf, startAccessTarget } from "../../tests/support/domain/access_target.ts";
+import { until } from "../../tests/support/process/until.ts";
 import postgresqlRole from "./postgresql_role.ts";
 
 // The end of a lease ends everything that it has, and nothing else.
@@ -345,6 +346,20 @@ for (const [version, start] of [
         await sql`rollback prepared 'app'`;
       },
     );
+
+    test("a prepared transaction that holds a lease is rolled back, even if somebody else waits for it", async () => {
+      const lease = await issue({ setRole: true });
+      const { parent } = target;
+      await as(
+        lease,
+        `begin; alter role ${lease.name} password 'x'; set local role ${parent}; prepare transaction 'x'`,
+      );
+      const waiting = alone(`alter role ${lease.name} nologin`);
+      await until("it to wait", async () => (await sql`select from pg_locks where not granted`).length > 0);
+      await plugin.revoke(lease);
+      await waiting;
+      expect(await stateOf(lease.name)).toBeUndefined();
+    });
 
     test("a prepared transaction of a parent that locks an object of the lease is named, and stays", async () => {
       const lease = await issue({ setRole: true });

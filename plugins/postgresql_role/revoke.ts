@@ -192,7 +192,10 @@ interface Prepared {
   database: string;
 }
 
-/** Who holds what a session waits for, while it waits. A prepared transaction has a gid, and no session. */
+/**
+ * Who holds what a session waits for, while it waits. A prepared transaction has a gid, and no session. If others wait for
+ * the same row, the first of them has locked the tuple, and waits for the one that holds the row.
+ */
 async function holdersOf(sql: Sql, pid: number, waiting: Promise<unknown>) {
   let isWaiting = true;
   const over = () => {
@@ -201,6 +204,10 @@ async function holdersOf(sql: Sql, pid: number, waiting: Promise<unknown>) {
   waiting.then(over, over);
   while (isWaiting) {
     const holders = await sql<(Omit<Prepared, "gid"> & { gid: string | null; pid: number | null })[]>`
+      with first as (
+        select h.pid from pg_locks w join pg_locks h on h.granted and h.locktype = 'tuple'
+          and (h.database, h.relation, h.page, h.tuple) = (w.database, w.relation, w.page, w.tuple)
+        where w.pid = ${pid} and w.locktype = 'tuple' and not w.granted)
       select distinct p.gid, coalesce(p.owner, a.usename) as owner, coalesce(p.database, a.datname) as database, h.pid
       from pg_locks w join pg_locks h on h.granted and h.pid is distinct from w.pid
         and (h.locktype, h.database, h.relation, h.tuple, h.page, h.transactionid, h.classid, h.objid)
@@ -210,7 +217,8 @@ async function holdersOf(sql: Sql, pid: number, waiting: Promise<unknown>) {
         and x.virtualtransaction = h.virtualtransaction
       left join pg_prepared_xacts p on p.transaction = x.transactionid
       left join pg_stat_activity a on a.pid = h.pid
-      where w.pid = ${pid} and not w.granted and w.locktype in ('transactionid', 'tuple', 'object')`;
+      where not w.granted and (w.pid = ${pid} and w.locktype in ('transactionid', 'tuple', 'object')
+        or w.pid in (select pid from first) and w.locktype = 'transactionid')`;
     if (holders.length > 0) return holders;
     await Bun.sleep(pollMilliseconds);
   }
