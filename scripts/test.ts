@@ -80,9 +80,9 @@ async function runRound(files: string[], changed?: string): Promise<Counts> {
 /** The programs that tests need whose text matches. */
 const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs]])[] = [
   [/WebView|support\/browser\/chromium/, programs.chromium],
-  [/support\/database\/(debian_postgres|replicas)/, programs.debianPostgres],
+  [/support\/database\/(debian_postgres|replicas|breakable_postgres)/, programs.debianPostgres],
   [/support\/database\/pgbouncer/, programs.pgbouncer],
-  [/wrongBy/, programs.faketime],
+  [/wrongBy|breakable_postgres/, programs.faketime],
   [/support\/http\/wrk/, programs.wrk],
   [/support\/http\/sockets/, programs.sockets],
   [/support\/domain\/sshd|\bsshServer\b|"ssh-keygen"/, programs.ssh],

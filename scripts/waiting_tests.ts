@@ -5,6 +5,7 @@
  */
 export const waitingTests = [
   "tests/chaos/schedule.test.ts",
+  "tests/chaos/access_faults.test.ts",
   "cli/commands/server/start_slow.test.ts",
   "server/process/mtls.test.ts",
   "tests/chaos/upgrade.test.ts",

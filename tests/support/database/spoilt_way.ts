@@ -10,8 +10,12 @@ export interface SpoiltWay {
   cut(): void;
   /** Resets existing connections, as a host does that has just started. */
   reset(): void;
-  /** From now on, resets a connection when its client sends this text. */
-  resetAt(text: string): void;
+  /** From now on, resets new connections at once. */
+  refuse(all: boolean): void;
+  /** From now on, delays everything by this many milliseconds, in both directions. */
+  delay(milliseconds: number): void;
+  /** From now on, resets a connection when its client sends this text; undefined ends this. */
+  resetAt(text: string | undefined): void;
   /** From now on, ends a connection together with the answer that has this text, like PostgreSQL without its postmaster. */
   endWith(text: string): void;
   close(): void;
@@ -27,14 +31,18 @@ const unexpectedExit = (() => {
   return Buffer.concat([head, fields]);
 })();
 
-/** Starts a proxy to PostgreSQL. New connections always work. */
+/** Starts a proxy to PostgreSQL. New connections work, unless they are refused. */
 export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   const real = new URL(to);
   const sockets = new Set<Socket>();
   let silent = new Set<Socket>();
   let fatal: string | undefined;
   let last: string | undefined;
+  let refusing = false;
+  let late = 0;
+  const afterDelay = (act: () => void) => (late > 0 ? void setTimeout(act, late) : act());
   const proxy = createServer((near) => {
+    if (refusing) return void near.resetAndDestroy();
     const far = connect(Number(real.port), real.hostname);
     for (const [from, to] of [
       [near, far],
@@ -45,10 +53,10 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
         else if (last !== undefined && from === far && data.includes(last)) {
           last = undefined;
           near.end(Buffer.concat([Buffer.from(data), unexpectedExit]));
-        } else if (!silent.has(near)) to.write(data);
+        } else if (!silent.has(near)) afterDelay(() => to.write(data));
       });
       from.on("error", () => {});
-      from.on("close", () => to.destroy());
+      from.on("close", () => afterDelay(() => to.destroy()));
     }
     sockets.add(near);
     near.on("close", () => sockets.delete(near));
@@ -70,6 +78,12 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     cut,
     reset: () => {
       for (const socket of sockets) socket.resetAndDestroy();
+    },
+    refuse: (all) => {
+      refusing = all;
+    },
+    delay: (milliseconds) => {
+      late = milliseconds;
     },
     resetAt: (text) => {
       fatal = text;
