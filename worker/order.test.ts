@@ -137,6 +137,31 @@ test("one that keeps failing holds the others back until its third attempt has f
   expect(await row("q0")).toMatchObject({ attempts: 3, state: "Queued" });
   await queue(["q4"]);
   await until("a later one", () => taken.length === 4);
+  // It was tried again when the first of them was sent, but not for each.
+  await hasFailed("q0", 3);
+  expect(chat.to("send").filter(({ message }) => message.subject === "q0")).toHaveLength(4);
+});
+
+test("those that failed in a long outage are sent when one of them is sent again, before all later ones", async () => {
+  let isDown = true;
+  chat.answer(failing(() => isDown));
+  start(2);
+  await queue(numbered(5));
+  const endPause = (subject: string) =>
+    outbox.db.execute(sql`update delivery set due_at = now() where subject = ${subject}`);
+  for (const [subject, attempts] of [
+    ["q0", 3],
+    ["q1", 3],
+    ["q2", 1],
+  ] as const)
+    for (let times = 1; times <= attempts; times += 1) {
+      await hasFailed(subject, times);
+      if (times < attempts) await endPause(subject);
+    }
+  isDown = false;
+  await endPause("q2");
+  await until("all", () => taken.length === 5);
+  expect(taken).toEqual(["q2", "q0", "q1", "q3", "q4"]);
 });
 
 test("one that the receiver wants much later holds nothing back", async () => {

@@ -1,4 +1,19 @@
-import { and, asc, eq, inArray, isNull, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lte,
+  ne,
+  notExists,
+  notInArray,
+  or,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
@@ -176,6 +191,7 @@ export const replacedReason = "A newer one has replaced it";
 const holdingSeconds = 120;
 
 const earlier = alias(delivery, "earlier");
+const later = alias(delivery, "later");
 
 /** Messages of conversations that may hold back later ones, written like the index. */
 const inOrderOf = ({ state, individualId, topic, attempts }: typeof delivery | typeof earlier) =>
@@ -203,6 +219,47 @@ export function isNotHeldBack(at: Date, toRecipient: boolean): SQL {
   // A scalar subquery is never turned into a join, which would compare all waiting messages of a conversation with each
   // other: it reads the first entry of the index.
   return sql`(select true from ${delivery} as "earlier" where ${holding} order by ${earlier.recipient}, ${earlier.sequence} limit 1) is null`;
+}
+
+/**
+ * Makes the messages due that failed while a receiver was down, because this one of their conversation, plugin and recipient
+ * is sent again. Each gets one attempt that holds back later ones, so that they arrive in order. One that a later message
+ * has already overtaken failed for a reason of its own: its pauses stay.
+ */
+export async function retryFailed(db: Database, claim: DeliveryClaim, at: Date): Promise<void> {
+  if (!isInOrder(claim) || claim.sequence === null) return;
+  const { key, state, attempts, leaseUntil, sequence } = delivery;
+  const others = (table: typeof delivery | typeof later) =>
+    and(
+      eq(table.pluginSlug, claim.pluginSlug),
+      eq(table.incidentId, claim.incidentId),
+      claim.recipient === null ? isNull(table.recipient) : eq(table.recipient, claim.recipient),
+      isNull(table.individualId),
+      isNull(table.topic),
+      ne(table.key, claim.key),
+    );
+  const overtaken = db
+    .select({ key: later.key })
+    .from(later)
+    .where(and(others(later), eq(later.state, "Done"), gt(later.sequence, sequence)));
+  const failed = db
+    .select({ key })
+    .from(delivery)
+    .where(
+      and(
+        others(delivery),
+        eq(state, "Queued"),
+        gte(attempts, holdingAttempts),
+        or(isNull(leaseUntil), lte(leaseUntil, at)),
+        notExists(overtaken),
+      ),
+    )
+    // Another worker may do the same.
+    .for("update", { skipLocked: true });
+  await db
+    .update(delivery)
+    .set({ dueAt: dueNow(at), attempts: holdingAttempts - 1 })
+    .where(sql`${key} = any (array(${failed}))`);
 }
 
 /** Returns `task/what/whom/plugin`, or the prefix of several keys from the first of these parts. */

@@ -4,7 +4,7 @@ import { conversation, delivery, flowStep, incident, individual } from "../../..
 import { NotFound, Refused, Unavailable } from "../../../platform/errors.ts";
 import { personColumns } from "../../catalog/person/person.ts";
 import { awaitsWelcome, opensLater, restrictedStep } from "../../outbox/conversations.ts";
-import { type DeliveryClaim, deliveries, splitDelivery } from "../../outbox/deliver.ts";
+import { type DeliveryClaim, deliveries, retryFailed, splitDelivery } from "../../outbox/deliver.ts";
 import {
   attemptWork,
   failWork,
@@ -84,6 +84,8 @@ export async function attemptDelivery(
 
 /** @throws LeaseLost */
 async function recordSent({ db, clock }: AttemptContext, claim: DeliveryClaim): Promise<void> {
+  // First, because until it is finished, it holds back later ones.
+  await retryFailed(db, claim, clock.now());
   if (claim.topic === null || claim.task !== reportReminder)
     return await finishWork(db, deliveries, claim, clock.now());
   await db.transaction(async (tx) => {
