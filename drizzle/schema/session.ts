@@ -17,6 +17,11 @@ export const issuerSession = pgTable(
     sid: text("sid"),
     createdAt: instant("created_at").notNull(),
     endedAt: instant("ended_at"),
+    /** The issuer's, sealed, if it gave one; `id` is the name. */
+    refreshToken: bytes("refresh_token"),
+    /** When the issuer last confirmed the sign-in, and until when it is not asked: another server does, or it is down. */
+    refreshedAt: instant("refreshed_at"),
+    refreshUntil: instant("refresh_until"),
   },
   (table) => [
     index("issuer_session_subject_idx").on(table.subject, table.issuer),

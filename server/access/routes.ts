@@ -27,6 +27,7 @@ import {
 import { withEtag } from "../http/etag.ts";
 import { created, withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf, pageOf } from "../http/schema.ts";
+import { refreshed } from "../sso/refresh.ts";
 import {
   accessRoleView,
   changedRole,
@@ -260,7 +261,7 @@ const leaseRoutes = (deps: Deps) =>
         const { request_id: requestId, public_key: publicKey, ...wanted } = body;
         const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
         if (idempotencyKey !== undefined) assertKey(idempotencyKey);
-        const { lease, credential } = await issueLease(deps, actor, {
+        const { lease, credential } = await issueLease(deps, await refreshed(deps, actor), {
           ...wanted,
           requestId,
           publicKey,
@@ -318,7 +319,9 @@ const leaseRoutes = (deps: Deps) =>
     .post(
       "/:lease_id/renew",
       async ({ actor, params, body }) =>
-        leaseViewOf(await renewLease(deps, actor, { id: Number(params.lease_id), ...body })),
+        leaseViewOf(
+          await renewLease(deps, await refreshed(deps, actor), { id: Number(params.lease_id), ...body }),
+        ),
       {
         actor: true,
         params: leaseParams,

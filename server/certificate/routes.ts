@@ -9,8 +9,10 @@ import { parseUserName } from "../../core/auth/user/field.ts";
 import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
+import { requireConnection } from "../http/body.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { closed, instant, listQuery, listQueryOf, nullable, oneOf, pageOf } from "../http/schema.ts";
+import { refreshed } from "../sso/refresh.ts";
 
 const serial = t.String({ pattern: "^[0-9a-f]{1,40}$", description: "Hexadecimal" });
 const certificateFields = {
@@ -72,14 +74,17 @@ export const certificateRoutes = (deps: Deps) =>
       "/",
       async ({ actor, body, request, server }) => {
         const address = addressOf(deps, request, server);
-        const { certificate, chain, ...made } = await issueClientCertificate(deps, actor, body.csr, address);
+        const known = await refreshed(deps, actor);
+        // A client that no longer waits does not get the certificate, which would count until it expires.
+        await requireConnection(request);
+        const { certificate, chain, ...made } = await issueClientCertificate(deps, known, body.csr, address);
         return status(201, { ...viewOf(made), certificate, chain, mtls_url: deps.config.mtlsUrl! });
       },
       {
         actor: true,
         body: newCertificate,
         detail: { summary: "Sign or renew a client certificate" },
-        response: { 201: issuedView, ...refusals, 409: problemSchema },
+        response: { 201: issuedView, ...refusals, 409: problemSchema, 503: problemSchema },
       },
     )
     .delete(

@@ -10,7 +10,7 @@ import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts"
 import { addressOf, type Deps } from "../deps.ts";
 import { readForm, requireConnection } from "../http/body.ts";
 import { usualHeaders } from "../http/security_headers.ts";
-import { largestLogoutBytes, refuseLongBody } from "../http/size.ts";
+import { largestLogoutBytes } from "../http/size.ts";
 import { redirect } from "../page/page.ts";
 import { callbackPath } from "../sso/oidc.ts";
 
@@ -44,31 +44,27 @@ export function signInRoutes(deps: Deps) {
       if (id) await nameUser(deps, signedIn.identity);
       return redirect(returnTo, id ? { "set-cookie": sessionCookie(config, id) } : {});
     })
-    .post(
-      logoutPath,
-      async ({ request, server }) => {
-        if (sso.kind !== "redirect") throw new NotFound(noRoute);
-        const address = addressOf(deps, request, server);
-        // Only refused tokens count: the issuer may end the sign-ins of many users at once.
-        const bucket = refusals.bucket(addressScope(address));
-        const retryAfter = refusals.wait(bucket, clock.now());
-        if (retryAfter > 0) throw new TooManyRequests(retryAfter);
-        try {
-          const form = await readForm(request, largestLogoutBytes);
-          await requireConnection(request);
-          const logout = await sso.verifyLogout(form.get("logout_token") ?? "");
-          await endAtLogout(deps, logout, address);
-          return new Response(null, { headers: usualHeaders });
-        } catch (error) {
-          if (!(error instanceof InvalidInput)) throw error;
-          refusals.takeFrom(bucket, clock.now());
-          if (refused.admits("refused", {}))
-            log.warn({ err: error, address }, "a logout token of the sign-in provider was refused");
-          // As OpenID Connect Back-Channel Logout, 2.8, prescribes.
-          const body = { error: "invalid_request", error_description: error.detail };
-          return Response.json(body, { status: 400, headers: usualHeaders });
-        }
-      },
-      { transform: ({ request }) => refuseLongBody(request, largestLogoutBytes) },
-    );
+    .post(logoutPath, async ({ request, server }) => {
+      if (sso.kind !== "redirect") throw new NotFound(noRoute);
+      const address = addressOf(deps, request, server);
+      // Only refused tokens count: the issuer may end the sign-ins of many users at once.
+      const bucket = refusals.bucket(addressScope(address));
+      const retryAfter = refusals.wait(bucket, clock.now());
+      if (retryAfter > 0) throw new TooManyRequests(retryAfter);
+      try {
+        const form = await readForm(request, largestLogoutBytes);
+        await requireConnection(request);
+        const logout = await sso.verifyLogout(form.get("logout_token") ?? "");
+        await endAtLogout(deps, logout, address);
+        return new Response(null, { headers: usualHeaders });
+      } catch (error) {
+        if (!(error instanceof InvalidInput)) throw error;
+        refusals.takeFrom(bucket, clock.now());
+        if (refused.admits("refused", {}))
+          log.warn({ err: error, address }, "a logout token of the sign-in provider was refused");
+        // As OpenID Connect Back-Channel Logout, 2.8, prescribes.
+        const body = { error: "invalid_request", error_description: error.detail };
+        return Response.json(body, { status: 400, headers: usualHeaders });
+      }
+    });
 }

@@ -13,12 +13,12 @@ import { listen } from "../../tests/support/listen.ts";
 
 const clientSecret = "issuer-client-secret";
 
-/** Signs in at svc and approves. `atIssuer` signs in on the issuer's page. @returns the answer of `/whoami` */
+/** Signs in at svc and approves. `atIssuer` signs in on the issuer's page. */
 async function signIn(
   server: TestServer,
   atIssuer: (browser: TestBrowser, page: Awaited<ReturnType<TestBrowser["open"]>>) => Promise<Response>,
   browser = new TestBrowser(),
-): Promise<unknown> {
+): Promise<{ headers: Record<string, string>; whoami: unknown }> {
   const challenge = await newChallenge(server);
   const back = await atIssuer(browser, await browser.open(challenge.challengeUrl));
   const { url, text, status } = await browser.open(new URL(back.headers.get("location")!, server.url).href);
@@ -26,7 +26,7 @@ async function signIn(
   await browser.submit(url, text, { decision: "approve" });
   const { body } = await poll(server, challenge);
   const headers = { authorization: `Bearer ${body.encoded_jwt}` };
-  return (await server.fetch("/whoami", { headers })).json();
+  return { headers, whoami: await (await server.fetch("/whoami", { headers })).json() };
 }
 
 /** Presses the button of the user on a page of emulate. */
@@ -63,9 +63,50 @@ test.each([
   await using server = await startTestServer({ oidcIssuer: `http://localhost:${port}${path}` });
   for (let start = 1; start <= 2; start += 1) {
     const emulator = await createEmulator({ service, port, seed: seedOf(service, server.url) });
-    expect(await signIn(server, chooseAlice)).toMatchObject({ user: "alice@example.com", admin: false });
+    expect((await signIn(server, chooseAlice)).whoami).toMatchObject({
+      user: "alice@example.com",
+      admin: false,
+    });
     await emulator.close();
   }
+});
+
+test("the emulated Okta is asked for groups when access is renewed, and ends a deleted user's sign-in", async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  await using server = await startTestServer({ oidcIssuer: url, oidcScope: "openid email profile groups" });
+  const { okta } = seedOf("okta", server.url) as { okta: { users: object[] } };
+  const [alice, oncall] = ["00ualice", "00goncall"];
+  const emulator = await createEmulator({
+    service: "okta",
+    port,
+    seed: {
+      tokens: { manager: { login: "manager" } },
+      okta: {
+        ...okta,
+        users: okta.users.map((user) => ({ ...user, okta_id: alice })),
+        groups: [{ okta_id: oncall, name: "oncall" }],
+        group_memberships: [{ group_okta_id: oncall, user_okta_id: alice }],
+      },
+    } as EmulatorOptions["seed"],
+  });
+  const remove = (path: string) =>
+    fetch(`${url}/api/v1/${path}`, { method: "DELETE", headers: { authorization: "Bearer manager" } });
+  const { headers, whoami } = await signIn(server, chooseAlice);
+  expect(whoami).toMatchObject({ groups: ["oncall"] });
+  const renewed = async () => {
+    server.clock.advance(61);
+    // There is no such lease, but the groups are refreshed before it is looked for.
+    await server.fetch("/access/leases/1/renew", { method: "POST", headers });
+    return (await server.fetch("/whoami", { headers })).json();
+  };
+  expect((await remove(`groups/${oncall}/users/${alice}`)).status).toBe(204);
+  expect(await renewed()).toMatchObject({ groups: [] });
+  expect(await renewed()).toMatchObject({ groups: [] });
+  // Okta deactivates a user first.
+  for (let i = 0; i < 2; i += 1) expect((await remove(`users/${alice}`)).status).toBe(204);
+  expect(await renewed()).toMatchObject({ status: 401 });
+  await emulator.close();
 });
 
 /** An oidc-provider that signs with `alg`; everybody is signed in as the name that is typed. */
@@ -121,7 +162,7 @@ test("an oidc-provider that changes its algorithm, key and addresses signs peopl
   await using server = await startTestServer({ oidcIssuer: `http://127.0.0.1:${port}` });
   for (const alg of ["RS256", "ES256", "EdDSA", "RS256"] as const) {
     await using _provider = await startProvider(port, alg, server.url);
-    expect(await signIn(server, typeAlice)).toMatchObject({ user: "alice@example.com" });
+    expect((await signIn(server, typeAlice)).whoami).toMatchObject({ user: "alice@example.com" });
   }
 });
 

@@ -6,6 +6,7 @@ import { signIn } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
+import { isRecord } from "../../platform/record.ts";
 import { newSecret, sha256 } from "../../platform/secret.ts";
 import { claimAt, identityOf } from "./claims.ts";
 import { verifyLogoutToken } from "./logout_token.ts";
@@ -36,6 +37,19 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
   const stateOf = (url: URL) => url.searchParams.get("state") ?? "";
   const isAttemptOf = (url: URL) =>
     and(eq(signIn.stateHash, sha256(stateOf(url))), gt(signIn.expiresAt, clock.now()));
+
+  /** The claims of the ID token, and those of the userinfo endpoint if a claim is missing that we need. */
+  const claimsOf = async (
+    provider: client.Configuration,
+    tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers,
+    subject: string,
+  ): Promise<Record<string, unknown>> => {
+    const claims = tokens.claims() ?? {};
+    const needed = [config.oidcUserClaim, config.oidcGroupsClaim];
+    const enough = needed.every((name) => claimAt(claims, name) !== undefined);
+    if (enough || !provider.serverMetadata().userinfo_endpoint) return claims;
+    return { ...(await client.fetchUserInfo(provider, tokens.access_token, subject)), ...claims };
+  };
 
   return {
     kind: "redirect",
@@ -100,18 +114,15 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         const signedIn = await metadata.orNewer(found, async ({ provider }) => {
           provider[client.customFetch] = exchange;
           const tokens = await client.authorizationCodeGrant(provider, answer, checks);
-          const claims = tokens.claims()!;
-          const enough = [config.oidcUserClaim, config.oidcGroupsClaim].every(
-            (name) => claimAt(claims, name) !== undefined,
-          );
-          const more =
-            enough || !provider.serverMetadata().userinfo_endpoint
-              ? {}
-              : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
-          const { iss, sub, sid } = claims;
+          const { iss, sub, sid } = tokens.claims()!;
           return {
-            identity: identityOf(context, { ...more, ...claims }),
-            issuerSignIn: { issuer: iss, subject: sub, sid: typeof sid === "string" ? sid : undefined },
+            identity: identityOf(context, await claimsOf(provider, tokens, sub)),
+            issuerSignIn: {
+              issuer: iss,
+              subject: sub,
+              sid: typeof sid === "string" ? sid : undefined,
+              refreshToken: outlivesSession(tokens) ? tokens.refresh_token : undefined,
+            },
           };
         });
         return { ...signedIn, returnTo: attempt.returnTo };
@@ -123,6 +134,29 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
     async startOf(url) {
       const [attempt] = await db.select().from(signIn).where(isAttemptOf(url));
       return attempt?.returnTo;
+    },
+
+    async refresh({ refreshToken, subject, replaced }) {
+      const found = await metadata.current();
+      const exchange = exchangeOnce(fetch as client.CustomFetch, replaced);
+      try {
+        return await metadata.orNewer(found, async ({ provider }) => {
+          provider[client.customFetch] = exchange;
+          const tokens = await client.refreshTokenGrant(provider, refreshToken);
+          const named = tokens.claims()?.sub ?? subject;
+          if (named !== subject) throw new Unauthenticated("The sign-in provider answered for another user");
+          const claims = await claimsOf(provider, tokens, subject);
+          return Object.keys(claims).length > 0 ? identityOf(context, claims) : undefined;
+        });
+      } catch (error) {
+        const isRefused =
+          (error instanceof client.ResponseBodyError && error.error === "invalid_grant") ||
+          error instanceof Unauthenticated;
+        if (isRefused) throw new Unauthenticated(ended, { cause: explained(error) });
+        throw isOutage(error)
+          ? unreachable(error)
+          : new Unavailable(notRefreshed, { cause: explained(error) });
+      }
     },
 
     async verifyLogout(token) {
@@ -138,18 +172,41 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
   };
 }
 
+const ended = "The sign-in provider has ended your sign-in: svc login";
+const notRefreshed = "The sign-in provider does not say whether your sign-in still stands: try again later";
+
 /**
- * A fetch that sends a code once: an answer with tokens is kept, and given again for the next exchange. A code works only
- * once, and the first answer may have been read with metadata that were out of date.
+ * Whether a refresh token is of use hours after the sign-in. Those of Keycloak without the scope `offline_access`, which
+ * announce their end, expire with the session there: that they are refused says nothing about the user.
  */
-function exchangeOnce(fetch: client.CustomFetch): client.CustomFetch {
+const outlivesSession = ({ refresh_expires_in: seconds }: client.TokenEndpointResponse) =>
+  typeof seconds !== "number" || seconds === 0;
+
+/**
+ * A fetch that sends a code or a refresh token once: an answer with tokens is kept, and given again for the next exchange. A code works only
+ * once, and the first answer may have been read with metadata that were out of date.
+ *
+ * @param replaced receives the refresh token of an answer, before anything else in it can turn out to be invalid
+ */
+function exchangeOnce(
+  fetch: client.CustomFetch,
+  replaced?: (refreshToken: string) => Promise<void>,
+): client.CustomFetch {
   let kept: Response | undefined;
   return async (url, options) => {
     // The userinfo endpoint and the keys are read by GET.
     if (options.method !== "POST") return fetch(url, options);
     if (kept) return kept.clone();
     const response = await fetch(url, options);
-    if (response.ok) kept = response.clone();
+    if (!response.ok) return response;
+    kept = response.clone();
+    const answer: unknown =
+      replaced &&
+      (await response
+        .clone()
+        .json()
+        .catch(() => undefined));
+    if (isRecord(answer) && typeof answer.refresh_token === "string") await replaced?.(answer.refresh_token);
     return response;
   };
 }

@@ -1,4 +1,5 @@
 import type { Logout } from "../../core/auth/session/issuer_session.ts";
+import type { AskIssuer } from "../../core/auth/session/refresh.ts";
 import type { IssuerSignIn, Session } from "../../core/auth/session/session.ts";
 import type { Identity } from "../../core/context.ts";
 
@@ -36,6 +37,8 @@ export interface RedirectSignOn {
    * @throws Unavailable when the issuer's metadata or keys cannot be read
    */
   verifyLogout(token: string): Promise<Logout>;
+  /** Asks the issuer about a sign-in that it gave a refresh token for. */
+  refresh: AskIssuer;
 }
 
 /** By a signed header that an identity-aware proxy adds to each request. */

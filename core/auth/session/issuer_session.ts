@@ -47,10 +47,10 @@ export async function endAtLogout({ db, clock }: Context, logout: Logout, addres
  *
  * @returns how many ended
  */
-async function endIssuerSessions(
+export async function endIssuerSessions(
   tx: Transaction,
   which: SQL | undefined,
-  { at, because, address }: { at: Date; because: "logout"; address?: string },
+  { at, because, address }: { at: Date; because: "logout" | "refused"; address?: string },
 ): Promise<number> {
   // First, because `holdIssuerSession` waits for it.
   const ended = await tx

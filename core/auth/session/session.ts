@@ -3,8 +3,10 @@ import { and, eq, gt } from "drizzle-orm";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
 import { issuerSession, session } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
+import { seal, unseal } from "../../../platform/sealed.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
+import type { Config } from "../../config.ts";
 import type { Context, Identity } from "../../context.ts";
 
 export type Session = typeof session.$inferSelect;
@@ -51,7 +53,18 @@ export interface IssuerSignIn {
   issuer: string;
   subject: string;
   sid?: string;
+  refreshToken?: string;
 }
+
+const sealOf = (secret: string, name: string) => ({ secret, purpose: "refresh token", name });
+
+/** Without SVC_KEY_SECRET, it is not kept. */
+export const sealRefreshToken = ({ keySecret }: Pick<Config, "keySecret">, id: string, token?: string) =>
+  token !== undefined && keySecret ? seal(token, sealOf(keySecret, id)) : undefined;
+
+/** @throws ConfigurationError */
+export const unsealRefreshToken = ({ keySecret }: Pick<Config, "keySecret">, id: string, token: Uint8Array) =>
+  unseal(token, sealOf(keySecret ?? "", id), "a refresh token");
 
 /**
  * Signs a person in to a session under a new id, so that a planted id is useless (session fixation). What the session
@@ -69,9 +82,14 @@ export async function signInSession(
   return db.transaction(async (tx) => {
     const issuerSessionId = issuerSignIn ? crypto.randomUUID() : null;
     if (issuerSignIn && issuerSessionId)
-      await tx
-        .insert(issuerSession)
-        .values({ ...issuerSignIn, id: issuerSessionId, userName: identity.user, createdAt: at });
+      await tx.insert(issuerSession).values({
+        ...issuerSignIn,
+        id: issuerSessionId,
+        userName: identity.user,
+        createdAt: at,
+        refreshToken: sealRefreshToken(config, issuerSessionId, issuerSignIn.refreshToken),
+        refreshedAt: at,
+      });
     const changed = await tx
       .update(session)
       .set({

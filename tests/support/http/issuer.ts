@@ -14,6 +14,7 @@ export type Misbehaviour =
   | "userinfo refused"
   | "userinfo down"
   | "token endpoint error"
+  | "refresh of another subject"
   | "token endpoint down"
   | "not json"
   | "no ID token"
@@ -35,6 +36,14 @@ export async function startTestIssuer() {
     userinfo: undefined as Record<string, unknown> | undefined,
     /** Replaces members of its metadata. */
     metadata: {} as Record<string, unknown>,
+    /** Whether it gives refresh tokens, and what else its answer at the token endpoint says. */
+    refresh: undefined as Record<string, unknown> | undefined,
+    /** The refresh tokens that it accepts. Each works once. */
+    refreshTokens: new Set<string>(),
+    /** How many refresh tokens it has accepted. */
+    refreshes: 0,
+    /** It answers to them only after this. */
+    held: Promise.resolve(),
     /** The key that it signs with, and publishes. */
     key: "own" as "own" | "stranger",
     /** The number of requests for its metadata. */
@@ -44,7 +53,18 @@ export async function startTestIssuer() {
     stop: () => server.stop(true),
   };
 
-  async function idToken(nonce: string): Promise<string> {
+  function tokens(idToken?: string) {
+    const refreshToken = crypto.randomUUID();
+    if (issuer.refresh) issuer.refreshTokens.add(refreshToken);
+    return Response.json({
+      access_token: crypto.randomUUID(),
+      token_type: "Bearer",
+      ...(idToken ? { id_token: idToken } : {}),
+      ...(issuer.refresh ? { refresh_token: refreshToken, ...issuer.refresh } : {}),
+    });
+  }
+
+  async function idToken(nonce?: string): Promise<string> {
     const wrong = (name: Misbehaviour) => issuer.misbehaviour === name;
     const now = Math.floor(Date.now() / 1000);
     const claims = {
@@ -52,7 +72,7 @@ export async function startTestIssuer() {
       ...(wrong("no nonce") ? {} : { nonce: wrong("wrong nonce") ? "another" : nonce }),
       iss: wrong("wrong issuer") ? "https://issuer.invalid" : issuer.url,
       aud: wrong("wrong audience") ? "another-client" : "svc",
-      sub: `sub-${issuer.user}`,
+      sub: wrong("refresh of another subject") && nonce === undefined ? "somebody" : `sub-${issuer.user}`,
       iat: wrong("expired") ? now - 7200 : now,
       exp: wrong("expired") ? now - 3600 : now + 300,
     };
@@ -106,6 +126,13 @@ export async function startTestIssuer() {
         }
         case "/token": {
           const form = new URLSearchParams(await request.text());
+          if (form.get("grant_type") === "refresh_token" && issuer.misbehaviour !== "token endpoint down") {
+            if (!issuer.refreshTokens.delete(form.get("refresh_token") ?? ""))
+              return Response.json({ error: "invalid_grant" }, { status: 400 });
+            issuer.refreshes += 1;
+            await issuer.held;
+            return tokens(await idToken());
+          }
           const attempt = attempts.get(form.get("code") ?? "");
           attempts.delete(form.get("code") ?? "");
           if (issuer.misbehaviour === "token endpoint down")
@@ -122,11 +149,7 @@ export async function startTestIssuer() {
           }
           if (issuer.misbehaviour === "not json")
             return new Response("<html>", { headers: { "content-type": "text/html" } });
-          return Response.json({
-            access_token: crypto.randomUUID(),
-            token_type: "Bearer",
-            ...(issuer.misbehaviour === "no ID token" ? {} : { id_token: await idToken(attempt.nonce) }),
-          });
+          return tokens(issuer.misbehaviour === "no ID token" ? undefined : await idToken(attempt.nonce));
         }
         case "/userinfo": {
           if (issuer.misbehaviour === "userinfo refused") return new Response(null, { status: 403 });

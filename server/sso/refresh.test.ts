@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { and, desc, eq } from "drizzle-orm";
+import { type AskIssuer, refreshSignIn } from "../../core/auth/session/refresh.ts";
+import type { Actor } from "../../core/context.ts";
+import { auditLog, issuerSession, token } from "../../drizzle/schema/index.ts";
+import { Unavailable } from "../../platform/errors.ts";
+import { createLog } from "../../platform/log.ts";
+import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
+import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    rateGenerate: 100_000,
+    mtlsUrl: "https://svc.example.com:8443",
+    tokenLifetime: 7 * 24 * 3600,
+  });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+/** Each test has a user of its own. */
+let user: string;
+let users = 0;
+beforeEach(() => {
+  users += 1;
+  user = `user${users}@example.com`;
+  Object.assign(server.issuer, {
+    user,
+    claims: { groups: ["admin", "oncall"] },
+    misbehaviour: undefined,
+    userinfo: undefined,
+    refresh: {},
+  });
+});
+
+async function signIn() {
+  const headers = { authorization: `Bearer ${await signInToken(server)}` };
+  const send = (path: string, body: object, signal?: AbortSignal) =>
+    server.fetch(path, {
+      method: "POST",
+      signal,
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  return {
+    certificate: (signal?: AbortSignal) => send("/certificates/", { csr: newCertificateRequest() }, signal),
+    renew: () => send("/access/leases/1/renew", {}),
+    issue: () => send("/access/leases/", { role: "none" }),
+    whoami: async () => {
+      const answer = await server.fetch("/whoami", { headers });
+      return answer.status === 200 ? ((await answer.json()) as { groups: string[] }).groups : answer.status;
+    },
+  };
+}
+
+const rowOfUser = async () =>
+  (await server.db.select().from(issuerSession).where(eq(issuerSession.userName, user)))[0]!;
+
+test.each(["certificate", "issue", "renew"] as const)(
+  "the groups at the issuer count when a certificate or a lease is issued or renewed: %s",
+  async (request) => {
+    const person = await signIn();
+    server.issuer.claims = { groups: ["oncall"] };
+    server.clock.advance(61);
+    expect(await person.whoami()).toEqual(["admin", "oncall"]);
+    await person[request]();
+    expect(await person.whoami()).toEqual(["oncall"]);
+  },
+);
+
+test("each refresh token is used once, and at most one a minute", async () => {
+  const person = await signIn();
+  const before = server.issuer.refreshes;
+  for (let i = 0; i < 3; i += 1) {
+    await person.renew();
+    expect(server.issuer.refreshes - before).toBe(i);
+    server.clock.advance(61);
+  }
+});
+
+test("a refresh token that was replaced counts, even if the rest of the answer cannot be used", async () => {
+  const person = await signIn();
+  server.issuer.userinfo = { email: user, groups: ["oncall"] };
+  server.issuer.misbehaviour = "userinfo down";
+  server.clock.advance(61);
+  await person.renew();
+  expect(await person.whoami()).toEqual(["admin", "oncall"]);
+  server.issuer.misbehaviour = undefined;
+  server.clock.advance(600);
+  await person.renew();
+  expect(await person.whoami()).toEqual(["oncall"]);
+});
+
+describe("a sign-in ends, and says to sign in again, when the issuer", () => {
+  test.each<[string, () => void]>([
+    ["refuses the refresh token", () => server.issuer.refreshTokens.clear()],
+    [
+      "answers for another subject",
+      () => {
+        server.issuer.misbehaviour = "refresh of another subject";
+      },
+    ],
+    [
+      "has another name for the user",
+      () => {
+        server.issuer.claims = { email: "somebody@example.com" };
+      },
+    ],
+    [
+      "no longer names the user",
+      () => {
+        server.issuer.claims = { email: "not a name@" };
+      },
+    ],
+  ])("%s", async (_, change) => {
+    const person = await signIn();
+    change();
+    server.clock.advance(61);
+    const answer = await person.renew();
+    expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([
+      401,
+      expect.stringContaining("sign"),
+    ]);
+    expect(await person.whoami()).toBe(401);
+    const ended = and(eq(auditLog.action, "sign_in.ended"), eq(auditLog.subject, (await rowOfUser()).id));
+    expect((await server.db.select().from(auditLog).where(ended)).map(({ data }) => data)).toEqual([
+      { user, because: "refused" },
+    ]);
+  });
+});
+
+test.each<[string, () => void]>([
+  [
+    "without one",
+    () => {
+      server.issuer.refresh = undefined;
+    },
+  ],
+  [
+    "with one that ends with the session at the issuer (Keycloak)",
+    () => {
+      server.issuer.refresh = { refresh_expires_in: 1800 };
+    },
+  ],
+])("a sign-in %s keeps its groups", async (_, prepare) => {
+  prepare();
+  const person = await signIn();
+  server.issuer.claims = { groups: [] };
+  server.clock.advance(61);
+  await person.renew();
+  expect(await person.whoami()).toEqual(["admin", "oncall"]);
+  expect((await rowOfUser()).refreshToken).toBeNull();
+});
+
+test("a refresh token is sealed in the database", async () => {
+  server.issuer.refresh = { refresh_expires_in: 0 };
+  const before = new Set(server.issuer.refreshTokens);
+  await signIn();
+  const [issued] = [...server.issuer.refreshTokens].filter((one) => !before.has(one));
+  const { refreshToken } = await rowOfUser();
+  expect(refreshToken!.length).toBeGreaterThan(issued!.length);
+  expect(Buffer.from(refreshToken!).includes(issued!)).toBe(false);
+});
+
+describe("an issuer that does not answer", () => {
+  const down: AskIssuer = async () => {
+    throw new Unavailable("down");
+  };
+  const refresh = async (ask: AskIssuer) => {
+    const newest = desc(token.issuedAt);
+    const [row] = await server.db
+      .select()
+      .from(token)
+      .where(eq(token.userName, user))
+      .orderBy(newest)
+      .limit(1);
+    const { groups, jti: tokenId, expiresAt } = row!;
+    const actor: Actor = { kind: "user", user, groups, admin: false, tokenId, expiresAt };
+    return (await refreshSignIn({ ...server, log: createLog("silent") }, actor, ask)).groups;
+  };
+
+  test("leaves the groups as they are for a day", async () => {
+    await signIn();
+    server.clock.advance(24 * 3600 - 1);
+    expect(await refresh(down)).toEqual(["admin", "oncall"]);
+    server.clock.advance(600);
+    await expect(refresh(down)).rejects.toThrow("has not answered for a day");
+    expect(await refresh(async () => ({ user, groups: ["oncall"] }))).toEqual(["oncall"]);
+    expect(await refresh(down)).toEqual(["oncall"]);
+  });
+
+  test("is not asked again for ten minutes", async () => {
+    await signIn();
+    server.clock.advance(61);
+    await refresh(down);
+    server.clock.advance(599);
+    expect(await refresh(async () => ({ user, groups: [] }))).toEqual(["admin", "oncall"]);
+    server.clock.advance(1);
+    expect(await refresh(async () => ({ user, groups: [] }))).toEqual([]);
+  });
+
+  test("is asked by one request at a time", async () => {
+    await signIn();
+    server.clock.advance(61);
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<undefined>();
+    const first = refresh(async () => {
+      asked.resolve();
+      return answer.promise;
+    });
+    await asked.promise;
+    const never: AskIssuer = async () => {
+      throw new Error("asked twice");
+    };
+    expect(await refresh(never)).toEqual(["admin", "oncall"]);
+    server.clock.advance(24 * 3600);
+    // The first one's server may have stopped.
+    expect(await refresh(async () => undefined)).toEqual(["admin", "oncall"]);
+    answer.resolve(undefined);
+    await first;
+  });
+
+  test("does not let a second request pass after a day", async () => {
+    await signIn();
+    server.clock.advance(24 * 3600);
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<undefined>();
+    const first = refresh(async () => {
+      asked.resolve();
+      return answer.promise;
+    });
+    await asked.promise;
+    await expect(refresh(down)).rejects.toThrow("has not answered for a day");
+    answer.resolve(undefined);
+    await first;
+  });
+});
+
+test("the HTTP status of a down token endpoint is no refusal", async () => {
+  const person = await signIn();
+  server.issuer.misbehaviour = "token endpoint down";
+  server.clock.advance(61);
+  expect((await person.renew()).status).toBe(404);
+  expect(await person.whoami()).toEqual(["admin", "oncall"]);
+});
+
+test("a client that no longer waits for the issuer gets no certificate", async () => {
+  const person = await signIn();
+  server.clock.advance(61);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  Object.assign(server.issuer, { held: promise, refreshes: 0 });
+  const gone = new AbortController();
+  const request = person.certificate(gone.signal);
+  await until("the issuer is asked", async () => server.issuer.refreshes > 0);
+  gone.abort();
+  await expect(request).rejects.toThrow();
+  const { length } = server.logged;
+  resolve();
+  await until("the request to end", async () =>
+    server.logged.slice(length).some((line) => line.includes("/certificates/")),
+  );
+  const made = and(eq(auditLog.action, "certificate.issued"), eq(auditLog.actor, user));
+  expect(await server.db.$count(auditLog, made)).toBe(0);
+});
