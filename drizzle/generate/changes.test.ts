@@ -3,7 +3,7 @@ import { sql as raw } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
 import { tripDatabase } from "../../tests/support/database/round_trip.ts";
 
-const { trip, between } = tripDatabase();
+const { trip, between, sql } = tripDatabase();
 
 const id = () => pg.integer().primaryKey();
 type Extra = (self: {
@@ -41,6 +41,16 @@ describe("keys and constraints", () => {
     await trip([keyed("c")], [t(pg.integer())], rows);
   });
 
+  test("a unique constraint that repeats the primary key comes and goes without it", async () => {
+    const repeated = pg.pgTable("t", { id: id().unique(), c: pg.text().unique("one") }, (self) => [
+      pg.unique("two").on(self.c),
+    ]);
+    const { up } = await trip([repeated], [t()], rows);
+    expect(up).not.toContain("t_pkey");
+    const keys = sql()`select conname from pg_constraint where contype = 'p' and conrelid = 't'::regclass`;
+    expect([...(await keys)]).toEqual([{ conname: "t_pkey" }]);
+  });
+
   test("unique and check constraints change under the same name", async () => {
     const one = t(pg.text(), ({ c }) => [
       pg.unique("t_u").on(c),
@@ -51,7 +61,7 @@ describe("keys and constraints", () => {
       pg.check("t_k", raw`length(c) < 6`),
     ]);
     const { up } = await trip([one], [two], rows);
-    expect(up).toContain("-- Look here: fails while a row of t breaks it\n");
+    expect(up).toContain("-- Look here: fails while a row of t breaks t_k\n");
   });
 
   test("a foreign key changes its actions, and its target", async () => {
@@ -121,10 +131,67 @@ describe("indexes", () => {
     const { up, down } = await trip([t()], [indexed], rows);
     expect(up).toBe('-- svc: no-transaction\nCREATE INDEX CONCURRENTLY "t_i" ON "t" USING btree ("c");\n');
     expect(down).toBe('-- svc: no-transaction\nDROP INDEX CONCURRENTLY "t_i";\n');
-    expect((await trip([indexed], [t()], rows)).up).toBe('DROP INDEX "t_i";\n');
+    const dropped = await trip([indexed], [t()], rows);
+    expect([dropped.up, dropped.down]).toEqual([down, up]);
     expect((await trip([], [indexed])).up).not.toContain("CONCURRENTLY");
     const flag = t(pg.text(), ({ c }) => [pg.index("t_i").on(c)]);
     expect((await between([flag], [indexed])).changed).toBe(false);
+  });
+});
+
+describe("what runs CONCURRENTLY gets revisions of its own", () => {
+  const table = (columns: readonly string[], more: Extra = () => []) =>
+    pg.pgTable("t", { id: id(), ...Object.fromEntries(columns.map((name) => [name, pg.text()])) }, (self) => [
+      ...columns.map((name) => {
+        const column = (self as unknown as Record<string, pg.ExtraConfigColumn>)[name]!;
+        return pg.index(`t_${name}`).on(column).concurrently();
+      }),
+      ...more(self as never),
+    ]);
+  const firstLines = ({ parts }: Awaited<ReturnType<typeof between>>) =>
+    parts.map(({ up }) => up.split("\n").slice(0, 2).join(" ").trim());
+
+  test("two indexes with their columns", async () => {
+    const steps = await trip([table([])], [table(["a", "b"])], "insert into t values (1)");
+    expect(firstLines(steps)).toEqual([
+      'ALTER TABLE "t" ADD COLUMN "a" text;',
+      '-- svc: no-transaction CREATE INDEX CONCURRENTLY "t_a" ON "t" USING btree ("a");',
+      '-- svc: no-transaction CREATE INDEX CONCURRENTLY "t_b" ON "t" USING btree ("b");',
+    ]);
+    const [one, two] = steps.parts.map(({ snapshot }) => snapshot);
+    expect(two!.prevId).toBe(one!.id);
+  });
+
+  test("an index that is replaced, while its table is renamed", async () => {
+    const named = (name: string, by: "a" | "id") =>
+      pg.pgTable(name, { id: id(), a: pg.text() }, (self) => [pg.index("i").on(self[by]).concurrently()]);
+    const renames = [{ table: "t", from: "t", to: "s", kind: "table" as const }];
+    const steps = await trip([named("t", "a")], [named("s", "id")], {
+      renames,
+      seed: "insert into t values (1, 'a')",
+    });
+    expect(firstLines(steps)).toEqual([
+      '-- svc: no-transaction DROP INDEX CONCURRENTLY "i";',
+      'ALTER TABLE "t" RENAME TO "s";',
+      '-- svc: no-transaction CREATE INDEX CONCURRENTLY "i" ON "s" USING btree ("id");',
+    ]);
+  });
+
+  test("but not the index that a foreign key needs, or that only follows its column", async () => {
+    const target = pg.pgTable("t", { id: id(), a: pg.integer() }, (self) => [
+      pg.uniqueIndex("t_a").on(self.a).concurrently(),
+    ]);
+    const refers = pg.pgTable("u", { t: pg.integer().references(() => target.a) });
+    const plain = pg.pgTable("t", { id: id(), a: pg.integer() });
+    expect((await trip([plain], [target, refers])).parts).toHaveLength(1);
+    const typed = (column: pg.PgColumnBuilderBase) =>
+      pg.pgTable("t", { id: id(), c: column }, (self) => [
+        pg
+          .index("t_c")
+          .on(self.c as never)
+          .concurrently(),
+      ]);
+    expect((await trip([typed(pg.integer())], [typed(pg.text())], rows)).parts).toHaveLength(1);
   });
 });
 
@@ -157,7 +224,7 @@ describe("other objects", () => {
       .as(one);
     const { up } = await trip([t()], [t(), plain, stored], rows);
     expect(up).toContain(
-      'CREATE VIEW "public"."v" WITH (security_barrier = true, check_option = local) AS (',
+      'CREATE VIEW "public"."v" WITH (check_option = local, security_barrier = true) AS (',
     );
     expect(up).toContain(
       'CREATE MATERIALIZED VIEW "public"."m" USING "heap" WITH (fillfactor = 70, autovacuum_enabled = false) TABLESPACE "pg_default" AS (select 1 as one) WITH NO DATA;',

@@ -103,7 +103,7 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
       [t(pg.numeric({ precision: 9, scale: 4 }))],
       [t(pg.numeric({ precision: 9, scale: 2 }))],
     );
-    expect(rounded.up).toMatch(/^-- svc: data-loss column t\.c where .+ -- decimal places, by rounding$/m);
+    expect(rounded.up).toMatch(/^-- svc: data-loss column t\.c where .+ -- digits, by rounding$/m);
     expect(rounded.down).not.toContain("data-loss");
     const seed = "insert into t values (1, 'short'), (2, 'too long')";
     const there = await trip([t(pg.varchar({ length: 9 }))], [t(pg.varchar({ length: 5 }))], seed);
@@ -135,7 +135,7 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
       const { up } = await trip([at(zoned, 6)], [at(!zoned, 3)], seed);
       const type = zoned ? "timestamptz" : "timestamp";
       expect(up).toContain(
-        `data-loss column t.c where "c"::${type}(3) <> "c" -- fractions of a second, by rounding\n`,
+        `data-loss column t.c where "c"::${type}(3) <> "c" -- values that change, by rounding\n`,
       );
     },
   );
@@ -182,8 +182,8 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     const plain = tables(pg.integer());
     const generated = tables(pg.integer().generatedAlwaysAs(raw`id % 100`));
     const warnings = [
-      "-- Look here: fails while two rows of t have the same g\n",
-      "-- Look here: fails while two rows of t are the same in this index\n",
+      "-- Look here: fails while two rows of t are the same in g_u\n",
+      "-- Look here: fails while two rows of t are the same in g_i\n",
       "-- Look here: fails while a row of u refers to nothing in t\n",
     ];
     const there = await between(plain, generated);

@@ -1,68 +1,87 @@
-import { enumKeyOf, isNotNull, type TableChanges } from "./compare.ts";
+import { enumKeyOf, impossible, type Plan, type TableChanges } from "./compare.ts";
 import { type Conversion, convert } from "./convert.ts";
 import { removedValues } from "./enums.ts";
-import { displayName, literal, qualified, quote } from "./names.ts";
-import { impossible, type Plan } from "./plan.ts";
+import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
 import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
 import type { Column, EnumType } from "./snapshot.ts";
+import type { Walk } from "./steps.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
-import type { Statement } from "./write.ts";
+import type { Step } from "./write.ts";
 
 /** Alters every remaining column, in the order that PostgreSQL requires. */
-export function alterColumns(plan: Plan): Statement[] {
-  return plan.changes.tables.flatMap((table) =>
+export async function alterColumns(walk: Walk, plan: Plan): Promise<void> {
+  const columns = Object.values(plan.tables).flatMap((table) =>
     Object.keys(table.after.columns)
       .filter((name) => table.before.columns[name] && !table.remade.includes(name))
-      .flatMap((name) => alterColumn(plan, table, name)),
+      .map((name) => ({
+        table,
+        old: table.before.columns[name]!,
+        now: table.after.columns[name]!,
+        retyped: table.retyped.includes(name),
+      })),
   );
+  walk.say(
+    columns.flatMap((column) => beforeDefaults(plan, column)),
+    (at) => {
+      for (const { table, old, now, retyped } of columns) {
+        const { default: value } = old;
+        at.tables[tableKey(table.after)]!.columns[now.name] = {
+          ...now,
+          notNull: old.notNull,
+          default: retyped ? undefined : value,
+        };
+      }
+    },
+  );
+  // Defaults and NOT NULL are drizzle-kit's.
+  await walk.to(
+    (at) => {
+      for (const { table, now } of columns) at.tables[tableKey(table.after)]!.columns[now.name] = now;
+    },
+    ({ kind, table, name }) => {
+      if (kind !== "ALTER COLUMN SET NOT NULL") return {};
+      const place = displayName(plan.after.tables[table]!, name);
+      return { look: [`fails while a row holds NULL in ${place}: fill those rows first`] };
+    },
+  );
+  walk.say(columns.flatMap(afterDefaults));
 }
 
-function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[] {
-  const { before, after } = table;
-  const [old, now] = [before.columns[name]!, after.columns[name]!];
-  const alter = `ALTER TABLE ${qualified(after)} ALTER COLUMN ${quote(name)}`;
-  const statements: Statement[] = [];
-  const add = (...more: Statement[]) => void statements.push(...more);
-  const retyped = table.retyped.includes(name);
-  const [wasSerial, serial] = [isSerial(old), isSerial(now)];
-
-  // First removes old properties, which cannot be combined with the new ones.
-  if (old.identity && !now.identity) add(`${alter} DROP IDENTITY;`);
-  if (wasSerial && !serial) add(...dropSerial(after, old));
-  // The default has the old type too, and PostgreSQL cannot always convert it.
-  const hadDefault = old.default !== undefined;
-  if (hadDefault && (retyped || now.default === undefined)) add(`${alter} DROP DEFAULT;`);
-  if (retyped) add(retype(plan, table, old, now, alter));
-  if (now.default !== undefined && (retyped || now.default !== old.default)) {
-    add(`${alter} SET DEFAULT ${now.default};`);
-  }
-
-  const [wasNotNull, notNull] = [isNotNull(before, old), isNotNull(after, now)];
-  if (notNull && !wasNotNull) {
-    const look = [`fails while a row holds NULL in ${displayName(after, name)}: fill those rows first`];
-    add({ sql: `${alter} SET NOT NULL;`, look });
-  }
-  if (wasNotNull && !notNull) add(`${alter} DROP NOT NULL;`);
-
-  if (serial && !wasSerial) add(...addSerial(after, now));
-  if (serial && wasSerial && retyped) add(...retypeSerial(after, now));
-  if (now.identity && !old.identity) add(...addIdentity(after, now));
-  if (now.identity && old.identity) add(...alterIdentity(after, old, now));
-  return statements;
+interface Alteration {
+  table: TableChanges;
+  old: Column;
+  now: Column;
+  retyped: boolean;
 }
 
-function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter: string): Statement {
+/** Removes old properties, which cannot be combined with the new ones, and changes the type. */
+function beforeDefaults(plan: Plan, { table, old, now, retyped }: Alteration): Step[] {
+  const alter = `ALTER TABLE ${qualified(table.after)} ALTER COLUMN ${quote(now.name)}`;
+  const isSerialNoMore = isSerial(old) && !isSerial(now);
+  return [
+    ...(old.identity && !now.identity ? [{ sql: `${alter} DROP IDENTITY;` }] : []),
+    ...(isSerialNoMore ? dropSerial(table.after, old) : []),
+    // The default has the old type too, and PostgreSQL cannot always convert it.
+    ...(retyped && old.default !== undefined ? [{ sql: `${alter} DROP DEFAULT;` }] : []),
+    ...(retyped ? [retype(plan, table, old, now, alter)] : []),
+  ];
+}
+
+function afterDefaults({ table: { after }, old, now, retyped }: Alteration): Step[] {
+  if (isSerial(now) && !isSerial(old)) return addSerial(after, now);
+  if (isSerial(now) && retyped) return retypeSerial(after, now);
+  if (now.identity && !old.identity) return addIdentity(after, now);
+  return alterIdentity(after, old, now);
+}
+
+function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter: string): Step {
   const place = displayName(table.after, now.name);
   const target = valueType(now);
   const conversion = convert(quote(now.name), parseType(old), parseType(now), target, plan.way);
   if (!conversion) {
-    throw impossible(
-      plan,
-      `No conversion of ${place} from ${typeName(old)} to ${typeName(now)} is known`,
-      "drop the column in one revision and add it in a second one, or add a column under another name",
-    );
+    throw impossible(plan, `No conversion of ${place} from ${typeName(old)} to ${typeName(now)} is known`);
   }
-  const { using, loss, lost, look } = ofEnum(plan, table, old, now, conversion);
+  const { using, loss, lost, look } = ofEnum(plan, old, now, conversion);
   const back = `(${using ?? `${quote(now.name)}::${target}`})::${valueType(old)}`;
   const condition = lost ?? `${back} IS DISTINCT FROM ${quote(now.name)}`;
   return {
@@ -73,13 +92,7 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
 }
 
 /** Converts between enums: decides by their values what may fail, and what replaces a removed value. */
-function ofEnum(
-  plan: Plan,
-  { after }: TableChanges,
-  old: Column,
-  now: Column,
-  conversion: Conversion,
-): Conversion {
+function ofEnum(plan: Plan, old: Column, now: Column, conversion: Conversion): Conversion {
   const [from, to] = [enumKeyOf(old), enumKeyOf(now)];
   if (!from || !to) return conversion;
   const { look: _, ...rest } = conversion;
@@ -100,7 +113,7 @@ function ofEnum(
     };
   }
   const fate = (value: string) => {
-    if (!isNotNull(after, now)) return "NULL";
+    if (!now.notNull) return "NULL";
     return now.default === undefined ? literal(neighbourOf(value, had, has)) : `(${now.default})::text`;
   };
   const cases = removed.map((value) => ` WHEN ${literal(value)} THEN ${fate(value)}`).join("");

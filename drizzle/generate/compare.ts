@@ -1,30 +1,27 @@
 import { isDeepStrictEqual } from "node:util";
-import { givenName, mentions, tableKey } from "./names.ts";
-import type { Column, EnumType, ForeignKey, Index, PrimaryKey, Schema, Table, View } from "./snapshot.ts";
-import { isSerial, valueType } from "./types.ts";
-import { compareViews, standingOrder } from "./views.ts";
+import { InvalidInput } from "../../platform/errors.ts";
+import { literal, mentions, tableKey } from "./names.ts";
+import type { Column, EnumType, ForeignKey, Index, Schema, Table } from "./snapshot.ts";
+import { valueType } from "./types.ts";
+import { goneViews, standingOrder } from "./views.ts";
 
-/** The differences between two schemas, by name. Anything changed counts as both gone and made, except columns. */
-export interface Changes {
+/** One direction of a revision, and what has to be dropped on the way. What is replaced is dropped too. */
+export interface Plan {
+  before: Schema;
+  after: Schema;
+  /** "do" for up; "undo" for down, which finds rows whose values up has discarded. */
+  way: "do" | "undo";
+  /** Referencing tables first. */
   goneTables: Table[];
-  madeTables: Table[];
-  tables: TableChanges[];
+  /** The tables in both schemas, by key. */
+  tables: Record<string, TableChanges>;
   /** Enums whose new values cannot be reached with ADD VALUE, so that the type is recreated. */
   remadeEnums: EnumType[];
-  /** Foreign keys to drop and to create, on tables that remain or are dropped. */
   goneKeys: { table: Table; key: ForeignKey }[];
-  madeKeys: { table: Table; key: ForeignKey }[];
-  goneViews: View[];
-  madeViews: View[];
+  goneViews: string[];
 }
 
-/** The names of what is dropped and what is created. What is replaced is in both. */
-interface Replaced {
-  gone: string[];
-  made: string[];
-}
-
-/** A table in both schemas. */
+/** The names of what is dropped from a table that stays. */
 export interface TableChanges {
   before: Table;
   after: Table;
@@ -34,28 +31,22 @@ export interface TableChanges {
   remade: string[];
   /** Columns that change their type, including those of a recreated enum. */
   retyped: string[];
-  /** All of these, except the new ones: what uses them has to be dropped before. */
+  /** Gone, remade or retyped: what uses them has to be dropped before. */
   disturbed: string[];
-  indexes: Replaced;
-  uniques: Replaced;
-  checks: Replaced;
-  policies: Replaced;
-  gonePrimaryKey?: PrimaryKey;
-  madePrimaryKey?: PrimaryKey;
+  indexes: string[];
+  uniqueConstraints: string[];
+  checkConstraints: string[];
+  policies: string[];
+  compositePrimaryKeys: string[];
 }
 
-export function primaryKeyOf(table: Table): PrimaryKey | undefined {
-  const [composite] = Object.values(table.compositePrimaryKeys);
-  if (composite) return composite;
-  const columns = Object.values(table.columns).filter((column) => column.primaryKey);
-  if (columns.length === 0) return undefined;
-  return { name: givenName(table.name, "", "pkey"), columns: columns.map(({ name }) => name) };
-}
+/** Down cannot be generated. */
+export class Irreversible extends Error {}
 
-/** PostgreSQL's view: serial, identity and primary key columns are NOT NULL, whatever the snapshot says. */
-export function isNotNull(table: Table, column: Column): boolean {
-  const inKey = primaryKeyOf(table)?.columns.includes(column.name);
-  return column.notNull || inKey === true || column.identity !== undefined || isSerial(column);
+/** A change that cannot be generated is an error in up, and makes down irreversible. */
+export function impossible({ way }: Plan, why: string): Error {
+  if (way === "undo") return new Irreversible(why);
+  return new InvalidInput("schema", `${why}: write the revision by hand (svc database revision -m TEXT)`);
 }
 
 /** The enum that is the column's type, or its element type. */
@@ -65,26 +56,25 @@ export function enumKeyOf(column: Column): string | undefined {
 }
 
 /** `renamed`: names of the tables in which a column was renamed. */
-export function compare(before: Schema, after: Schema, renamed: readonly string[] = []): Changes {
+export function compare(
+  before: Schema,
+  after: Schema,
+  way: Plan["way"],
+  renamed: readonly string[] = [],
+): Plan {
   const remadeEnums = Object.entries(after.enums)
     .filter(([key, type]) => before.enums[key] && mustRemake(before, after, key, before.enums[key], type))
     .map(([, type]) => type);
-  const tables = Object.entries(after.tables)
-    .filter(([key]) => before.tables[key])
-    .map(([key, table]) => compareTable(before.tables[key]!, table, remadeEnums));
-  const changes: Changes = {
-    goneTables: droppingOrder(missing(before.tables, after.tables)),
-    madeTables: missing(after.tables, before.tables),
-    tables,
-    remadeEnums,
-    goneKeys: [],
-    madeKeys: [],
-    goneViews: [],
-    madeViews: [],
-  };
-  compareKeys(before, after, changes);
-  compareViews(before, after, changes, renamed);
-  return changes;
+  const tables = Object.fromEntries(
+    Object.entries(after.tables)
+      .filter(([key]) => before.tables[key])
+      .map(([key, table]) => [key, compareTable(before.tables[key]!, table, remadeEnums)]),
+  );
+  const goneTables = droppingOrder(missing(before.tables, after.tables));
+  const plan: Plan = { before, after, way, goneTables, tables, remadeEnums, goneKeys: [], goneViews: [] };
+  plan.goneKeys = goneKeys(plan);
+  plan.goneViews = goneViews(plan, renamed);
+  return plan;
 }
 
 export function missing<T>(from: Record<string, T>, others: Record<string, T>): T[] {
@@ -100,38 +90,34 @@ export function isSubsequence(had: readonly string[], values: readonly string[])
   return at === had.length;
 }
 
-/** A value added by ALTER TYPE cannot be used in the same transaction. */
+/** A value added by ALTER TYPE cannot be used in the same transaction. Errs on the side of a new type. */
 function mustRemake(before: Schema, after: Schema, key: string, had: EnumType, type: EnumType): boolean {
   if (!isSubsequence(had.values, type.values)) return true;
   const added = type.values.filter((value) => !had.values.includes(value));
   if (added.length === 0) return false;
-  const isUsed = (text: string | undefined) => added.some((value) => usesValue(text, value));
-  for (const [name, table] of Object.entries(after.tables)) {
-    const columns = Object.values(table.columns).filter((column) => enumKeyOf(column) === key);
-    if (columns.length === 0) continue;
-    const texts = [
-      ...columns.map((column) => column.default),
-      ...Object.values(table.columns).map((column) => column.generated?.as),
-      ...Object.values(table.checkConstraints).map((check) => check.value),
-      ...Object.values(table.indexes).flatMap((index) => [
-        index.where,
-        ...index.columns.map((it) => it.expression),
-      ]),
-      ...Object.values(table.policies).flatMap((policy) => [policy.using, policy.withCheck]),
-    ];
-    if (texts.some(isUsed)) return true;
-    const old = before.tables[name]?.columns;
-    // Rows of a column that changes to this type may contain the new value.
-    if (old && columns.some(({ name }) => old[name] && enumKeyOf(old[name]) !== key)) return true;
-  }
-  return Object.values(after.views).some((view) => view.materialized && isUsed(view.definition));
+  const users = Object.entries(after.tables).filter(([, table]) =>
+    Object.values(table.columns).some((column) => enumKeyOf(column) === key),
+  );
+  const stored = Object.values(after.views).filter(({ materialized }) => materialized);
+  const sql = stringsIn([users, stored]).flatMap((text) => text.match(/'(?:[^']|'')*'/g) ?? []);
+  const isUsed = (value: string) =>
+    sql.some(
+      (text) =>
+        text === literal(value) || (text.startsWith("'{") && text.includes(literal(value).slice(1, -1))),
+    );
+  // Rows of a column that changes to this type may contain the new value.
+  const isEntered = users.some(([name, table]) =>
+    Object.values(before.tables[name]?.columns ?? {}).some((old) => {
+      const now = table.columns[old.name];
+      return now && enumKeyOf(now) === key && enumKeyOf(old) !== key;
+    }),
+  );
+  return isEntered || added.some(isUsed);
 }
 
-function usesValue(sql: string | undefined, value: string): boolean {
-  const strings = [...(sql ?? "").matchAll(/'((?:[^']|'')*)'/g)].map(([, text = ""]) =>
-    text.replaceAll("''", "'"),
-  );
-  return strings.some((text) => text === value || (text.startsWith("{") && text.includes(value)));
+function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 function compareTable(before: Table, after: Table, remadeEnums: readonly EnumType[]): TableChanges {
@@ -139,7 +125,7 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
   const made = missing(after.columns, before.columns).map(({ name }) => name);
   const kept = Object.keys(after.columns).filter((name) => before.columns[name]);
   const isRemade = (column: Column) => remadeEnums.some((type) => enumKeyOf(column) === tableKey(type));
-  const retyped = kept.filter((name) => {
+  const changesType = kept.filter((name) => {
     const [old, now] = [before.columns[name]!, after.columns[name]!];
     return valueType(old) !== valueType(now) || isRemade(now) || isRemade(old);
   });
@@ -147,11 +133,11 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
     const [old, now] = [before.columns[name]!, after.columns[name]!];
     if (!now.generated) return false;
     // PostgreSQL cannot alter a column that a generated column depends on.
-    const isDisturbed = [...gone, ...retyped].some((other) => mentions(old.generated?.as, other));
-    return isDisturbed || retyped.includes(name) || !isDeepStrictEqual(old.generated, now.generated);
+    const isDisturbed = [...gone, ...changesType].some((other) => mentions(old.generated?.as, other));
+    return isDisturbed || changesType.includes(name) || !isDeepStrictEqual(old.generated, now.generated);
   });
-  const stillRetyped = retyped.filter((name) => !remade.includes(name));
-  const disturbed = [...gone, ...remade, ...stillRetyped];
+  const retyped = changesType.filter((name) => !remade.includes(name));
+  const disturbed = [...gone, ...remade, ...retyped];
   const touches = (...texts: (string | undefined)[]) =>
     disturbed.some((name) => texts.some((text) => mentions(text, name)));
   const usesIndex = (index: Index) =>
@@ -159,31 +145,21 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
     index.columns.some(({ isExpression, expression }) =>
       isExpression ? touches(expression) : disturbed.includes(expression),
     );
-  const isReplaced = (name: string) => gone.includes(name) || remade.includes(name);
-  const indexes = replaced(before.indexes, after.indexes, usesIndex, sameIndex);
-  const uniques = replaced(before.uniqueConstraints, after.uniqueConstraints, ({ columns }) =>
-    columns.some(isReplaced),
-  );
-  const checks = replaced(before.checkConstraints, after.checkConstraints, ({ value }) => touches(value));
-  const policies = replaced(before.policies, after.policies, ({ using, withCheck }) =>
-    touches(using, withCheck),
-  );
-  const [oldKey, newKey] = [primaryKeyOf(before), primaryKeyOf(after)];
-  const keyStays = isDeepStrictEqual(oldKey, newKey) && !oldKey?.columns.some(isReplaced);
+  const hasReplaced = ({ columns }: { columns: string[] }) =>
+    columns.some((name) => gone.includes(name) || remade.includes(name));
   return {
     before,
     after,
     gone,
     made,
     remade,
-    retyped: stillRetyped,
+    retyped,
     disturbed,
-    indexes,
-    uniques,
-    checks,
-    policies,
-    ...(!keyStays && oldKey ? { gonePrimaryKey: oldKey } : {}),
-    ...(!keyStays && newKey ? { madePrimaryKey: newKey } : {}),
+    indexes: replaced(before.indexes, after.indexes, usesIndex),
+    uniqueConstraints: replaced(before.uniqueConstraints, after.uniqueConstraints, hasReplaced),
+    checkConstraints: replaced(before.checkConstraints, after.checkConstraints, (it) => touches(it.value)),
+    policies: replaced(before.policies, after.policies, (it) => touches(it.using, it.withCheck)),
+    compositePrimaryKeys: replaced(before.compositePrimaryKeys, after.compositePrimaryKeys, hasReplaced),
   };
 }
 
@@ -191,71 +167,60 @@ function replaced<T>(
   had: Record<string, T>,
   has: Record<string, T>,
   isTouched: (thing: T) => boolean,
-  isSame: (a: T, b: T | undefined) => boolean = isDeepStrictEqual,
-): Replaced {
-  const gone = Object.keys(had).filter((name) => !isSame(had[name]!, has[name]) || isTouched(had[name]!));
-  const made = Object.keys(has).filter((name) => !(name in had) || gone.includes(name));
-  return { gone, made };
+): string[] {
+  return Object.keys(had).filter((name) => !isDeepStrictEqual(had[name], has[name]) || isTouched(had[name]!));
 }
 
 /** CONCURRENTLY is about how an index is built, not about its definition. */
-function sameIndex({ concurrently: _, ...a }: Index, b: Index | undefined): boolean {
-  return b !== undefined && isDeepStrictEqual({ ...a, concurrently: b.concurrently }, b);
+export function sameIndex(a: Index, b: Index | undefined): boolean {
+  return isDeepStrictEqual({ ...a, concurrently: false }, b && { ...b, concurrently: false });
 }
 
 /** Referencing tables first, so that few foreign keys have to be dropped separately. */
 function droppingOrder(tables: readonly Table[]): Table[] {
   const refersTo = (table: Table, other: Table) =>
-    table !== other &&
-    Object.values(table.foreignKeys).some(
-      ({ schemaTo, tableTo }) => tableKey({ schema: schemaTo, name: tableTo }) === tableKey(other),
-    );
+    table !== other && Object.values(table.foreignKeys).some((key) => targetOf(key) === tableKey(other));
   return standingOrder(tables, refersTo).toReversed();
 }
 
-function compareKeys(before: Schema, after: Schema, changes: Changes): void {
-  const changesOf = new Map(changes.tables.map((table) => [tableKey(table.after), table]));
-  const dropOrder = changes.goneTables.map(tableKey);
-  const same = (a: string[], b: string[]) => isDeepStrictEqual(a.toSorted(), b.toSorted());
-  const loses = (key: ForeignKey) => {
-    const target = changesOf.get(tableKey({ schema: key.schemaTo, name: key.tableTo }));
-    if (!target) return false;
-    const { columnsTo } = key;
-    const { before, gonePrimaryKey, uniques, indexes } = target;
-    const keys = [
-      ...uniques.gone.map((name) => before.uniqueConstraints[name]!.columns),
-      ...(gonePrimaryKey ? [gonePrimaryKey.columns] : []),
-      ...indexes.gone
-        .map((name) => before.indexes[name]!)
-        .filter(({ isUnique }) => isUnique)
-        .map(({ columns }) => columns.map(({ expression }) => expression)),
-    ];
-    return (
-      columnsTo.some((name) => target.disturbed.includes(name)) ||
-      keys.some((columns) => same(columns, columnsTo))
-    );
-  };
-  for (const [name, table] of Object.entries(before.tables)) {
-    const own = changesOf.get(name);
-    for (const key of Object.values(table.foreignKeys)) {
-      const target = tableKey({ schema: key.schemaTo, name: key.tableTo });
-      const stays =
-        own &&
-        isDeepStrictEqual(key, own.after.foreignKeys[key.name]) &&
-        !key.columnsFrom.some((column) => own.disturbed.includes(column)) &&
-        !dropOrder.includes(target) &&
-        !loses(key);
-      // A dropped table's keys go with it, unless they block an earlier drop.
-      const isInTheWay = dropOrder.includes(target) && dropOrder.indexOf(target) < dropOrder.indexOf(name);
-      const goesAlone = own === undefined && !isInTheWay && !loses(key);
-      if (!stays && !goesAlone) changes.goneKeys.push({ table, key });
-    }
-  }
-  const dropped = new Set(changes.goneKeys.map(({ table, key }) => `${tableKey(table)} ${key.name}`));
-  for (const [name, table] of Object.entries(after.tables)) {
-    for (const key of Object.values(table.foreignKeys)) {
-      const isNew = !before.tables[name]?.foreignKeys[key.name] || dropped.has(`${name} ${key.name}`);
-      if (isNew) changes.madeKeys.push({ table, key });
-    }
-  }
+export function targetOf({ schemaTo, tableTo }: ForeignKey): string {
+  return tableKey({ schema: schemaTo, name: tableTo });
+}
+
+/** The foreign keys that are in the way. A dropped table's keys go with it, unless they block an earlier drop. */
+function goneKeys({ before, tables, goneTables }: Plan): Plan["goneKeys"] {
+  const dropOrder = goneTables.map(tableKey);
+  return Object.entries(before.tables).flatMap(([name, table]) => {
+    const own = tables[name];
+    const isInTheWay = (key: ForeignKey) => {
+      const target = targetOf(key);
+      if (losesTarget(key, tables[target])) return true;
+      if (!own) return dropOrder.includes(target) && dropOrder.indexOf(target) < dropOrder.indexOf(name);
+      return (
+        !isDeepStrictEqual(key, own.after.foreignKeys[key.name]) ||
+        key.columnsFrom.some((column) => own.disturbed.includes(column)) ||
+        dropOrder.includes(target)
+      );
+    };
+    return Object.values(table.foreignKeys)
+      .filter(isInTheWay)
+      .map((key) => ({ table, key }));
+  });
+}
+
+/** Whether the columns that a foreign key refers to change, or lose what makes them unique. */
+function losesTarget({ columnsTo }: ForeignKey, target: TableChanges | undefined): boolean {
+  if (!target) return false;
+  const { before, disturbed, compositePrimaryKeys, uniqueConstraints, indexes } = target;
+  const keys = [
+    ...compositePrimaryKeys.map((name) => before.compositePrimaryKeys[name]!.columns),
+    ...uniqueConstraints.map((name) => before.uniqueConstraints[name]!.columns),
+    ...indexes
+      .filter((name) => before.indexes[name]!.isUnique)
+      .map((name) => before.indexes[name]!.columns.map(({ expression }) => expression)),
+  ];
+  return (
+    columnsTo.some((name) => disturbed.includes(name)) ||
+    keys.some((columns) => isDeepStrictEqual(columns.toSorted(), columnsTo.toSorted()))
+  );
 }

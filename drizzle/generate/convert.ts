@@ -1,3 +1,4 @@
+import type { Plan } from "./compare.ts";
 import type { Type } from "./types.ts";
 
 /** How a column's values are converted to another type. */
@@ -14,18 +15,14 @@ export interface Conversion {
   lost?: string;
 }
 
-/**
- * "undo" reverts a conversion in the other direction, so that its results are converted back to the original values.
- */
-export type Way = "do" | "undo";
-
 const integers = ["smallint", "integer", "bigint"];
 const floats = ["real", "double precision"];
 const texts = ["text", "varchar", "char", "citext"];
 const isNumber = (type: string) => integers.includes(type) || floats.includes(type) || type === "numeric";
 
 /**
- * Plans a change of type. `column` is the quoted name, `target` the new type as SQL. Returns undefined if no value
+ * Plans a change of type. `column` is the quoted name, `target` the new type as SQL. `way` "undo" reverts a conversion in
+ * the other direction, so that its results are converted back to the original values. Returns undefined if no value
  * could be converted.
  */
 export function convert(
@@ -33,7 +30,7 @@ export function convert(
   from: Type,
   to: Type,
   target: string,
-  way: Way,
+  way: Plan["way"],
 ): Conversion | undefined {
   if (from.dimensions === 0 && to.dimensions === 0) return convertOne(column, from, to, target, way);
   if (from.dimensions > 0 && to.dimensions > 0) {
@@ -48,22 +45,20 @@ export function convert(
   return outOfArray(column, from, to, target, way);
 }
 
-function intoArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
-  const isText = texts.includes(from.base);
-  if (isText && (way === "undo" || !texts.includes(to.base))) {
-    return {
-      using: `${column}::text::${target}`,
-      look: "fails on text that is not an array such as {a,b}",
-    };
-  }
-  if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
-  const element = target.replace(/(\[\d*\])+$/, "");
-  return {
-    using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}${ofOldEnum(from)}]::${target} END`,
-    ...(isNarrower(from, to)
-      ? { loss: "values that do not fit", lost: `${column}::${element} IS DISTINCT FROM ${column}` }
-      : {}),
-  };
+function intoArray(
+  column: string,
+  from: Type,
+  to: Type,
+  target: string,
+  way: Plan["way"],
+): Conversion | undefined {
+  const [isText, toText] = [texts.includes(from.base), texts.includes(to.base)];
+  if (isText && (way === "undo" || !toText))
+    return { using: `${column}::text::${target}`, look: "fails on text that is not an array such as {a,b}" };
+  if (from.base !== to.base && !(isText && toText)) return undefined;
+  const using = `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}${ofOldEnum(from)}]::${target} END`;
+  const lost = `${column}::${target.replace(/(\[\d*\])+$/, "")} IS DISTINCT FROM ${column}`;
+  return { using, ...(isNarrower(from, to) ? { loss: "values that do not fit", lost } : {}) };
 }
 
 /** The enum may be another one of that name by then, see enums.ts. */
@@ -74,166 +69,139 @@ function isNarrower(from: Type, to: Type): boolean {
   return to.args.length > 0 && to.args.join() !== from.args.join();
 }
 
-function outOfArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
+function outOfArray(
+  column: string,
+  from: Type,
+  to: Type,
+  target: string,
+  way: Plan["way"],
+): Conversion | undefined {
   if (texts.includes(to.base)) {
-    const tooLong = to.args.length > 0 ? { look: `fails on values longer than ${to.args[0]}` } : {};
+    const look = to.args.length > 0 ? `fails on values longer than ${to.args[0]}` : undefined;
     // An array made from text is converted back to that text; any other is written as a literal, so that nothing is
     // lost.
-    if (way === "do" || !texts.includes(from.base)) return { using: `${column}::text`, ...tooLong };
-    return {
-      using: `array_to_string(${column}, ',')`,
-      ...tooLong,
-      loss: "where one element of an array ends and the next begins",
-      lost: `cardinality(${column}) <> 1 OR ${column}[1] IS NULL`,
-    };
+    if (way === "do" || !texts.includes(from.base)) return { using: `${column}::text`, look };
+    const loss = "where one element of an array ends and the next begins";
+    const lost = `cardinality(${column}) <> 1 OR ${column}[1] IS NULL`;
+    return { using: `array_to_string(${column}, ',')`, look, loss, lost };
   }
   if (from.base !== to.base) return undefined;
+  const narrow = isNarrower(from, to) ? ` OR ${column}[1]::${target} IS DISTINCT FROM ${column}[1]` : "";
   return {
     using: from.isEnum ? `${column}[1]${ofOldEnum(from)}::${target}` : `${column}[1]`,
     loss: "all elements of an array except the first",
-    lost: `cardinality(${column}) > 1${isNarrower(from, to) ? ` OR ${column}[1]::${target} IS DISTINCT FROM ${column}[1]` : ""}`,
+    lost: `cardinality(${column}) > 1${narrow}`,
   };
 }
 
-function convertOne(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
+function convertOne(
+  column: string,
+  from: Type,
+  to: Type,
+  target: string,
+  way: Plan["way"],
+): Conversion | undefined {
   if (from.isEnum || to.isEnum) return throughText(`${column}::text`, from, to, target);
   if (texts.includes(to.base)) return toText(column, from, to, target);
-  if (texts.includes(from.base)) return fromText(column, to, target, way);
-  if (from.base === to.base) return sameBase(from, to);
+  if (texts.includes(from.base)) {
+    if (to.base === "bytea") return { using: `convert_to(${column}, 'UTF8')` };
+    // Texts that up wrote are in canonical form already.
+    const loss = way === "do" ? "the original spelling, as 007 becomes 7" : undefined;
+    return {
+      using: `${column}::text::${target}`,
+      look: `fails on text that is not a valid ${to.base}`,
+      loss,
+    };
+  }
   if (isNumber(from.base) && isNumber(to.base)) return betweenNumbers(from, to);
-  const pair = `${from.base} ${to.base}`;
+  const loss = "values that change, by rounding";
+  if (from.base === to.base)
+    return losesDigits(from, to) ? { loss } : { look: "fails on a value that does not fit" };
   if (from.base === "boolean" && isNumber(to.base)) return { using: `${column}::integer::${target}` };
-  if (isNumber(from.base) && to.base === "boolean") {
+  if (isNumber(from.base) && to.base === "boolean")
     return {
       using: `${column} <> 0`,
       loss: "all numbers except 0, which become true",
       lost: `${column} NOT IN (0, 1)`,
     };
-  }
-  switch (pair) {
-    case "date timestamp":
-    case "cidr inet":
-    case "jsonb json":
-      return {};
-    case "inet cidr":
-      return { using: `${column}::cidr`, look: "fails on a host address" };
-    case "json jsonb":
-      return {
-        loss: "the spelling of the JSON: order of the keys, repeated keys, space",
-        lost: `${column}::text <> ${column}::${target}::text`,
-      };
-    // Explicit, so that the result does not depend on the session's time zone.
-    case "date timestamptz":
-      return { using: `${column}::timestamp AT TIME ZONE 'UTC'`, look: "assumes that the time is UTC" };
-    case "timestamp timestamptz":
-      return {
-        using: `${column} AT TIME ZONE 'UTC'`,
-        look: "assumes that the time is UTC",
-        ...rounded(from, to),
-        lost: `${column}::timestamp(${to.args[0]}) <> ${column}`,
-      };
-    case "timestamptz timestamp":
-      return {
-        using: `${column} AT TIME ZONE 'UTC'`,
-        look: "writes the time as UTC",
-        ...rounded(from, to),
-        lost: `${column}::timestamptz(${to.args[0]}) <> ${column}`,
-      };
-    case "timestamptz date":
-      return {
-        using: `(${column} AT TIME ZONE 'UTC')::date`,
-        loss: "the time of day",
-        lost: `(${column} AT TIME ZONE 'UTC')::time <> '00:00'`,
-      };
-    case "timestamp date":
-      return { using: `${column}::date`, loss: "the time of day" };
-    case "timestamp time":
-      return { using: `${column}::time`, loss: "the date", lost: "true" };
-  }
-  return undefined;
+  // Explicit, so that the result does not depend on the session's time zone.
+  const utc = `${column} AT TIME ZONE 'UTC'`;
+  const rounded = losesDigits(from, to)
+    ? { loss, lost: `${column}::${from.base}(${to.args[0]}) <> ${column}` }
+    : {};
+  const pairs: Record<string, Conversion> = {
+    "date timestamp": {},
+    "cidr inet": {},
+    "jsonb json": {},
+    "inet cidr": { using: `${column}::cidr`, look: "fails on a host address" },
+    "json jsonb": {
+      loss: "the spelling of the JSON: order of the keys, repeated keys, space",
+      lost: `${column}::text <> ${column}::${target}::text`,
+    },
+    "date timestamptz": {
+      using: `${column}::timestamp AT TIME ZONE 'UTC'`,
+      look: "assumes that the time is UTC",
+    },
+    "timestamp timestamptz": { using: utc, look: "assumes that the time is UTC", ...rounded },
+    "timestamptz timestamp": { using: utc, look: "writes the time as UTC", ...rounded },
+    "timestamptz date": {
+      using: `(${utc})::date`,
+      loss: "the time of day",
+      lost: `(${utc})::time <> '00:00'`,
+    },
+    "timestamp date": { using: `${column}::date`, loss: "the time of day" },
+    "timestamp time": { using: `${column}::time`, loss: "the date", lost: "true" },
+  };
+  return pairs[`${from.base} ${to.base}`];
 }
 
 function throughText(text: string, from: Type, to: Type, target: string): Conversion | undefined {
-  if (to.isEnum && !from.isEnum && !texts.includes(from.base)) return undefined;
-  if (!to.isEnum && !texts.includes(to.base)) return undefined;
-  if (!to.isEnum) return { using: `${text}::${target}` };
-  return { using: `${text}::${target}`, look: `fails on text that is not a valid ${to.base}` };
+  const using = `${text}::${target}`;
+  if (!to.isEnum) return texts.includes(to.base) ? { using } : undefined;
+  if (!from.isEnum && !texts.includes(from.base)) return undefined;
+  return { using, look: `fails on text that is not a valid ${to.base}` };
 }
 
+/** Truncates text that is too long; char(n) also drops trailing blanks. Both only where that is allowed. */
 function toText(column: string, from: Type, to: Type, target: string): Conversion {
   const limit = to.base === "char" ? (to.args[0] ?? 1) : to.base === "varchar" ? to.args[0] : undefined;
-  if (texts.includes(from.base)) return betweenTexts(column, from, to, target, limit);
-  if (from.base === "bytea") {
+  if (from.base === "bytea")
     return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are not valid UTF-8" };
+  if (!texts.includes(from.base)) {
+    if (limit === undefined) return { using: `${column}::${target}` };
+    // A truncated number would be wrong, so no cast is used, and PostgreSQL rejects values that are too long.
+    const using = `${column}::text${from.dimensions > 0 ? "[]" : ""}`;
+    return { using, look: `fails on values longer than ${limit}` };
   }
-  // A truncated number would be wrong, so no cast is used, and PostgreSQL rejects values that are too long.
-  return limit === undefined
-    ? { using: `${column}::${target}` }
-    : {
-        using: `${column}::text${from.dimensions > 0 ? "[]" : ""}`,
-        look: `fails on values longer than ${limit}`,
-      };
-}
-
-/** Truncates values that are too long; char(n) also drops trailing blanks. Both only where that is allowed. */
-function betweenTexts(
-  column: string,
-  from: Type,
-  to: Type,
-  target: string,
-  limit: number | undefined,
-): Conversion {
   const had = from.args[0] ?? (from.base === "char" ? 1 : Infinity);
-  const isCut = limit !== undefined && had > limit;
-  const losesBlanks = to.base === "char" && from.base !== "char";
-  if (!isCut && !losesBlanks) return {};
   const losses = [
-    ...(isCut ? [`values longer than ${limit} characters`] : []),
-    ...(losesBlanks ? ["blanks at the end"] : []),
+    ...(limit !== undefined && had > limit ? [`values longer than ${limit} characters`] : []),
+    ...(to.base === "char" && from.base !== "char" ? ["blanks at the end"] : []),
   ];
-  return { using: `${column}::${target}`, loss: losses.join(", ") };
+  return losses.length > 0 ? { using: `${column}::${target}`, loss: losses.join(", ") } : {};
 }
 
-function fromText(column: string, to: Type, target: string, way: Way): Conversion {
-  if (to.base === "bytea") return { using: `convert_to(${column}, 'UTF8')` };
-  return {
-    using: `${column}::text::${target}`,
-    look: `fails on text that is not a valid ${to.base}`,
-    // Texts that up wrote are in canonical form already.
-    ...(way === "do" ? { loss: "the original spelling, as 007 becomes 7" } : {}),
-  };
-}
-
+/** An assignment between numbers rounds, or fails on a value out of range. */
 function betweenNumbers(from: Type, to: Type): Conversion {
-  const outOfRange = { look: "fails on a number out of range" };
-  const rounded = { loss: "digits, by rounding" };
-  if (integers.includes(from.base)) {
-    if (integers.includes(to.base)) {
-      return integers.indexOf(to.base) < integers.indexOf(from.base) ? outOfRange : {};
-    }
-    if (to.base === "numeric") return to.args.length > 0 ? outOfRange : {};
-    const isExact = from.base === "smallint" || (from.base === "integer" && to.base === "double precision");
-    return isExact ? {} : rounded;
-  }
-  if (from.base === "real" && to.base === "double precision") return {};
-  return { ...rounded, ...(floats.includes(to.base) && from.base !== "numeric" ? {} : outOfRange) };
+  const order = [...integers, "numeric", ...floats];
+  const digits = ({ args: [precision = Infinity, scale = 0] }: Type) => precision - scale;
+  const isSmaller = order.indexOf(to.base) < order.indexOf(from.base) || digits(to) < digits(from);
+  const look = isSmaller ? "fails on a number out of range" : undefined;
+  const isExact =
+    (integers.includes(from.base) && (integers.includes(to.base) || to.base === "numeric")) ||
+    [
+      "smallint real",
+      "smallint double precision",
+      "integer double precision",
+      "real double precision",
+    ].includes(`${from.base} ${to.base}`) ||
+    (from.base === to.base && !losesDigits(from, to));
+  return { look, loss: isExact ? undefined : "digits, by rounding" };
 }
 
-/** What a time loses that gets fewer digits. */
-function rounded(from: Type, to: Type): Conversion {
-  return (to.args[0] ?? 6) < (from.args[0] ?? 6) ? { loss: "fractions of a second, by rounding" } : {};
-}
-
-function sameBase(from: Type, to: Type): Conversion {
-  if (/^(timestamp|time|interval)/.test(to.base)) return rounded(from, to);
-  if (to.base !== "numeric") return { look: "fails on a value that does not fit" };
-  if (to.args.length === 0) return {};
-  const [precision = 0, scale = 0] = to.args;
-  const [hadPrecision = Infinity, hadScale = from.args.length > 0 ? 0 : Infinity] = from.args;
-  return {
-    ...(scale < hadScale ? { loss: "decimal places, by rounding" } : {}),
-    ...(precision - scale < hadPrecision - hadScale || from.args.length === 0
-      ? { look: "fails on a number out of range" }
-      : {}),
-  };
+/** Whether a time or a number gets fewer digits after the point. */
+function losesDigits(from: Type, to: Type): boolean {
+  if (/^(timestamp|time|interval)/.test(to.base)) return (to.args[0] ?? 6) < (from.args[0] ?? 6);
+  if (to.base !== "numeric" || to.args.length === 0) return false;
+  return (to.args[1] ?? 0) < (from.args.length > 0 ? (from.args[1] ?? 0) : Infinity);
 }

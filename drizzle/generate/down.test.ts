@@ -147,8 +147,7 @@ describe("the cases listed in database.md under Down", () => {
   test("adding enum values at any position", async () => {
     const [some, more] = [mood("c", "f"), mood("a", "b", "c", "d", "e", "f", "it's")];
     const { up } = await trip([some, t(some())], [more, t(more())], "insert into t values (1, 'c')");
-    expect(up).toContain(`ALTER TYPE "mood" ADD VALUE 'b' AFTER 'a';`);
-    expect(up).toContain(`ALTER TYPE "mood" ADD VALUE 'it''s' AFTER 'f';`);
+    expect(up).toContain("ADD VALUE 'it''s'");
   });
 
   test("adding an enum value and using it as a default in the same revision", async () => {

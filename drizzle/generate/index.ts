@@ -1,39 +1,34 @@
-import { InvalidInput } from "../../platform/errors.ts";
-import { alterColumns } from "./columns.ts";
-import { compare } from "./compare.ts";
-import type { Way } from "./convert.ts";
-import { createBases, createSteps } from "./create.ts";
-import { dropEnums, dropRest, dropSteps } from "./drop.ts";
-import { beginEnums, endEnums } from "./enums.ts";
-import { Irreversible, type Plan } from "./plan.ts";
-import { snapshotOf } from "./read_schema.ts";
-import { applyRenames, impliedMoves, type Rename, reverseRenames, tablesOfRenamedColumns } from "./rename.ts";
-import { alterSequences } from "./sequences.ts";
-import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
+import { Irreversible, sameIndex, targetOf } from "./compare.ts";
+import { snapshotOf } from "./kit.ts";
+import { applyRenames, impliedMoves, nameBefore, type Rename, reverseRenames } from "./rename.ts";
+import { emptyLike, type Index, readSnapshot, type Schema, type Snapshot } from "./snapshot.ts";
+import { stepsOf } from "./steps.ts";
 import { suggestRenames } from "./suggest.ts";
-import { type Commented, oneLine, write } from "./write.ts";
+import { oneLine, type Step, write } from "./write.ts";
 
 export { parseRename, type Rename } from "./rename.ts";
 export type { Snapshot } from "./snapshot.ts";
 
 /** The two directions of a revision. Both contain the marks of drizzle/revision/marks.ts. */
-export interface Steps {
-  /** Whether there is anything to do. */
-  changed: boolean;
+export interface Part {
   up: string;
   down: string;
   /** Why down cannot be generated; `down` then contains only this. */
   irreversible?: string;
-  /** Drops and additions that may be renames, in the syntax of `--rename`. */
-  suggestions: string[];
-}
-
-export interface Generated extends Steps {
   /** The base for the next comparison. */
   snapshot: Snapshot;
 }
 
-export interface GenerateOptions {
+export interface Generated {
+  /** The revisions to write, in this order: none if there is nothing to do. */
+  parts: Part[];
+  /** Drops and additions that may be renames, in the syntax of `--rename`. */
+  suggestions: string[];
+  /** The schema after all parts. */
+  snapshot: Snapshot;
+}
+
+interface GenerateOptions {
   renames?: readonly Rename[];
 }
 
@@ -49,9 +44,8 @@ export async function generate(
   options: GenerateOptions = {},
 ): Promise<Generated> {
   const previousId = previous?.id;
-  const current = snapshotOf(schema, typeof previousId === "string" ? previousId : undefined);
-  const steps = await generateBetween(previous ?? emptyLike(current), current, options);
-  return { ...steps, snapshot: plainSnapshot(current) };
+  const current = await snapshotOf(schema, typeof previousId === "string" ? previousId : undefined);
+  return generateBetween(previous ?? { ...emptyLike(current), id: current.prevId }, current, options);
 }
 
 /** The same for two snapshots. */
@@ -59,81 +53,83 @@ export async function generateBetween(
   previous: Snapshot,
   current: Snapshot,
   options: GenerateOptions = {},
-): Promise<Steps> {
+): Promise<Generated> {
   const stated = options.renames ?? [];
   const [had, has] = [readSnapshot(previous), readSnapshot(current)];
-  refuseOurNames(has);
   const renames = [...stated, ...impliedMoves(had, has, stated)];
   applyRenames(had, has, renames);
-  const suggestions = suggestRenames(compare(had, has));
-  const up = stepsOf(previous, current, renames, "do");
-  const changed = up.length > 0;
+  const suggestions = suggestRenames(had, has);
+  const { gone, made } = concurrentIndexes(had, has);
+  const dropped = gone.map(({ table, name }) => ({ table: nameBefore(table, renames), name }));
+  const parts: Part[] = [];
+  let from = previous;
+  const partTo = async (to: Snapshot, renamed: readonly Rename[], isAlone: boolean) => {
+    const part = await partOf(from, to, renamed, isAlone);
+    if (part) parts.push({ ...part, snapshot: { ...to, id: crypto.randomUUID(), prevId: from.id } });
+    from = parts.at(-1)?.snapshot ?? from;
+  };
+  for (const at of dropped.keys()) await partTo(withoutIndexes(previous, dropped.slice(0, at + 1)), [], true);
+  await partTo(withoutIndexes(current, made), renames, false);
+  for (const at of made.keys()) await partTo(withoutIndexes(current, made.slice(at + 1)), [], true);
+  return { parts, suggestions, snapshot: parts.at(-1)?.snapshot ?? current };
+}
+
+/** One revision; undefined if there is nothing to do. `isAlone`: it only creates or drops an index, CONCURRENTLY. */
+async function partOf(
+  from: Snapshot,
+  to: Snapshot,
+  renames: readonly Rename[],
+  isAlone: boolean,
+): Promise<Omit<Part, "snapshot"> | undefined> {
+  const up = await stepsOf(from, to, renames, "do");
+  if (up.length === 0) return undefined;
+  const text = (steps: readonly Step[]) => (isAlone ? concurrently(write(steps)) : write(steps));
   try {
-    const down = stepsOf(current, previous, reverseRenames(renames), "undo");
-    return { changed, ...writeBoth(up, down), suggestions };
+    return { up: text(up), down: text(await stepsOf(to, from, reverseRenames(renames), "undo")) };
   } catch (error) {
     if (!(error instanceof Irreversible)) throw error;
     const irreversible = oneLine(error.message);
-    return {
-      changed,
-      up: writeBoth(up, []).up,
-      down: `-- svc: irreversible ${irreversible}\n`,
-      irreversible,
-      suggestions,
-    };
+    return { up: text(up), down: `-- svc: irreversible ${irreversible}\n`, irreversible };
   }
 }
 
-/**
- * The steps of one direction, in the order that PostgreSQL requires: drops, then objects that others depend on, then
- * changes, then additions.
- */
-function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: Way): Commented[] {
-  const [before, after] = [readSnapshot(from), readSnapshot(to)];
-  const renamed = applyRenames(before, after, renames);
-  const plan: Plan = { before, after, changes: compare(before, after, tablesOfRenamedColumns(renames)), way };
-  const statements = [
-    ...renamed,
-    ...dropSteps(plan),
-    ...createBases(plan),
-    ...alterSequences(before, after),
-    ...beginEnums(plan),
-    ...alterColumns(plan),
-    ...endEnums(plan),
-    ...dropEnums(plan),
-    ...createSteps(plan),
-    ...dropRest(plan),
-  ];
-  return statements.map((one) => (typeof one === "string" ? { sql: one } : one));
+function concurrently(sql: string): string {
+  return `-- svc: no-transaction\n${sql.replace(/^(CREATE (?:UNIQUE )?|DROP )INDEX/m, "$& CONCURRENTLY")}`;
 }
 
-const mark = "-- svc: no-transaction\n";
-const makes = /^CREATE (UNIQUE )?INDEX CONCURRENTLY (.+?) ON /;
+/** The key of its table, and its name. */
+interface IndexPlace {
+  table: string;
+  name: string;
+}
 
 /**
- * Both directions as files. CREATE INDEX CONCURRENTLY cannot run in a transaction, so its file contains nothing else.
- * @throws InvalidInput when up contains other changes too
+ * The indexes marked with `.concurrently()` that are dropped from and added to a table which stays. Each needs a revision of
+ * its own, because its statement cannot run in a transaction.
  */
-function writeBoth(up: readonly Commented[], down: readonly Commented[]): { up: string; down: string } {
-  const [index] = up.flatMap(({ sql }) => makes.exec(sql)?.[2] ?? []);
-  if (index !== undefined && up.length > 1) {
-    throw new InvalidInput(
-      "schema",
-      `Index ${index} is created CONCURRENTLY, which cannot run in a transaction: move it to a separate revision`,
-    );
-  }
-  const [only, ...others] = down;
-  if (!only || others.length > 0) {
-    // Down need not avoid locks as up does: a plain index in the transaction is better than none.
-    const plain = down.map((step) => ({
-      ...step,
-      sql: step.sql.replace(/^(CREATE (?:UNIQUE )?INDEX) CONCURRENTLY/, "$1"),
-    }));
-    return { up: (index === undefined ? "" : mark) + write(up), down: write(plain) };
-  }
-  if (index !== undefined) {
-    const back = { ...only, sql: only.sql.replace(/^DROP INDEX/, "DROP INDEX CONCURRENTLY") };
-    return { up: mark + write(up), down: mark + write([back]) };
-  }
-  return { up: write(up), down: (makes.test(only.sql) ? mark : "") + write(down) };
+function concurrentIndexes(had: Schema, has: Schema): { gone: IndexPlace[]; made: IndexPlace[] } {
+  const only = (from: Schema, other: Schema) =>
+    Object.entries(from.tables).flatMap(([table, { indexes }]) => {
+      const others = other.tables[table]?.indexes;
+      return Object.values(indexes)
+        .filter((index) => index.concurrently && others && !sameIndex(index, others[index.name]))
+        .filter((index) => !isReferenced(from, table, index))
+        .map(({ name }) => ({ table, name }));
+    });
+  return { gone: only(had, has), made: only(has, had) };
+}
+
+/** Then it has to be created and dropped together with the foreign key. */
+function isReferenced({ tables }: Schema, table: string, { columns, isUnique }: Index): boolean {
+  const names = String(columns.map(({ expression }) => expression).toSorted());
+  const keys = Object.values(tables).flatMap(({ foreignKeys }) => Object.values(foreignKeys));
+  return (
+    isUnique && keys.some((key) => targetOf(key) === table && String(key.columnsTo.toSorted()) === names)
+  );
+}
+
+function withoutIndexes(snapshot: Snapshot, places: readonly IndexPlace[]): Snapshot {
+  const schema = structuredClone(snapshot) as unknown as Schema;
+  for (const { table, name } of places) delete schema.tables[table]!.indexes[name];
+  return schema;
 }

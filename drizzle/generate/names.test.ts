@@ -66,7 +66,7 @@ describe.each(names)("a schema in which everything is named %j", (name) => {
 
   test("counts as lost only if it has rows, and is then named", async () => {
     const snapshot = await snapshotFor(...everythingNamed(name));
-    const { up, down } = await generateBetween(emptyLike(snapshot), snapshot);
+    const { up, down } = (await generateBetween(emptyLike(snapshot), snapshot)).parts[0]!;
     const revisions = [testRevision("1", [], up, down)];
     await using database = await createEmptyTestDatabase();
     const { url } = database;
@@ -111,6 +111,42 @@ describe("the names that svc reserves", () => {
   });
 });
 
+describe("names that PostgreSQL shortens to the same 63 bytes are refused", () => {
+  // The 63rd byte is in the middle of the last character.
+  const [a, b] = ["x", "y"].map((end) => `${"é".repeat(31)}é${end}`) as [string, string];
+  const table = (
+    name: string,
+    columns: Record<string, pg.PgColumnBuilderBase> = { id: pg.integer() },
+    ...more: never[]
+  ) => pg.pgTable(name, columns, () => more);
+  test.each([
+    ["tables", [table(a), table(b)], "The schema has two tables whose names"],
+    ["columns", [table("t", { [a]: pg.text(), [b]: pg.text() })], "Table t has two columns whose names"],
+    [
+      "constraints",
+      [
+        table(
+          "t",
+          { c: pg.text() },
+          pg.check(a, raw`c <> 'a'`) as never,
+          pg.check(b, raw`c <> 'b'`) as never,
+        ),
+      ],
+      "Table t has two checks whose names",
+    ],
+    ["enums", [pg.pgEnum(a, ["a"]), pg.pgEnum(b, ["a"])], "The schema has two enums whose names"],
+    [
+      "views",
+      [pg.pgView(a, {}).as(raw`select 1`), table(b)],
+      "The schema has a view and a table whose names",
+    ],
+  ])("%s", async (_, things, message) => {
+    await expect(between([], things)).rejects.toThrow(
+      `${message} PostgreSQL shortens to the same ${"é".repeat(31)}: `,
+    );
+  });
+});
+
 describe("views that select every column", () => {
   const t = (...columns: string[]) =>
     pg.pgTable("t", Object.fromEntries(columns.map((name) => [name, pg.integer()])));
@@ -120,8 +156,8 @@ describe("views that select every column", () => {
     "%s: recreated when a column is added",
     async (definition) => {
       const { up, down } = await trip([t("a"), view(definition)], [t("a", "b"), view(definition)]);
-      expect(up).toMatch(/DROP VIEW "v";[\s\S]+CREATE VIEW "public"."v"/);
-      expect(down).toMatch(/DROP VIEW "v";[\s\S]+CREATE VIEW "public"."v"/);
+      expect(up).toMatch(/DROP VIEW "public"."v";[\s\S]+CREATE VIEW "public"."v"/);
+      expect(down).toMatch(/DROP VIEW "public"."v";[\s\S]+CREATE VIEW "public"."v"/);
     },
   );
 

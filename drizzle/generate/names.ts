@@ -43,6 +43,16 @@ export function renameIn(sql: string, from: string, to: string): string {
     .join("");
 }
 
+/** The name as PostgreSQL stores it: its first 63 bytes, without half a character. */
+export function storedName(name: string): string {
+  let stored = "";
+  for (const character of name) {
+    if (Buffer.byteLength(stored + character) > nameLimit) break;
+    stored += character;
+  }
+  return stored;
+}
+
 function wordPattern(name: string, flags: string): RegExp {
   return new RegExp(`(?<![\\p{L}\\p{N}_$])${RegExp.escape(name)}(?![\\p{L}\\p{N}_$])`, flags);
 }

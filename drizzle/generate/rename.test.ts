@@ -165,6 +165,45 @@ describe("a table that moves to another schema keeps its rows", () => {
   });
 });
 
+describe("a value of an enum keeps its rows", () => {
+  const t = (...values: [string, ...string[]]) => {
+    const mood = pg.pgEnum("mood", values);
+    const table = pg.pgTable(
+      "t",
+      { id: pg.integer(), c: mood().default(values[0]), list: mood().array() },
+      () => [pg.check("t_c", raw.raw(`c <> '${values[2]}'`))],
+    );
+    return [mood, table];
+  };
+
+  test("when it is renamed", async () => {
+    const renames = ["mood.it's:fine", "mood.bad:worse"].map(parseRename);
+    const seed = `insert into t (id, list) values (1, '{bad,"it''s"}')`;
+    const { up, down, rows } = await trip(t("it's", "so so", "bad"), t("fine", "so so", "worse"), {
+      renames,
+      seed,
+    });
+    expect(up).toStartWith(`ALTER TYPE "mood" RENAME VALUE 'it''s' TO 'fine';\n`);
+    expect(up + down).not.toMatch(/SET DATA TYPE|data-loss/);
+    expect(rows.up).toEqual({ t: [{ id: 1, c: "fine", list: ["worse", "fine"] }] });
+    expect(rows.down).toEqual(rows.before);
+  });
+
+  test("which is suggested where one value replaces another", async () => {
+    expect((await between(t("a", "b", "c"), t("a", "d", "c"))).suggestions).toEqual(["mood.b:d"]);
+  });
+
+  test.each([
+    ["mood.x:d", "Value x of mood cannot be renamed to d: value x did not exist"],
+    ["mood.b:x", "Value b of mood cannot be renamed to x: value x does not exist now"],
+    ["mood.a:d", "Value a of mood cannot be renamed to d: value a still exists"],
+    ["mood.b:c", "Value b of mood cannot be renamed to c: value c already existed"],
+  ])("and refused if it does not match: %s", async (text, message) => {
+    const refused = between(t("a", "b", "c"), t("a", "d", "c"), { renames: [parseRename(text)] });
+    await expect(refused).rejects.toThrow(message);
+  });
+});
+
 test("a drop and an addition that may be a rename are suggested as one", async () => {
   const t = (columns: Record<string, pg.PgColumnBuilderBase>) =>
     pg.pgTable("t", { id: pg.integer(), ...columns });

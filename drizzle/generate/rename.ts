@@ -1,15 +1,16 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { missing } from "./compare.ts";
-import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
-import type { Column, Schema, Table } from "./snapshot.ts";
+import { enumKeyOf, missing } from "./compare.ts";
+import { givenName, literal, qualified, quote, renameIn, storedName, tableKey } from "./names.ts";
+import type { Schema, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
-import type { Statement } from "./write.ts";
+import type { Step } from "./write.ts";
 
 export interface Rename {
-  /** `incident` or `schema.incident`: the table that contains the column, or the table to rename. */
+  /** `incident` or `schema.incident`: the table or enum that contains the column or value, or the table to rename. */
   table: string;
   from: string;
   to: string;
+  /** A value of an enum counts as a column: tables and enums cannot share a name. */
   kind: "column" | "table";
   /** The schema that a table moves to. */
   schema?: string;
@@ -21,7 +22,7 @@ interface Place {
 }
 
 /**
- * Parses `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table, which may
+ * Parses `table.old:new` or `schema.table.old:new` (a column, or an enum's value), `old:new` or `schema.old:schema.new` (a table, which may
  * move to another schema). A name with a dot or a colon is in double quotes.
  * @throws InvalidInput `rename`
  */
@@ -42,7 +43,7 @@ export function parseRename(text: string): Rename {
   }
   throw new InvalidInput(
     "rename",
-    `"${text}" is not a rename: write table.old:new for a column, old:new for a table (schema.old:schema.new outside public)`,
+    `"${text}" is not a rename: write table.old:new for a column, enum.old:new for a value, old:new for a table (schema.old:schema.new outside public)`,
   );
 }
 
@@ -98,6 +99,12 @@ export function reverseRenames(renames: readonly Rename[]): Rename[] {
     .toReversed();
 }
 
+/** The key of a table before the renames. */
+export function nameBefore(key: string, renames: readonly Rename[]): string {
+  const renamed = renames.find((it) => it.kind === "table" && tableKey(targetOf(it)) === key);
+  return renamed ? keyOf(renamed.table) : key;
+}
+
 /** Tables that only changed their schema: no one means to drop a table and create an equal one. */
 export function impliedMoves(before: Schema, after: Schema, renames: readonly Rename[]): Rename[] {
   const columns = (table: Table) =>
@@ -133,35 +140,55 @@ export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
 }
 
 /**
- * Applies the renames to `before` and returns the statements that do so in the database: for tables and columns, and
- * for objects that Drizzle and PostgreSQL named after them.
+ * Applies the renames to `before` and returns the statements that do so in the database: for tables, columns and values
+ * of enums, and for objects that Drizzle and PostgreSQL named after them.
  * @throws InvalidInput `rename` when they do not match the two schemas
  */
-export function applyRenames(before: Schema, after: Schema, renames: readonly Rename[]): Statement[] {
-  const statements: Statement[] = [];
+export function applyRenames(before: Schema, after: Schema, renames: readonly Rename[]): Step[] {
+  const steps: Step[] = [];
   const order = renames.toSorted((a, b) => Number(a.kind === "column") - Number(b.kind === "column"));
   const touched = new Set<string>();
   for (const rename of order) {
     const key = keyOf(rename.table);
     if (rename.kind === "table") {
-      renameTable(before, after, rename, statements);
+      steps.push(...renameTable(before, after, rename));
       touched.add(tableKey(targetOf(rename)));
+    } else if (before.enums[key]) {
+      steps.push(renameValue(before, after, rename));
     } else {
       // The table may be given by its old or its new name.
       const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === key);
       const now = moved ? tableKey(targetOf(moved)) : key;
-      renameColumn(before, after, now, rename, statements);
+      steps.push(...renameColumn(before, after, now, rename));
       touched.add(now);
     }
   }
   for (const [key, table] of Object.entries(before.tables)) {
     const target = after.tables[key];
-    if (target) renameDerived(table, target, touched.has(key), touched, statements);
+    if (target) steps.push(...renameDerived(table, target, touched, key));
   }
-  return statements;
+  return steps;
 }
 
-function renameTable(before: Schema, after: Schema, rename: Rename, statements: Statement[]): void {
+/** PostgreSQL stores a value's number, so that everything which uses the value follows. */
+function renameValue(before: Schema, after: Schema, { table, from, to }: Rename): Step {
+  const key = keyOf(table);
+  const [type, target] = [before.enums[key]!, after.enums[key]];
+  const refuse = (why: string) =>
+    new InvalidInput("rename", `Value ${from} of ${table} cannot be renamed to ${to}: ${why}`);
+  if (!type.values.includes(from)) throw refuse(`value ${from} did not exist`);
+  if (!target?.values.includes(to)) throw refuse(`value ${to} does not exist now`);
+  if (target.values.includes(from)) throw refuse(`value ${from} still exists`);
+  if (type.values.includes(to)) throw refuse(`value ${to} already existed`);
+  type.values = type.values.map((value) => (value === from ? to : value));
+  for (const column of Object.values(before.tables).flatMap((it) => Object.values(it.columns))) {
+    if (enumKeyOf(column) === key) column.default = column.default?.replace(literal(from), () => literal(to));
+  }
+  return { sql: `ALTER TYPE ${qualified(type)} RENAME VALUE ${literal(from)} TO ${literal(to)};` };
+}
+
+function renameTable(before: Schema, after: Schema, rename: Rename): Step[] {
+  const steps: Step[] = [];
   const key = keyOf(rename.table);
   const place = targetOf(rename);
   const target = tableKey(place);
@@ -176,28 +203,17 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   const old = table.schema || "public";
   if (schema !== table.schema) {
     if (schema && !before.schemas[schema]) {
-      statements.push(`CREATE SCHEMA ${quote(schema)};`);
+      steps.push({ sql: `CREATE SCHEMA ${quote(schema)};` });
       before.schemas[schema] = schema;
     }
-    statements.push(`ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};`);
+    steps.push({ sql: `ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};` });
     table.schema = schema;
   }
-  if (rename.to !== table.name) {
-    statements.push(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`);
-  }
-  const pkey = Object.values(table.columns).some((column) => column.primaryKey);
-  if (pkey && rename.to !== table.name) {
-    const [from, to] = [givenName(table.name, "", "pkey"), givenName(rename.to, "", "pkey")];
-    const renamed = qualified({ ...table, name: rename.to });
-    statements.push(`ALTER TABLE ${renamed} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`);
-  }
-  for (const column of Object.values(table.columns).filter(isSerial)) {
-    renameSequence(
-      table,
-      givenName(table.name, column.name, "seq"),
-      givenName(rename.to, column.name, "seq"),
-      statements,
-    );
+  if (rename.to !== table.name)
+    steps.push({ sql: `ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};` });
+  for (const { name } of Object.values(table.columns).filter(isSerial)) {
+    const [from, to] = [givenName(table.name, name, "seq"), givenName(rename.to, name, "seq")];
+    steps.push(...renameSequence(table, from, to));
   }
   for (const other of Object.values(before.tables)) {
     for (const key of Object.values(other.foreignKeys)) {
@@ -211,15 +227,10 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   changeTexts(table, table.name, rename.to);
   table.name = rename.to;
   before.tables = replaceKey(before.tables, key, target);
+  return steps;
 }
 
-function renameColumn(
-  before: Schema,
-  after: Schema,
-  key: string,
-  rename: Rename,
-  statements: Statement[],
-): void {
+function renameColumn(before: Schema, after: Schema, key: string, rename: Rename): Step[] {
   const { from, to } = rename;
   const [table, target] = [before.tables[key], after.tables[key]];
   const refuse = (why: string) =>
@@ -229,11 +240,7 @@ function renameColumn(
   if (target.columns[from]) throw refuse(`column ${from} still exists`);
   if (!target.columns[to]) throw refuse(`column ${to} does not exist now`);
   if (table.columns[to]) throw refuse(`column ${to} already existed`);
-  statements.push(`ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`);
   const column = table.columns[from]!;
-  if (isSerial(column)) {
-    renameSequence(table, givenName(table.name, from, "seq"), givenName(table.name, to, "seq"), statements);
-  }
   column.name = to;
   table.columns = replaceKey(table.columns, from, to);
   const swap = (names: string[]) => names.map((name) => (name === from ? to : name));
@@ -253,6 +260,10 @@ function renameColumn(
     }
   }
   changeTexts(table, from, to);
+  const sql = `ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`;
+  if (!isSerial(column)) return [{ sql }];
+  const [own, renamed] = [from, to].map((name) => givenName(table.name, name, "seq"));
+  return [{ sql }, ...renameSequence(table, own!, renamed!)];
 }
 
 /** PostgreSQL updates all of these itself; only the texts that we compare need changing. */
@@ -270,24 +281,20 @@ function changeTexts(table: Table, from: string, to: string): void {
 }
 
 /** Keys, indexes and sequences whose only change is a name derived from a table or column. */
-function renameDerived(
-  table: Table,
-  target: Table,
-  isTouched: boolean,
-  touched: ReadonlySet<string>,
-  statements: Statement[],
-): void {
+function renameDerived(table: Table, target: Table, touched: ReadonlySet<string>, key: string): Step[] {
+  const steps: Step[] = [];
+  const isTouched = touched.has(key);
   const constraint = (from: string, to: string) =>
-    statements.push(`ALTER TABLE ${qualified(table)} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`);
-  const pointsAt = ({ tableTo, schemaTo }: { tableTo: string; schemaTo?: string }) =>
-    touched.has(tableKey({ schema: schemaTo, name: tableTo }));
+    steps.push({
+      sql: `ALTER TABLE ${qualified(table)} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`,
+    });
   table.foreignKeys = matchNames(
     table.foreignKeys,
     target.foreignKeys,
     constraint,
-    (key) => isTouched || pointsAt(key),
+    ({ tableTo, schemaTo }) => isTouched || touched.has(tableKey({ schema: schemaTo, name: tableTo })),
   );
-  if (!isTouched) return;
+  if (!isTouched) return steps;
   table.uniqueConstraints = matchNames(table.uniqueConstraints, target.uniqueConstraints, constraint);
   table.checkConstraints = matchNames(table.checkConstraints, target.checkConstraints, constraint);
   table.compositePrimaryKeys = matchNames(
@@ -297,20 +304,21 @@ function renameDerived(
   );
   table.indexes = matchNames(table.indexes, target.indexes, (from, to) => {
     const name = qualified({ schema: table.schema, name: from });
-    statements.push(`ALTER INDEX ${name} RENAME TO ${quote(to)};`);
+    steps.push({ sql: `ALTER INDEX ${name} RENAME TO ${quote(to)};` });
   });
-  for (const [name, column] of Object.entries(table.columns)) {
-    const now: Column | undefined = target.columns[name];
-    if (!column.identity || !now?.identity || column.identity.name === now.identity.name) continue;
-    renameSequence(table, column.identity.name, now.identity.name, statements);
-    column.identity.name = now.identity.name;
+  for (const [name, { identity }] of Object.entries(table.columns)) {
+    const now = target.columns[name]?.identity;
+    if (!identity || !now) continue;
+    steps.push(...renameSequence(table, identity.name, now.name));
+    identity.name = now.name;
   }
+  return steps;
 }
 
-function renameSequence(table: Table, from: string, to: string, statements: Statement[]): void {
-  if (from === to) return;
+function renameSequence(table: Table, from: string, to: string): Step[] {
+  if (from === to) return [];
   const name = qualified({ schema: table.schema, name: from });
-  statements.push(`ALTER SEQUENCE ${name} RENAME TO ${quote(to)};`);
+  return [{ sql: `ALTER SEQUENCE ${name} RENAME TO ${quote(to)};` }];
 }
 
 function matchNames<T extends { name: string }>(
@@ -325,7 +333,7 @@ function matchNames<T extends { name: string }>(
     if (has[thing.name] || !mayRename(thing)) continue;
     const twin = Object.values(has).find((it) => !record[it.name] && likeness(it) === likeness(thing));
     if (!twin) continue;
-    rename(thing.name, twin.name);
+    if (storedName(thing.name) !== storedName(twin.name)) rename(thing.name, twin.name);
     record = replaceKey(record, thing.name, twin.name);
     thing.name = twin.name;
   }

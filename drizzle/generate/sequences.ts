@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from "node:util";
 import { givenName, literal, qualified, quote } from "./names.ts";
 import type { Column, Schema, Sequence, Table } from "./snapshot.ts";
 import { valueType } from "./types.ts";
-import type { Statement } from "./write.ts";
+import type { Step } from "./write.ts";
 
 /** Alters sequences whose options changed. */
-export function alterSequences(before: Schema, after: Schema): Statement[] {
+export function alterSequences(before: Schema, after: Schema): Step[] {
   return Object.entries(after.sequences).flatMap(([key, sequence]) => {
     const old = before.sequences[key];
     if (!old || isDeepStrictEqual(old, sequence)) return [];
     const restart = isTighter(old, sequence) ? " RESTART" : "";
     const cycle = sequence.cycle ? " CYCLE" : " NO CYCLE";
-    return [`ALTER SEQUENCE ${qualified(sequence)}${optionsOf(sequence)}${cycle}${restart};`];
+    return [{ sql: `ALTER SEQUENCE ${qualified(sequence)}${optionsOf(sequence)}${cycle}${restart};` }];
   });
 }
 
@@ -22,54 +22,57 @@ export function identityOf({ schema }: Table, identity: NonNullable<Column["iden
   return `GENERATED ${kindOf(identity)} AS IDENTITY (${options})`;
 }
 
-export function addIdentity(table: Table, column: Column): Statement[] {
+export function addIdentity(table: Table, column: Column): Step[] {
   const { identity } = column;
   if (!identity) return [];
   return [
-    `${alter(table, column)} ADD ${identityOf(table, identity)};`,
+    { sql: `${alter(table, column)} ADD ${identityOf(table, identity)};` },
     continueSequence(table, column, identity),
   ];
 }
 
-export function alterIdentity(table: Table, old: Column, column: Column): Statement[] {
+export function alterIdentity(table: Table, old: Column, column: Column): Step[] {
   const [had, has] = [old.identity, column.identity];
   if (!had || !has) return [];
-  const statements: Statement[] = [];
+  const statements: Step[] = [];
   if (had.name !== has.name) {
     const name = qualified({ schema: table.schema, name: had.name });
-    statements.push(`ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};`);
+    statements.push({ sql: `ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};` });
   }
   if (had.type !== has.type) {
-    statements.push(`${alter(table, column)} SET GENERATED ${kindOf(has)};`);
+    statements.push({ sql: `${alter(table, column)} SET GENERATED ${kindOf(has)};` });
   }
   const options = ({ name: _, schema: __, type: ___, ...rest }: NonNullable<Column["identity"]>) => rest;
   if (!isDeepStrictEqual(options(had), options(has))) {
     const tight = isTighter(had, has);
     const changes = [...optionList(has), has.cycle ? "CYCLE" : "NO CYCLE"].map((option) => ` SET ${option}`);
     // One statement, because PostgreSQL validates the bounds together.
-    statements.push(`${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};`);
+    statements.push({ sql: `${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};` });
     if (tight) statements.push(continueSequence(table, column, has));
   }
   return statements;
 }
 
 /** Expands `serial`: an integer column whose default uses a sequence owned by it. */
-export function addSerial(table: Table, column: Column): Statement[] {
+export function addSerial(table: Table, column: Column): Step[] {
   const sequence = serialSequence(table, column);
   const place = `${qualified(table)}.${quote(column.name)}`;
   return [
-    `CREATE SEQUENCE ${sequence} AS ${valueType(column)} OWNED BY ${place};`,
-    `${alter(table, column)} SET DEFAULT nextval(${literal(sequence)}::regclass);`,
+    { sql: `CREATE SEQUENCE ${sequence} AS ${valueType(column)} OWNED BY ${place};` },
+    { sql: `${alter(table, column)} SET DEFAULT nextval(${literal(sequence)}::regclass);` },
     continueSequence(table, column, {}),
   ];
 }
 
-export function dropSerial(table: Table, column: Column): Statement[] {
-  return [`${alter(table, column)} DROP DEFAULT;`, `DROP SEQUENCE ${serialSequence(table, column)};`];
+export function dropSerial(table: Table, column: Column): Step[] {
+  return [
+    { sql: `${alter(table, column)} DROP DEFAULT;` },
+    { sql: `DROP SEQUENCE ${serialSequence(table, column)};` },
+  ];
 }
 
-export function retypeSerial(table: Table, column: Column): Statement[] {
-  return [`ALTER SEQUENCE ${serialSequence(table, column)} AS ${valueType(column)};`];
+export function retypeSerial(table: Table, column: Column): Step[] {
+  return [{ sql: `ALTER SEQUENCE ${serialSequence(table, column)} AS ${valueType(column)};` }];
 }
 
 function serialSequence(table: Table, column: Column): string {
@@ -82,16 +85,12 @@ const alter = (table: Table, column: Column) =>
 const kindOf = ({ type }: { type: string }) => (type === "always" ? "ALWAYS" : "BY DEFAULT");
 
 /** Rows may already contain numbers, which the sequence must not return again. */
-function continueSequence(
-  table: Table,
-  column: Column,
-  { increment, startWith }: Partial<Sequence>,
-): Statement {
+function continueSequence(table: Table, column: Column, { increment, startWith }: Partial<Sequence>): Step {
   const isDown = Number(increment ?? 1) < 0;
   const last = `${isDown ? "min" : "max"}(${quote(column.name)})`;
   const sequence = `pg_get_serial_sequence(${literal(qualified(table))}, ${literal(column.name)})`;
   const having = `${last} ${isDown ? "<=" : ">="} ${startWith ?? "1"}`;
-  return `SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};`;
+  return { sql: `SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};` };
 }
 
 /** PostgreSQL rejects bounds that exclude a sequence's position, so it is restarted. */

@@ -1,5 +1,6 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { withoutStrings } from "./names.ts";
+import { givenName, withoutStrings } from "./names.ts";
+import { isSerial } from "./types.ts";
 
 /** A schema in drizzle-kit's format, version 7, as stored in a revision's snapshot.json. */
 export type Snapshot = Record<string, unknown>;
@@ -116,13 +117,8 @@ export interface PrimaryKey {
 const parts = ["tables", "enums", "schemas", "sequences", "views"] as const;
 
 /** An empty schema in the same format as `like`. */
-export function emptyLike(like: Snapshot): Snapshot {
+export function emptyLike<T extends Snapshot>(like: T): T {
   return { ...like, ...Object.fromEntries(parts.map((part) => [part, {}])) };
-}
-
-/** The snapshot as stored in its file, without undefined properties. */
-export function plainSnapshot(snapshot: Snapshot): Snapshot {
-  return JSON.parse(JSON.stringify(snapshot));
 }
 
 /**
@@ -133,31 +129,16 @@ export function readSnapshot(snapshot: Snapshot): Schema {
   if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
     throw new InvalidInput("snapshot", "This is not a snapshot of a PostgreSQL schema, version 7");
   }
-  const schema = plainSnapshot({ ...emptyLike(snapshot), ...snapshot }) as Schema;
+  const schema = JSON.parse(JSON.stringify({ ...emptyLike(snapshot), ...snapshot })) as Schema;
   for (const table of Object.values(schema.tables)) readTable(table);
+  // Somebody else creates these.
+  for (const [key, view] of Object.entries(schema.views)) if (view.isExisting) delete schema.views[key];
   for (const view of Object.values(schema.views)) refuseParameters(`view ${view.name}`, view.definition);
   return schema;
 }
 
-/** @throws InvalidInput for a name that conflicts with the table `revision`, its row type or its key */
-export function refuseOurNames({ tables, views, sequences, enums }: Schema): void {
-  const relations = Object.entries({ table: tables, view: views, sequence: sequences, enum: enums }).flatMap(
-    ([kind, things]) => Object.values(things).map(({ name, schema }) => ({ kind, name, schema })),
-  );
-  const indexes = Object.values(tables).flatMap(
-    ({ schema, indexes: own, uniqueConstraints, compositePrimaryKeys }) =>
-      [own, uniqueConstraints, compositePrimaryKeys].flatMap((things) =>
-        Object.values<{ name: string }>(things).map(({ name }) => ({ kind: "index", name, schema })),
-      ),
-  );
-  const taken = [...relations, ...indexes].find(
-    ({ name, schema }) => ["revision", "revision_pkey"].includes(name) && (schema || "public") === "public",
-  );
-  if (!taken) return;
-  throw new InvalidInput(
-    "schema",
-    `The ${taken.kind} ${taken.name} has a name that svc reserves for its table of applied revisions: choose another name`,
-  );
+export function primaryKeyOf(table: Table): PrimaryKey | undefined {
+  return Object.values(table.compositePrimaryKeys)[0];
 }
 
 function readTable(table: Table): void {
@@ -171,6 +152,18 @@ function readTable(table: Table): void {
     refuse(`Column ${column.name}`, column.generated?.as);
   }
   for (const [name, unique] of Object.entries(table.uniqueConstraints)) unique.name ??= name;
+  // A primary key is always a constraint with a name, because drizzle-kit cannot drop one of a column.
+  const keys = Object.values(table.columns).filter(({ primaryKey }) => primaryKey);
+  const name = givenName(table.name, "", "pkey");
+  if (keys.length > 0) table.compositePrimaryKeys[name] = { name, columns: keys.map((key) => key.name) };
+  for (const column of Object.values(table.columns)) {
+    column.primaryKey = false;
+    // As PostgreSQL sees it.
+    column.notNull ||=
+      column.identity !== undefined ||
+      isSerial(column) ||
+      primaryKeyOf(table)?.columns.includes(column.name) === true;
+  }
   for (const check of Object.values(table.checkConstraints)) refuse(`Check ${check.name}`, check.value);
   for (const index of Object.values(table.indexes)) {
     for (const { isExpression, expression } of index.columns) {

@@ -1,26 +1,36 @@
 import { nearest } from "../../platform/nearest.ts";
-import type { Changes } from "./compare.ts";
+import { missing } from "./compare.ts";
+import { removedValues } from "./enums.ts";
 import { formatName } from "./rename.ts";
-import type { Column, Table } from "./snapshot.ts";
+import type { Column, Schema, Table } from "./snapshot.ts";
 import { parseType } from "./types.ts";
 
 /**
  * Drops and additions that look like renames, in the syntax of `--rename`: a column of the same type in the same table,
- * or a table that has at least half of its columns in common.
+ * a table that has at least half of its columns in common, the only value of an enum that is replaced.
  */
-export function suggestRenames({ tables, goneTables, madeTables }: Changes): string[] {
+export function suggestRenames(before: Schema, after: Schema): string[] {
+  const [goneTables, madeTables] = [
+    missing(before.tables, after.tables),
+    missing(after.tables, before.tables),
+  ];
   const ofTables = pairs(goneTables, madeTables, isLikeTable).map(
     ([gone, made]) =>
       `${place(gone)}:${gone.schema === made.schema ? formatName([made.name]) : place(made, true)}`,
   );
-  const ofColumns = tables.flatMap(({ before, after, gone, made }) =>
-    pairs(
-      gone.map((name) => before.columns[name]!),
-      made.map((name) => after.columns[name]!),
-      isLikeColumn,
-    ).map(([old, now]) => `${place(before)}.${formatName([old.name])}:${formatName([now.name])}`),
-  );
-  return [...ofTables, ...ofColumns];
+  const ofColumns = Object.entries(after.tables).flatMap(([key, { columns }]) => {
+    const table = before.tables[key];
+    if (!table) return [];
+    return pairs(missing(table.columns, columns), missing(columns, table.columns), isLikeColumn).map(
+      ([old, now]) => `${place(table)}.${formatName([old.name])}:${formatName([now.name])}`,
+    );
+  });
+  const ofValues = Object.entries(after.enums).flatMap(([key, type]) => {
+    const [gone, made] = [removedValues(before.enums[key], type), removedValues(type, before.enums[key])];
+    if (!before.enums[key] || gone.length !== 1 || made.length !== 1) return [];
+    return [`${place(type)}.${formatName(gone)}:${formatName(made)}`];
+  });
+  return [...ofTables, ...ofColumns, ...ofValues];
 }
 
 /** Pairs each dropped object with a similar added one: the one with the nearest name, else the first. */
@@ -53,6 +63,6 @@ function isLikeTable(a: Table, b: Table): boolean {
   return shared.length * 2 >= Math.max(Object.keys(a.columns).length, Object.keys(b.columns).length);
 }
 
-function place({ schema, name }: Table, always = false): string {
-  return formatName(schema || always ? [schema || "public", name] : [name]);
+function place({ schema, name }: { schema: string; name: string }, always = false): string {
+  return formatName((schema || "public") !== "public" || always ? [schema || "public", name] : [name]);
 }

@@ -1,50 +1,48 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Changes } from "./compare.ts";
-import { mentions, withoutStrings } from "./names.ts";
-import type { Schema, View } from "./snapshot.ts";
+import type { Plan } from "./compare.ts";
+import { mentions, tableKey, withoutStrings } from "./names.ts";
+import type { View } from "./snapshot.ts";
 
 /**
- * Finds the views to drop, to create, and to recreate because PostgreSQL cannot alter anything that a view uses,
- * including all views that depend on them.
+ * The views to drop: those that change, those that use what PostgreSQL cannot alter under a view, and all views that
+ * depend on them, dependents first.
  */
-export function compareViews(
-  before: Schema,
-  after: Schema,
-  changes: Changes,
+export function goneViews(
+  { before, after, goneTables, tables, remadeEnums }: Plan,
   renamed: readonly string[],
-): void {
-  const own = (schema: Schema) => Object.entries(schema.views).filter(([, view]) => !view.isExisting);
+): string[] {
+  const own = Object.entries(before.views);
   const disturbed = [
-    ...changes.goneTables.map(({ name }) => name),
-    ...changes.tables
-      .filter((table) => table.disturbed.length > 0 || table.gonePrimaryKey)
-      .map(({ before }) => before.name),
-    ...changes.remadeEnums.map(({ name }) => name),
+    ...goneTables.map(({ name }) => name),
+    ...Object.values(tables)
+      .filter((table) => table.disturbed.length > 0 || table.compositePrimaryKeys.length > 0)
+      .map((table) => table.before.name),
+    ...remadeEnums.map(({ name }) => name),
   ];
   // `*` is expanded when a view is created.
   const widened = [
     ...renamed,
-    ...changes.tables.filter(({ made }) => made.length > 0).map((it) => it.after.name),
+    ...Object.values(tables)
+      .filter(({ made }) => made.length > 0)
+      .map((it) => it.after.name),
   ];
   const isStale = ({ definition }: View) =>
     disturbed.some((name) => mentions(definition, name)) ||
     (hasStar(definition) && widened.some((name) => mentions(definition, name)));
-  const gone = new Map(
-    own(before).filter(([key, view]) => !sameView(view, after.views[key]) || isStale(view)),
-  );
-  const standsOn = (view: View, other: View) => view !== other && mentions(view.definition, other.name);
+  const gone = new Map(own.filter(([key, view]) => !sameView(view, after.views[key]) || isStale(view)));
   for (let grown = -1; grown !== gone.size;) {
     grown = gone.size;
-    for (const [key, view] of own(before)) {
+    for (const [key, view] of own) {
       if ([...gone.values()].some((other) => standsOn(view, other))) gone.set(key, view);
     }
   }
-  const made = own(after).filter(([key]) => before.views[key]?.isExisting !== false || gone.has(key));
-  changes.goneViews = standingOrder([...gone.values()], standsOn).toReversed();
-  changes.madeViews = standingOrder(
-    made.map(([, view]) => view),
-    standsOn,
-  );
+  return standingOrder([...gone.values()], standsOn)
+    .toReversed()
+    .map(tableKey);
+}
+
+export function standsOn(view: View, other: View): boolean {
+  return view !== other && mentions(view.definition, other.name);
 }
 
 /** `*`, `t.*` or `TABLE t`. Also matches a product, which only causes a needless recreation. */
@@ -60,11 +58,11 @@ function sameView(a: View, b: View | undefined): boolean {
 }
 
 /** Sorts each object after those it depends on, as far as there are no cycles. */
-export function standingOrder<T>(things: readonly T[], standsOn: (thing: T, other: T) => boolean): T[] {
+export function standingOrder<T>(things: readonly T[], needs: (thing: T, other: T) => boolean): T[] {
   const order: T[] = [];
   let waiting = [...things];
   while (waiting.length > 0) {
-    const next = waiting.find((thing) => !waiting.some((other) => standsOn(thing, other))) ?? waiting[0]!;
+    const next = waiting.find((thing) => !waiting.some((other) => needs(thing, other))) ?? waiting[0]!;
     order.push(next);
     waiting = waiting.filter((thing) => thing !== next);
   }

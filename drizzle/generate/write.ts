@@ -1,7 +1,5 @@
 /** One SQL statement, if necessary with the comments directly above it. */
-export type Statement = string | Commented;
-
-export interface Commented {
+export interface Step {
   sql: string;
   /** What is lost: a mark for the engine, see drizzle/revision/marks.ts. */
   loss?: string[];
@@ -10,11 +8,11 @@ export interface Commented {
 }
 
 /** Formats the statements as a file for a person to read, separated by blank lines. */
-export function write(statements: readonly Commented[]): string {
+export function write(statements: readonly Step[]): string {
   return statements.map(writeOne).join("\n");
 }
 
-function writeOne({ sql, loss = [], look = [] }: Commented): string {
+function writeOne({ sql, loss = [], look = [] }: Step): string {
   const lines = [
     ...look.flatMap((text) => comment(`Look here: ${text}`)),
     // Not wrapped like prose, because a name may contain two spaces.

@@ -3,9 +3,10 @@ import { readdirSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { integer, pgTable, text } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, text } from "drizzle-orm/pg-core";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { generate } from "../generate/index.ts";
+import { findWrongRevisions } from "./check.ts";
 import { createRevision, mergeHeads, pendingSql } from "./create.ts";
 import { downgrade } from "./downgrade.ts";
 import { readRevisionsFrom } from "./history.ts";
@@ -258,6 +259,51 @@ test("an id that is taken is refused, and the existing revision is unchanged", a
     createRevision({ message: "x", id: first!.id, now: at(1), directory, schema: renamed }),
   ).rejects.toThrow(`Revision ${first!.id} already exists`);
   expect(await file(first!.id, "up.sql")).toBe(before);
+});
+
+test("a column with indexes built CONCURRENTLY becomes a chain of revisions", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  const options = { autogenerate: true, directory: other, now: at(1) };
+  await createRevision({ ...options, message: "one", schema: one });
+  const harbour = pgTable(
+    "harbour",
+    { id: integer("id").primaryKey(), name: text("name").notNull(), depth: integer("depth") },
+    (self) => [
+      index("by_name").on(self.name).concurrently(),
+      index("by_depth").on(self.depth).concurrently(),
+    ],
+  );
+  const created = await createRevision({ ...options, message: "depth", now: at(2), schema: { harbour } });
+  const ids = ["", "_2", "_3"].map((end) => `20260102T0302_depth${end}`);
+  expect(created).toMatchObject({ id: ids[2], folders: ids.map((id) => join(other, id)) });
+  const revisions = await readRevisionsFrom(other);
+  expect(revisions.slice(1).map(({ parents, manifest }) => [parents, manifest.message])).toEqual([
+    [["20260102T0301_one"], "depth (1 of 3)"],
+    [[ids[0]!], "depth (2 of 3)"],
+    [[ids[1]!], "depth (3 of 3)"],
+  ]);
+  expect(await pendingSql(other, { harbour })).toBe("");
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  expect((await upgrade({ url, revisions })).applied).toHaveLength(4);
+  expect((await downgrade({ url, revisions, target: "20260102T0301_one" })).reverted).toHaveLength(3);
+  expect(await findWrongRevisions(url, other)).toEqual([]);
+  await rm(other, { recursive: true });
+});
+
+test("SQL that does not create the tables in the snapshot is found", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  const options = { message: "one", id: "one", autogenerate: true, directory: other, now: at(1) };
+  await createRevision({ ...options, schema: withDepth });
+  await using database = await createEmptyTestDatabase();
+  const path = join(other, "one", "up.sql");
+  expect(await findWrongRevisions(database.url, other)).toEqual([]);
+  await writeFile(path, (await readFile(path, "utf8")).replace('"depth" integer', '"dept" bigint'));
+  expect(await findWrongRevisions(database.url, other)).toEqual([
+    "+ column harbour.dept bigint",
+    "- column harbour.depth integer",
+  ]);
+  await rm(other, { recursive: true });
 });
 
 test("an id contains the time and the message, in characters that every file system accepts", () => {

@@ -24,15 +24,17 @@ interface CreateOptions {
 }
 
 export interface Created {
+  /** The new head. */
   id: string;
   /** Relative to the working directory. */
-  folder: string;
+  folders: string[];
   /** Points for a person to review. */
   advice: string[];
 }
 
 /**
  * Writes a revision after the head, either empty or from the difference between drizzle/schema and the head's snapshot.
+ * Each index that is created or dropped CONCURRENTLY gets another revision, with `_2`, `_3` and so on after the id.
  *
  * @returns undefined when there is no difference
  * @throws Conflict when there are several heads; InvalidInput for an invalid rename or id
@@ -46,37 +48,48 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   const parents = revisions.length > 0 ? [headToFollow(revisions, options.head)] : [];
   const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
   const schema = options.schema ?? (await sourceSchema());
-  const { changed, up, down, snapshot, suggestions } = await generate(previous, schema, {
+  const { parts, snapshot, suggestions } = await generate(previous, schema, {
     renames: renames.map(parseRename),
   });
-  if (autogenerate && !changed) return undefined;
-  const id = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
-  const sql = autogenerate ? { up, down } : emptySql;
-  const revision = { id, message, parents, ...sql, snapshot, createdAt: now, empty: !autogenerate };
-  const { folder, manifest } = await writeRevision(directory, revision);
+  if (autogenerate && parts.length === 0) return undefined;
+  const first = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
+  const written = autogenerate ? parts : [{ ...emptySql, snapshot }];
+  const folders: string[] = [];
   const advice: string[] = [];
-  if (autogenerate) {
-    if (/^-- Look here:/m.test(up + down)) advice.push('Read the lines that begin with "-- Look here:"');
+  let follows = parents;
+  let compatible = true;
+  for (const [at, { up, down, snapshot }] of written.entries()) {
+    const [id, which] = at === 0 ? [first, ""] : [checkRevisionId(`${first}_${at + 1}`), `${at + 1}`];
+    const text = written.length === 1 ? message : `${message} (${which || 1} of ${written.length})`;
+    const revision = { id, message: text, parents: follows, up, down, snapshot, createdAt: now };
+    const { folder, manifest } = await writeRevision(directory, { ...revision, empty: !autogenerate });
+    folders.push(relativePath(folder));
+    follows = [id];
+    compatible &&= manifest.compatible;
     for (const [name, text] of Object.entries({ up, down })) {
       const losses = describeLosses(text);
       if (losses.length > 0) advice.push(`${name}.sql loses ${losses.join(", ")}`);
     }
+  }
+  if (autogenerate) {
+    if (written.some(({ up, down }) => /^-- Look here:/m.test(up + down)))
+      advice.unshift('Read the lines that begin with "-- Look here:"');
     for (const rename of suggestions) {
       advice.push(
-        `Dropped and added, or renamed? To keep the data: rm -r ${relativePath(folder)}, then run it again with --rename '${rename.replaceAll("'", "'\\''")}'`,
+        `Dropped and added, or renamed? To keep the data: rm -r ${folders.join(" ")}, then run it again with --rename '${rename.replaceAll("'", "'\\''")}'`,
       );
     }
   } else {
     advice.push("Write up.sql and down.sql; both may hold several statements");
-    if (changed)
+    if (parts.length > 0)
       advice.push("drizzle/schema differs from the newest revision: the SQL must make the same change");
   }
   advice.push(
-    manifest.compatible
+    compatible
       ? "The previous release should work with it (manifest.json says compatible)"
       : "The previous release may not work with it (manifest.json says not compatible)",
   );
-  return { id, folder: relativePath(folder), advice };
+  return { id: follows[0]!, folders, advice };
 }
 
 function headToFollow(revisions: readonly Revision[], name: string | undefined): string {
@@ -133,7 +146,7 @@ export async function mergeHeads(options: {
   const nothing = "-- Nothing: it joins lines of revisions.";
   const revision = { id, message, parents: heads, up: nothing, down: nothing, snapshot, createdAt: now };
   const { folder } = await writeRevision(directory, revision);
-  return { id, folder: relativePath(folder), advice: [] };
+  return { id, folders: [relativePath(folder)], advice: [] };
 }
 
 /** The difference between the head's snapshot and drizzle/schema, as SQL; empty if there is none. */
@@ -144,8 +157,8 @@ export async function pendingSql(
   const { generate } = await generator();
   const revisions = await readRevisionsFrom(directory);
   const previous = revisions.length > 0 ? await readSnapshot(directory, oneHead(revisions)) : undefined;
-  const { changed, up } = await generate(previous, schema ?? (await sourceSchema()));
-  return changed ? up : "";
+  const { parts } = await generate(previous, schema ?? (await sourceSchema()));
+  return parts.map(({ up }) => up).join("\n");
 }
 
 function checkMessage(message: string): string {

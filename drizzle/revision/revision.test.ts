@@ -5,6 +5,7 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
 import * as schema from "../schema/index.ts";
+import { findWrongRevisions } from "./check.ts";
 import { downgrade } from "./downgrade.ts";
 import { headsOf, inOrder, readRevisions } from "./history.ts";
 import { inspectDatabase } from "./inspect.ts";
@@ -166,6 +167,11 @@ describe("upgrade", () => {
     await sql.end();
     expect(upgrade({ url: database.url })).rejects.toThrow("read-only");
   });
+});
+
+test("the revisions create what the newest snapshot describes", async () => {
+  await using database = await createEmptyTestDatabase();
+  expect(await findWrongRevisions(database.url)).toEqual([]);
 });
 
 test("the newest snapshot matches the source schema: no change without a revision", async () => {

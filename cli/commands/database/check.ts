@@ -15,17 +15,22 @@ export default defineCommand({
   },
   examples: ["svc database check", "svc database check --drift"],
   notes: [
-    "For CI: exits with 1 if drizzle/schema has changes without a revision, if there are several heads, or if a revision cannot run. With --drift, also if the database was changed by hand; outside a clone, it checks only that.",
+    "For CI: exits with 1 if drizzle/schema has changes without a revision, if there are several heads, or if a revision cannot run. With --drift, also if the database was changed by hand, or if the revisions do not create the tables in drizzle/schema; outside a clone, it checks only that.",
   ],
   async run({ drift, json }, io) {
-    const { checkRevisions, findDrift } = await import("../../../drizzle/revision/check.ts");
+    const { checkRevisions, findDrift, findWrongRevisions } =
+      await import("../../../drizzle/revision/check.ts");
     // An image has no drizzle/schema to compare with.
     const tables = !drift || isClone();
     const findings = await checkRevisions({ tables });
     if (drift) {
-      const lines = await findDrift(await databaseUrl(io));
+      const url = await databaseUrl(io);
+      const lines = await findDrift(url);
       if (lines.length > 0)
         findings.push({ text: "The database differs from its revisions:", details: lines });
+      const wrong = findings.length > 0 ? [] : await findWrongRevisions(url);
+      if (wrong.length > 0)
+        findings.push({ text: "The revisions do not create the tables in drizzle/schema:", details: wrong });
     }
     if (json) printJson(io, findings);
     for (const { text, details } of json ? [] : findings) {

@@ -40,6 +40,6 @@ export default defineCommand({
       now: io.clock.now(),
       url: unchecked ? undefined : await databaseUrlIfSet(io),
     });
-    io.stdout.write(created ? `Wrote ${created.folder}\n` : "Nothing to do: there is one head\n");
+    io.stdout.write(created ? `Wrote ${created.folders[0]}\n` : "Nothing to do: there is one head\n");
   },
 });

@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import {
-  type GenerateOptions,
+  type Generated,
   generateBetween,
   type Rename,
   type Snapshot,
-  type Steps,
 } from "../../../drizzle/generate/index.ts";
+import { snapshotOf } from "../../../drizzle/generate/kit.ts";
 import { displayName } from "../../../drizzle/generate/names.ts";
-import { snapshotOf } from "../../../drizzle/generate/read_schema.ts";
 import { emptyLike } from "../../../drizzle/generate/snapshot.ts";
 import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
 import { checkStatements, readMarks } from "../../../drizzle/revision/marks.ts";
@@ -16,6 +15,18 @@ import { quoted } from "../../../drizzle/sql_text.ts";
 import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
 
 type Rows = Record<string, Record<string, unknown>[]>;
+
+interface GenerateOptions {
+  renames?: readonly Rename[];
+}
+
+/** What is generated, with the texts of all revisions in one. */
+export interface Steps extends Generated {
+  changed: boolean;
+  up: string;
+  down: string;
+  irreversible?: string;
+}
 
 export interface RoundTrip extends Steps {
   /** The rows before, after up and after down. */
@@ -52,7 +63,23 @@ export function tripDatabase() {
         typeof options === "string" ? { seed: options } : options,
       ),
     between: async (previous: unknown[], current: unknown[], options: GenerateOptions = {}) =>
-      generateBetween(await snapshotFor(...previous), await snapshotFor(...current), options),
+      stepsBetween(await snapshotFor(...previous), await snapshotFor(...current), options),
+  };
+}
+
+export async function stepsBetween(
+  previous: Snapshot,
+  current: Snapshot,
+  options: GenerateOptions = {},
+): Promise<Steps> {
+  const generated = await generateBetween(previous, current, options);
+  const { parts } = generated;
+  return {
+    ...generated,
+    changed: parts.length > 0,
+    up: parts.map(({ up }) => up).join("\n"),
+    down: parts.map(({ down }) => down).join("\n"),
+    irreversible: parts.find(({ irreversible }) => irreversible !== undefined)?.irreversible,
   };
 }
 
@@ -75,28 +102,34 @@ async function roundTrip(
   current: Snapshot,
   options: TripOptions = {},
 ): Promise<RoundTrip> {
-  const steps = await generateBetween(previous, current, options);
+  const steps = await stepsBetween(previous, current, options);
+  const ups = steps.parts.map(({ up }) => up);
+  const downs = steps.parts.map(({ down }) => down).toReversed();
   const note = `\n${steps.up}\n-- down\n${steps.down}`;
-  const step = async (text: string) => {
-    await applySql(sql, text).catch((error: Error) => {
-      throw new Error(`${error.message}${note}`, { cause: error });
-    });
+  const run = async (texts: readonly string[]) => {
+    for (const text of texts) {
+      await applySql(sql, text).catch((error: Error) => {
+        throw new Error(`${error.message}${note}`, { cause: error });
+      });
+    }
     return canonicalSchema(sql);
   };
-  await reset(sql);
-  const fresh = await step((await generateBetween(emptyLike(current), current)).up);
-  await reset(sql);
-  const before = await step((await generateBetween(emptyLike(previous), previous)).up);
+  const create = async (schema: Snapshot) => {
+    await reset(sql);
+    return run((await generateBetween(emptyLike(schema), schema)).parts.map(({ up }) => up));
+  };
+  const fresh = await create(current);
+  const before = await create(previous);
   if (options.seed) await sql.unsafe(options.seed);
   const rows = { before: await rowsOf(sql), up: {}, down: {} };
-  const after = await step(steps.up);
+  const after = await run(ups);
   rows.up = await rowsOf(sql);
   expect(after, `up creates the schema${note}`).toBe(fresh);
   if (steps.irreversible !== undefined) return { ...steps, rows };
-  const back = relax(steps.down, await step(steps.down));
+  const back = relax(steps.down, await run(downs));
   rows.down = await rowsOf(sql);
   expect(back, `down restores the schema${note}`).toBe(relax(steps.down, before));
-  expect(await step(steps.up), `up again${note}`).toBe(after);
+  expect(await run(ups), `up again${note}`).toBe(after);
   expectSurvivors(previous, current, options.renames ?? [], steps, rows, note);
   return { ...steps, rows };
 }

@@ -1,0 +1,309 @@
+import { SvcError } from "../../platform/errors.ts";
+import { addColumns } from "./add_columns.ts";
+import { alterColumns } from "./columns.ts";
+import { compare, missing, type Plan, targetOf } from "./compare.ts";
+import { beginEnums, endEnums } from "./enums.ts";
+import { difference, type KitStatement } from "./kit.ts";
+import { displayName, qualified, quote, tableKey } from "./names.ts";
+import { applyRenames, type Rename, tablesOfRenamedColumns } from "./rename.ts";
+import { alterSequences } from "./sequences.ts";
+import {
+  primaryKeyOf,
+  readSnapshot,
+  type Schema,
+  type Snapshot,
+  type Table,
+  type Unique,
+} from "./snapshot.ts";
+import { standingOrder, standsOn } from "./views.ts";
+import type { Step } from "./write.ts";
+
+/**
+ * A walk from one schema to another, in steps that PostgreSQL allows. drizzle-kit writes the statements of a step, which
+ * either adds or drops; what it would get wrong is written here, and assumed for its next step.
+ */
+export class Walk {
+  constructor(
+    private schema: Schema,
+    private readonly order: Step[],
+  ) {}
+
+  get at(): Schema {
+    return this.schema;
+  }
+
+  get steps(): readonly Step[] {
+    return this.order;
+  }
+
+  /** `sort`: the keys of tables or views, in the order of their statements. */
+  async to(
+    edit: (schema: Schema) => void,
+    note: (statement: KitStatement) => Partial<Step> = () => ({}),
+    sort: readonly string[] = [],
+  ): Promise<void> {
+    const next = structuredClone(this.schema);
+    edit(next);
+    const statements = await difference(this.schema, next);
+    if (sort.length > 0) statements.sort((a, b) => sort.indexOf(a.table) - sort.indexOf(b.table));
+    this.order.push(...statements.map((statement) => ({ sql: statement.sql, ...note(statement) })));
+    this.schema = next;
+  }
+
+  /** Adds statements of our own, and makes the change that they make. */
+  say(steps: readonly Step[], edit: (schema: Schema) => void = () => {}): void {
+    this.order.push(...steps);
+    edit(this.schema);
+  }
+}
+
+/**
+ * The statements of one direction, in the order that PostgreSQL requires: drops, then objects that others depend on,
+ * then changes, then additions.
+ */
+export async function stepsOf(
+  from: Snapshot,
+  to: Snapshot,
+  renames: readonly Rename[],
+  way: Plan["way"],
+): Promise<readonly Step[]> {
+  const [before, after] = [readSnapshot(from), readSnapshot(to)];
+  // How an index is built is no difference; index.ts writes CONCURRENTLY.
+  for (const table of [before, after].flatMap(({ tables }) => Object.values(tables)))
+    for (const index of Object.values(table.indexes)) index.concurrently = false;
+  const renamed = applyRenames(before, after, renames);
+  const plan = compare(before, after, way, tablesOfRenamedColumns(renames));
+  const walk = new Walk(structuredClone(before), renamed);
+  await drop(walk, plan);
+  await walk.to((at) => {
+    at.schemas = { ...at.schemas, ...after.schemas };
+    at.enums = { ...after.enums, ...at.enums };
+    at.sequences = { ...after.sequences, ...at.sequences };
+  });
+  walk.say(alterSequences(before, after), (at) => {
+    at.sequences = { ...at.sequences, ...after.sequences };
+  });
+  await beginEnums(walk, plan);
+  await alterColumns(walk, plan);
+  walk.say(endEnums(plan));
+  // Before tables are created, because a table and a type cannot share a name.
+  await walk.to((at) => {
+    at.enums = after.enums;
+  });
+  await create(walk, plan);
+  await walk.to(
+    (at) => {
+      at.sequences = after.sequences;
+      at.schemas = after.schemas;
+    },
+    ({ kind, table }) =>
+      kind === "DROP SEQUENCE"
+        ? { loss: [`position of sequence ${displayName(before.sequences[table]!)}`] }
+        : {},
+  );
+  if ((await difference(walk.at, after)).length > 0)
+    throw new SvcError(
+      "internal",
+      "The generated statements do not lead to the tables: write the revision by hand",
+    );
+  return walk.steps;
+}
+
+async function drop(walk: Walk, plan: Plan): Promise<void> {
+  const { before, goneTables, goneKeys, goneViews, tables } = plan;
+  const gone = goneTables.map(tableKey);
+  const each = (edit: (table: Table, changes: Plan["tables"][string]) => void) => (at: Schema) => {
+    for (const [key, changes] of Object.entries(tables)) edit(at.tables[key]!, changes);
+  };
+  const without = (things: Record<string, unknown>, names: readonly string[]) => {
+    for (const name of names) delete things[name];
+  };
+  await walk.to((at) => without(at.views, goneViews), undefined, goneViews);
+  await walk.to((at) => {
+    for (const { table, key } of goneKeys) delete at.tables[tableKey(table)]!.foreignKeys[key.name];
+  });
+  // Policies go with their table.
+  walk.say([], (at) => {
+    for (const key of gone) at.tables[key]!.policies = {};
+  });
+  const tableLoss = ({ table }: KitStatement) => ({ loss: [`table ${displayName(before.tables[table]!)}`] });
+  await walk.to((at) => without(at.tables, gone), tableLoss, gone);
+  await walk.to(
+    each((table, changes) => {
+      for (const part of [
+        "policies",
+        "indexes",
+        "checkConstraints",
+        "uniqueConstraints",
+        "compositePrimaryKeys",
+      ] as const)
+        without(table[part], changes[part]);
+    }),
+  );
+  // Generated columns that become plain ones keep their values, and no longer depend on their sources.
+  for (const { before: had, after: has } of Object.values(tables)) {
+    const freed = Object.keys(has.columns).filter(
+      (name) => had.columns[name]?.generated && !has.columns[name]!.generated,
+    );
+    for (const name of freed)
+      walk.say(
+        [{ sql: `ALTER TABLE ${qualified(has)} ALTER COLUMN ${quote(name)} DROP EXPRESSION;` }],
+        (at) => void delete at.tables[tableKey(has)]!.columns[name]!.generated,
+      );
+  }
+  // Generated columns before those that they are generated from.
+  await walk.to(
+    each((table, { gone, remade }) => {
+      without(
+        table.columns,
+        [...gone, ...remade].filter((name) => table.columns[name]?.generated),
+      );
+    }),
+  );
+  await walk.to(
+    each((table, { gone, remade }) => without(table.columns, [...gone, ...remade])),
+    ({ table, name }) => ({ loss: [`column ${displayName(before.tables[table]!, name)}`] }),
+  );
+}
+
+/** Creates tables, columns, constraints, indexes, foreign keys, policies and views. */
+async function create(walk: Walk, plan: Plan): Promise<void> {
+  const { after } = plan;
+  const every = (edit: (table: Table, now: Table) => void) => (at: Schema) => {
+    for (const [key, now] of Object.entries(after.tables)) edit(at.tables[key]!, now);
+  };
+  await walk.to((at) => {
+    for (const table of missing(after.tables, at.tables)) {
+      const constraints = Object.entries(table.uniqueConstraints).filter(([, it]) => !isRepeated(table, it));
+      at.tables[tableKey(table)] = {
+        ...table,
+        uniqueConstraints: Object.fromEntries(constraints),
+        indexes: {},
+        foreignKeys: {},
+        policies: {},
+      };
+    }
+  });
+  await addColumns(walk, plan);
+  await walk.to(
+    every((table, { compositePrimaryKeys, uniqueConstraints, checkConstraints }) =>
+      Object.assign(table, { compositePrimaryKeys, uniqueConstraints, checkConstraints }),
+    ),
+    (statement) => noteConstraint(plan, statement),
+  );
+  await walk.to(
+    every((table, now) => {
+      table.indexes = now.indexes;
+    }),
+    (statement) => noteConstraint(plan, statement),
+  );
+  await createForeignKeys(walk, plan, every);
+  walk.say(
+    rowSecurity(plan),
+    every((table, now) => {
+      table.isRLSEnabled = now.isRLSEnabled;
+    }),
+  );
+  await walk.to(
+    every((table, now) => {
+      table.policies = now.policies;
+    }),
+  );
+  const views = standingOrder(Object.values(after.views), standsOn).map(tableKey);
+  await walk.to(
+    (at) => {
+      at.views = after.views;
+    },
+    undefined,
+    views,
+  );
+}
+
+/** Inside CREATE TABLE, PostgreSQL merges constraints over equal columns, and a later drop would find only the first. */
+function isRepeated(table: Table, unique: Unique): boolean {
+  const columns = String(unique.columns.toSorted());
+  const uniques = Object.values(table.uniqueConstraints);
+  return [primaryKeyOf(table), ...uniques.slice(0, uniques.indexOf(unique))].some(
+    (other) => other && String(other.columns.toSorted()) === columns,
+  );
+}
+
+const partOf: Record<string, keyof Table> = {
+  "ADD CONSTRAINT PRIMARY KEY": "compositePrimaryKeys",
+  "ADD CONSTRAINT UNIQUE": "uniqueConstraints",
+  "ADD CONSTRAINT CHECK": "checkConstraints",
+  "CREATE UNIQUE INDEX": "indexes",
+};
+
+/** Where a new constraint may fail. One that is only created again has held before, unless its column is generated anew. */
+function noteConstraint({ tables }: Plan, { kind, table, name }: KitStatement): Partial<Step> {
+  const [changes, part] = [tables[table], partOf[kind]];
+  if (!changes || !part) return {};
+  const { before, after, remade } = changes;
+  const [had, has] = [before, after].map((it) => JSON.stringify((it[part] as Record<string, unknown>)[name]));
+  if (had === has && !remade.some((column) => has!.includes(JSON.stringify(column)))) return {};
+  const place = displayName(after);
+  if (kind === "ADD CONSTRAINT CHECK") return { look: [`fails while a row of ${place} breaks ${name}`] };
+  return { look: [`fails while two rows of ${place} are the same in ${name}`] };
+}
+
+type Every = (edit: (table: Table, now: Table) => void) => (at: Schema) => void;
+
+/** In the way back, up has removed referenced rows: such a key is validated only if that is possible. */
+async function createForeignKeys(
+  walk: Walk,
+  { before, after, tables, way }: Plan,
+  every: Every,
+): Promise<void> {
+  const validations: Step[] = [];
+  const note = ({ sql, table: tableName, name }: KitStatement): Partial<Step> => {
+    const own = tables[tableName];
+    const table = after.tables[tableName]!;
+    const key = table.foreignKeys[name]!;
+    const hasRows = own && !key.columnsFrom.some((column) => own.made.includes(column));
+    if (!hasRows) return {};
+    const target = tables[targetOf(key)];
+    const isEmptied = !target || key.columnsTo.some((column) => target.made.includes(column));
+    const [from, to] = [displayName(table), displayName({ schema: key.schemaTo, name: key.tableTo })];
+    if (way === "undo" && isEmptied) {
+      validations.push({ sql: validateIfPossible(table, name) });
+      const look = [
+        `rows of ${from} that refer to missing rows of ${to} remain: clean them up, then VALIDATE`,
+      ];
+      return { sql: sql.replace(/;$/, " NOT VALID;"), look };
+    }
+    const isRemade =
+      key.columnsFrom.some((column) => own.remade.includes(column)) ||
+      key.columnsTo.some((column) => target?.remade.includes(column));
+    const isNew = JSON.stringify(before.tables[tableName]?.foreignKeys[name]) !== JSON.stringify(key);
+    return isNew || isEmptied || isRemade
+      ? { look: [`fails while a row of ${from} refers to nothing in ${to}`] }
+      : {};
+  };
+  await walk.to(
+    every((table, now) => {
+      table.foreignKeys = now.foreignKeys;
+    }),
+    note,
+  );
+  walk.say(validations);
+}
+
+function validateIfPossible(table: Table, name: string): string {
+  return `DO $svc$
+BEGIN
+  ALTER TABLE ${qualified(table)} VALIDATE CONSTRAINT ${quote(name)};
+EXCEPTION
+  WHEN foreign_key_violation THEN NULL;
+END $svc$;`;
+}
+
+function rowSecurity({ before, after }: Plan): Step[] {
+  const isOn = (table: Table | undefined) =>
+    table !== undefined && (table.isRLSEnabled || Object.keys(table.policies).length > 0);
+  return Object.entries(after.tables)
+    .filter(([key, table]) => isOn(before.tables[key]) !== isOn(table))
+    .map(([, table]) => ({
+      sql: `ALTER TABLE ${qualified(table)} ${isOn(table) ? "ENABLE" : "DISABLE"} ROW LEVEL SECURITY;`,
+    }));
+}
