@@ -27,6 +27,7 @@ export type AuditAction =
   | "delivery.resent"
   | "delivery.discarded"
   | "step.retried"
+  | "event.redacted"
   | "document.deleted"
   | "incident.deleted"
   | "participant.deleted"

@@ -57,6 +57,30 @@ export const changedEvent = t.Object({ ...written, ...readOnly(view, written) },
 
 export const withdrawnEvent = t.Object({ version }, closed);
 
+export const redactedEvent = t.Object(
+  {
+    reason: t.String({
+      minLength: 1,
+      maxLength: nameLength,
+      description: "Visible to everybody who may read the incident, and in the audit log",
+    }),
+  },
+  closed,
+);
+
+export const redactionView = t.Object(
+  {
+    event: eventView,
+    received_by: t.Array(t.String(), {
+      description: "The slugs of the conversation plugins that were sent the text: remove it there as well",
+    }),
+    notice: t.String({ description: "What else still has the text: existing backups" }),
+  },
+  closed,
+);
+
+export const redactionNotice = "Backups that were made before still have the text";
+
 export const revisionView = t.Object(
   {
     version: { ...version, description: "The version of the event that had this text" },

@@ -3,12 +3,13 @@ import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
 import { type EventIds, getEvent } from "../../core/incident/event/get.ts";
 import { listEvents } from "../../core/incident/event/list.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
+import { redactEvent } from "../../core/incident/event/redact.ts";
 import { listRevisions } from "../../core/incident/event/revisions.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
 import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
-import type { Deps } from "../deps.ts";
+import { addressOf, type Deps } from "../deps.ts";
 import { refusalsOfChange, refusalsOfOne, refusalsOfPostWithin, refusalsWithin } from "../http/error.ts";
 import { withEtag } from "../http/etag.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
@@ -20,6 +21,9 @@ import {
   eventQuery,
   eventView,
   newEvent,
+  redactedEvent,
+  redactionNotice,
+  redactionView,
   revisionQuery,
   revisionView,
   viewOf,
@@ -108,6 +112,29 @@ export const eventRoutes = (deps: Deps) =>
         params: eventParams,
         body: withdrawnEvent,
         response: { 200: eventView, ...refusalsOfPostWithin },
+      },
+    )
+    .post(
+      "/:event_id/redact",
+      async ({ actor, params, body, request, server }) => {
+        const ids = idsOf(params);
+        const address = addressOf(deps, request, server);
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const { event, receivedBy } = await redactEvent(context, actor, { ...ids, ...body, address });
+            return { event: viewOf(event), received_by: receivedBy, notice: redactionNotice };
+          },
+          () => seeIncident(deps, actor, ids.incidentId),
+        );
+        return made.body;
+      },
+      {
+        actor: true,
+        params: eventParams,
+        body: redactedEvent,
+        response: { 200: redactionView, ...refusalsOfPostWithin },
       },
     )
     .get(

@@ -23,7 +23,7 @@ type Locked = Awaited<ReturnType<typeof lockIncident>>;
 type EventRow = typeof event.$inferSelect;
 export type Entry = EventRow & { kind: EntryKind; incident: Locked };
 
-const isEntry = (row: EventRow & { incident: Locked }): row is Entry =>
+export const isEntry = (row: EventRow & { incident: Locked }): row is Entry =>
   (entryKinds as readonly string[]).includes(row.kind);
 
 /** Locks the incident, and reads the event. @throws NotFound also for an event of another incident */

@@ -6,6 +6,7 @@ import { minuteText } from "../../../platform/duration.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeChat, fakeEditing, fakeMailing } from "../../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { somebodyWaits } from "../../../tests/support/database/blocked.ts";
 import { signedIn } from "../../../tests/support/domain/actor.ts";
 import { attemptAll, claimAll, endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
@@ -221,6 +222,20 @@ test("a message that is split after its correction has the new text", async () =
   const [claim] = await claimAll(context(), eq(delivery.pluginSlug, "mail"));
   await amend(noted, 1, "yak");
   await splitDelivery(context(), claim!, ["individual-1"]);
+  const [part] = (await rows("mail")).filter(({ recipient }) => recipient !== null);
+  expect(part!.text).toContain("\n\nyak\n\n");
+});
+
+test("a message that is being split when it is corrected is corrected for each recipient", async () => {
+  const noted = await note("zebra");
+  const [claim] = await claimAll(context(), eq(delivery.pluginSlug, "mail"));
+  const correction = await flow.db.transaction(async (tx) => {
+    await splitDelivery({ ...context(), db: tx as unknown as typeof flow.db }, claim!, ["individual-1"]);
+    const amending = amend(noted, 1, "yak");
+    await somebodyWaits(flow.db);
+    return { amending };
+  });
+  await correction.amending;
   const [part] = (await rows("mail")).filter(({ recipient }) => recipient !== null);
   expect(part!.text).toContain("\n\nyak\n\n");
 });

@@ -153,12 +153,21 @@ async function correctDeliveries(
         error: `The text was ${action}`,
       })
       .where(inArray(key, dropped));
-  // One that is being sent may be sent again.
-  const waiting = rows.filter((row) => ["Queued", "Dead"].includes(row.state) && !dropped.includes(row.key));
+  // One that is being sent may be sent again. A redacted text is also removed from those that were sent or dropped.
+  const waiting =
+    action === "redacted"
+      ? rows
+      : rows.filter((row) => ["Queued", "Dead"].includes(row.state) && !dropped.includes(row.key));
   if (waiting.length > 0)
     await tx
       .update(delivery)
-      .set(message)
+      // A plugin's error may repeat what it was sent.
+      .set({
+        ...message,
+        ...(action === "redacted" && {
+          error: sql`case when ${error} is not null then 'The text was redacted' end`,
+        }),
+      })
       .where(
         inArray(
           key,

@@ -159,6 +159,10 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "GET /incidents/{incident_id}/events/{event_id}/revisions/": one((place) => ({
     path: `${of(place)}/events/${place.eventId}/revisions/`,
   })),
+  "POST /incidents/{incident_id}/events/{event_id}/redact": one((place) => ({
+    path: `${of(place)}/events/${place.eventId}/redact`,
+    body: { reason: "A password" },
+  })),
   "GET /incidents/{incident_id}/links/": one((place) => ({
     path: `${of(place)}/links/`,
     shows: place.linkedTitle,

@@ -1,0 +1,187 @@
+import { and, eq, inArray, ne, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import {
+  conversation,
+  conversationMessage,
+  delivery,
+  event,
+  eventRevision,
+  idempotencyKey,
+} from "../../../drizzle/schema/index.ts";
+import { Conflict, Forbidden, InvalidInput } from "../../../platform/errors.ts";
+import { literally } from "../../../platform/markdown.ts";
+import { parseName } from "../../../platform/text.ts";
+import { audit } from "../../audit.ts";
+import type { Actor } from "../../context.ts";
+import { channelSlug } from "../../outbox/conversations.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { recordEvent } from "../timeline/event.ts";
+import { recordCorrection } from "./amend.ts";
+import { type Entry, isEntry, lockEvent, removeText } from "./entry.ts";
+import { type EventIds, getEvent } from "./get.ts";
+import type { Event } from "./list.ts";
+
+/** Stands for a redacted text. */
+export const redactedText = "Redacted";
+
+export interface Redaction {
+  event: Event;
+  /** The conversation plugins that were sent the text, or are being sent it, by slug. */
+  receivedBy: string[];
+}
+
+/** The long texts of an incident, whose earlier values are in `incident.updated`. */
+const longTexts = ["description", "resolution"] as const;
+
+/**
+ * Removes a text from the database: of a note, a message, a report, or the earlier description or resolution of an
+ * incident. Its earlier versions, its words in the search, what was sent of it and the stored answers of requests are
+ * removed in the same transaction. The reason is visible on the timeline and in the audit log. Only admins may do so.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound also for an event of another incident
+ * @throws InvalidInput for an event that has no such text
+ * @throws Conflict when it was redacted already
+ */
+export async function redactEvent(
+  context: PluginContext,
+  actor: Actor,
+  wanted: EventIds & { reason: string; address: string },
+): Promise<Redaction> {
+  const { db, clock } = context;
+  const { incidentId, eventId, address } = wanted;
+  if (!actor.admin) throw new Forbidden("Only an admin can redact a text");
+  const reason = parseName("reason", wanted.reason);
+  return db.transaction(async (tx) => {
+    const found = await lockEvent(tx, actor, wanted);
+    if (found.redactedAt) throw new Conflict("This text was redacted already");
+    const at = clock.now();
+    await tx.update(event).set({ redactedAt: at }).where(eq(event.id, eventId));
+    const receivedBy = isEntry(found)
+      ? await redactEntry(tx, context, actor, found, { at, reason })
+      : await redactEarlierTexts(tx, actor, found, { at, reason });
+    const data = { incident_id: incidentId, kind: found.kind, reason };
+    const subject = String(eventId);
+    await audit(tx, { at, actor: actor.user, action: "event.redacted", address, subject, data });
+    return { event: await getEvent({ db: tx }, actor, wanted), receivedBy };
+  });
+}
+
+async function redactEntry(
+  tx: Transaction,
+  context: PluginContext,
+  actor: Actor,
+  entry: Entry,
+  { at, reason }: { at: Date; reason: string },
+): Promise<string[]> {
+  await removeText(tx, entry, redactedText);
+  await tx.delete(eventRevision).where(eq(eventRevision.eventId, entry.id));
+  const gone = { description: redactedText };
+  const answers = {
+    note: { list: "events", id: entry.id, text: gone },
+    "message.sent": { list: "messages", id: entry.data.message_id, text: { text: redactedText } },
+    "report.written": {
+      list: "reports",
+      id: entry.data.report_id,
+      text: { conditions: "", actions: "", needs: "" },
+    },
+  }[entry.kind];
+  const body = sql`${idempotencyKey.responseBody}::jsonb`;
+  await tx
+    .update(idempotencyKey)
+    .set({
+      responseBody: sql`(${body} || ${JSON.stringify({ ...answers.text, redacted_at: at })}::jsonb)::text`,
+    })
+    .where(
+      and(
+        eq(idempotencyKey.method, "POST"),
+        sql`${idempotencyKey.path} ~ ${`^/incidents/[^/]+/${answers.list}$`}`,
+        sql`${body} ->> 'id' = ${String(answers.id)}`,
+      ),
+    );
+  return await recordCorrection(tx, context, actor, entry, { at, action: "redacted", text: gone, reason });
+}
+
+/** Redacts what a change of an incident has replaced. */
+async function redactEarlierTexts(
+  tx: Transaction,
+  actor: Actor,
+  { id, incidentId, kind, version, data }: Awaited<ReturnType<typeof lockEvent>>,
+  { at, reason }: { at: Date; reason: string },
+): Promise<string[]> {
+  const earlier = longTexts.flatMap((field) => {
+    const { from } = Object(kind === "incident.updated" ? data[field] : undefined) as { from?: unknown };
+    return typeof from === "string" && from !== "" ? [{ field, from }] : [];
+  });
+  if (earlier.length === 0) throw new InvalidInput("event_id", "This event has no text that can be redacted");
+  const gone = Object.fromEntries(earlier.map(({ field }) => [field, { from: redactedText }]));
+  await tx
+    .update(event)
+    .set({ data: { ...data, ...gone }, version: version + 1, editedAt: at, editedBy: actor.user })
+    .where(eq(event.id, id));
+  const received = new Set<string>();
+  for (const { field, from } of earlier) {
+    const body = sql`${idempotencyKey.responseBody}::jsonb`;
+    await tx
+      .update(idempotencyKey)
+      .set({ responseBody: sql`jsonb_set(${body}, ${`{${field}}`}, to_jsonb(${redactedText}::text))::text` })
+      .where(
+        and(
+          sql`${idempotencyKey.path} ~ '^/incidents(/|$)'`,
+          sql`${body} ->> ${field}::text = ${from}::text`,
+        ),
+      );
+    for (const slug of await redactChanges(tx, incidentId, literally(from))) received.add(slug);
+  }
+  // Every call of a conversation plugin has the description.
+  if (earlier.some(({ field }) => field === "description"))
+    for (const { slug } of await tx
+      .select({ slug: conversation.pluginSlug })
+      .from(conversation)
+      .where(and(eq(conversation.incidentId, incidentId), ne(conversation.pluginSlug, channelSlug))))
+      received.add(slug);
+  await recordEvent(tx, {
+    incidentId,
+    at,
+    actor: actor.user,
+    kind: "redacted",
+    description: `Earlier ${earlier.map(({ field }) => field).join(" and ")} redacted: ${reason}`,
+    data: { target_id: id, target_kind: kind, reason },
+  });
+  return [...received].sort();
+}
+
+/** Removes a resolution from the messages that announced it. @returns the plugins that were sent one */
+async function redactChanges(tx: Transaction, incidentId: number, text: string): Promise<string[]> {
+  const without = (column: typeof delivery.text | typeof conversationMessage.text) => ({
+    text: sql`replace(${column}, ${text}, ${redactedText})`,
+  });
+  const changed = await tx
+    .update(delivery)
+    .set(without(delivery.text))
+    .where(
+      and(
+        eq(delivery.incidentId, incidentId),
+        eq(delivery.task, "incident-change"),
+        sql`strpos(${delivery.text}, ${text}) > 0`,
+      ),
+    )
+    .returning({ slug: delivery.pluginSlug, state: delivery.state, leaseUntil: delivery.leaseUntil });
+  const channel = tx
+    .select({ id: conversation.id })
+    .from(conversation)
+    .where(eq(conversation.incidentId, incidentId));
+  await tx
+    .update(conversationMessage)
+    .set(without(conversationMessage.text))
+    .where(
+      and(
+        inArray(conversationMessage.conversationId, channel),
+        sql`starts_with(${conversationMessage.deliveryKey}, 'incident-change/')`,
+        sql`strpos(${conversationMessage.text}, ${text}) > 0`,
+      ),
+    );
+  return changed
+    .filter(({ state, leaseUntil }) => state === "Done" || leaseUntil !== null)
+    .map(({ slug }) => slug);
+}
