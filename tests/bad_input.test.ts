@@ -266,6 +266,8 @@ async function fillLists(): Promise<void> {
       expect([path, await admin.call("POST", path, body)]).toMatchObject([path, { http: 201 }]);
     const correction = { version: n, description: `numbat ${n}` };
     expect((await admin.call("PUT", `${of}/events/${places[0].eventId}`, correction)).http).toBe(200);
+    const text = { text: `numbat ${n}`, version: String(n) };
+    expect((await admin.call("PUT", `/documents/${places[0].documentId}/content`, text)).http).toBe(200);
     await insertAccess(server.db, `numbat-${n}`);
     const key = { kind: "ssh", name: `numbat-${n}` };
     expect((await admin.call("POST", "/access/authority_keys/", key)).http).toBe(201);
