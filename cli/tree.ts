@@ -124,7 +124,8 @@ const incident: Group = {
       commands: {
         list: () => import("./commands/incident/doc/list.ts"),
         new: () => import("./commands/incident/doc/new.ts"),
-        open: () => import("./commands/incident/doc/open.ts"),
+        show: () => import("./commands/incident/doc/show.ts"),
+        history: () => import("./commands/incident/doc/history.ts"),
         edit: () => import("./commands/incident/doc/edit.ts"),
       },
     },

@@ -103,6 +103,10 @@ export const docArg = {
   doc: { type: "positional", metavar: "DOCUMENT", description: "The number or name of the document" },
 } as const;
 
+/** A version of a document's text. */
+export const versionArg = (description: string) =>
+  ({ version: { type: "number", metavar: "VERSION", description } }) as const;
+
 export const othersArg = {
   words: {
     type: "positional",

@@ -1,4 +1,5 @@
-import type { Incident, IncidentClient, IncidentDetail } from "./incident.ts";
+import type { Io } from "../io.ts";
+import { type Incident, IncidentClient } from "./incident.ts";
 import { putChange, type Replaced } from "./put_change.ts";
 
 /** What a PUT of an incident replaces. */
@@ -23,7 +24,7 @@ export type IncidentFields = Pick<
  */
 export async function changeIncident(
   client: IncidentClient,
-  seen: IncidentDetail,
+  seen: Incident,
   change: Partial<IncidentFields>,
   names: Partial<Record<keyof IncidentFields, string>> = {},
   before: Partial<IncidentFields> = fieldsOf(seen),
@@ -45,6 +46,19 @@ export async function changeIncident(
     },
   };
   return putChange(seen, change, record, before);
+}
+
+/** The resolution as a text for `replaceText`. */
+export function resolutionOf(io: Io, { id, name }: Incident) {
+  return {
+    label: `The resolution of ${name}`,
+    textOf: ({ resolution }: Incident) => resolution ?? "",
+    refetch: () => refetch(io, id),
+  };
+}
+
+export function refetch(io: Io, id: number): Promise<Incident> {
+  return IncidentClient.within(io, (client) => client.get(String(id)));
 }
 
 function labelOf(field: keyof IncidentFields): string {

@@ -1,21 +1,22 @@
 import type { Static } from "elysia";
 import { Conflict, NotFound } from "../../platform/errors.ts";
+import type { versionView } from "../../server/document/content.ts";
 import type { documentView } from "../../server/document/model.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, printTable } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
-import { keyOfSeen, removeDraft, wasSeen } from "./drafts.ts";
+import { limitOf, tellMore } from "./args.ts";
+import { removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
 import { postOnce } from "./post_once.ts";
-import { putChange } from "./put_change.ts";
-import { linkText } from "./text.ts";
+import { replaceText } from "./replace_text.ts";
+import { linkText, whenText } from "./text.ts";
 import {
   againLine,
   checked,
   done,
-  followTheirs,
   fromFile,
   type IdOptions,
   idOf,
@@ -80,7 +81,7 @@ export function proposedLines({ name, documents }: IncidentDetail): string[] {
   if (proposed.length === 0) return [];
   const lines = proposed
     .slice(0, mostProposed)
-    .map((one) => `  svc incident doc open ${one.document_id}   # ${printable(one.name, 100)}`);
+    .map((one) => `  svc incident doc show ${one.document_id}   # ${printable(one.name, 100)}`);
   const left = proposed.length - lines.length;
   return [`Documents that may help with ${name}:`, ...lines, ...(left > 0 ? [`  and ${left} more`] : [])];
 }
@@ -171,12 +172,16 @@ function ifNone(error: unknown): undefined {
   throw error;
 }
 
-/** `svc incident doc open` */
-export async function docOpenCommand(options: { doc: string } & Common, io: Io): Promise<void> {
-  const { doc, incident, json } = options;
+/** `svc incident doc show` */
+export async function docShowCommand(
+  options: { doc: string; version?: number } & Common,
+  io: Io,
+): Promise<void> {
+  const { doc, incident, version, json } = options;
   const { found, content } = await IncidentClient.within(io, async (client) => {
     const found = await findDocument(client, doc, incident);
-    const content = await client.call<Content>("GET", `/documents/${found.id}/content`).catch((error) => {
+    if (version !== undefined) return { found, content: await versionOf(client, found, version) };
+    const content = await contentOf(client, found).catch((error) => {
       // Its text is elsewhere, and its link leads there.
       if (found.weblink !== null && ifNone(error) === undefined) return undefined;
       throw error;
@@ -193,73 +198,95 @@ export async function docOpenCommand(options: { doc: string } & Common, io: Io):
   io.stdout.write(`${text}\n`);
 }
 
-/** `svc incident doc edit` */
-export async function docEditCommand(
-  options: { doc: string; dash?: string; file?: string } & Common,
+type Version = Static<typeof versionView>;
+
+/** `svc incident doc history` */
+export async function docHistoryCommand(
+  options: { doc: string; limit: number } & Common,
   io: Io,
 ): Promise<void> {
-  const { incident: typed, json } = options;
+  const { doc, incident, json } = options;
+  const limit = limitOf(options.limit);
+  const all = await IncidentClient.within(io, async (client) => {
+    const { id } = await findDocument(client, doc, incident);
+    return client.list<Version>(`/documents/${id}/versions/`, {}, limit + 1);
+  });
+  const items = all.slice(0, limit);
+  if (json) printJson(io, { items });
+  else {
+    const rows = items.map((one) => [one.version, whenText(one.at, io), printable(one.author ?? "")]);
+    printTable(io, ["VERSION", "WRITTEN", { header: "AUTHOR", flexible: true }], rows);
+  }
+  if (all.length > limit) tellMore(io, limit, "GET /documents/{document_id}/versions/");
+}
+
+/** @throws UsageError, NotFound */
+async function versionOf(client: IncidentClient, { id }: Document, version: number) {
+  if (!Number.isSafeInteger(version) || version < 1)
+    throw new UsageError("--version must be a number of svc incident doc history");
+  return client.call<Version & Content>("GET", `/documents/${id}/versions/${version}`);
+}
+
+/** `svc incident doc edit` */
+export async function docEditCommand(
+  options: { doc: string; dash?: string; file?: string; version?: number } & Common,
+  io: Io,
+): Promise<void> {
+  const { incident: typed, version, json } = options;
   const { word: doc, file } = wordAndDash(options.doc, options.dash, options);
   if (doc === undefined) throw new UsageError("missing argument: DOCUMENT");
   if (file === undefined && !io.canAsk())
     throw new UsageError("missing option: --file (your editor opens only on a terminal)");
-  const words = ["doc", "edit", doc, ...option("-i", typed)];
+  const words = ["doc", "edit", doc, ...option("-i", typed), ...option("--version", version?.toString())];
+  // Read before stdin: the program that writes to it may have read the same text.
+  const reading = IncidentClient.within(io, async (client) => {
+    const found = await findDocument(client, doc, typed);
+    const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
+    const now = (await contentOf(client, found).catch(ifNone)) ?? { text: "", version: null };
+    const base = version === undefined ? now.text : (await versionOf(client, found, version)).text;
+    return { found, incident, now, base };
+  });
+  // Awaited below, where stdin is kept if it fails.
+  reading.catch(() => {});
   await withStdin(io, "document", { file }, againLine(io, words), async (io) => {
-    const { found, incident, before } = await IncidentClient.within(io, async (client) => {
-      const found = await findDocument(client, doc, typed);
-      const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
-      const before = await client.call<Content>("GET", `/documents/${found.id}/content`).catch(ifNone);
-      return { found, incident, before: before ?? { text: "", version: null } };
-    });
+    const { found, incident, now, base } = await reading;
     const again = againLine(io, ["doc", "edit", String(found.id)]);
-    const written = await editedContent(io, file, before.text, again);
+    const written = await editedContent(io, file, base, again);
     if (written === undefined) {
       io.stderr.write("Nothing was changed.\n");
       return;
     }
-    const after = await sending(io, "document", written, again, () =>
-      IncidentClient.within(io, (client) => putContent(client, found, before, written)).catch(
-        followTheirs<{ text: string }>(io, written, ({ text }) => [text]),
-      ),
-    );
+    const within = <T>(work: (client: IncidentClient) => Promise<T>) => IncidentClient.within(io, work);
+    const after = await replaceText<Content, Content>(io, "document", written, again, now, {
+      label: `The text of document ${found.id}`,
+      textOf: ({ text }) => text,
+      put: (text, { version }) =>
+        within((client) => client.call("PUT", `/documents/${found.id}/content`, { text, version })),
+      refetch: async () => (await within((client) => contentOf(client, found)).catch(ifNone)) ?? now,
+    });
     if (incident) announce(io, incident);
     if (json) printJson(io, { ...found, content: after });
   });
 }
 
+const contentOf = (client: IncidentClient, { id }: Document) =>
+  client.call<Content>("GET", `/documents/${id}/content`);
+
 async function editedContent(
   io: Io,
   file: string | undefined,
-  before: string,
+  base: string,
   again: string,
 ): Promise<Written | undefined> {
-  const key = keyOfSeen([before]);
   if (file !== undefined) {
-    const written = await fromFile(io, file, "document", key);
+    const written = await fromFile(io, file, "document", base);
     checkText(written.text, "document", longestContent);
     return written;
   }
-  const { text, draft } = await editDraft(io, "document", before, again, key);
-  if (text !== before) return { ...draft, text };
+  const { text, draft } = await editDraft(io, "document", base, again, base);
+  if (text !== base) return { ...draft, text, base };
   removeDraft(io.env, draft.path);
   return undefined;
-}
-
-/** @throws Conflict if somebody else has changed the text in the meantime */
-async function putContent(client: IncidentClient, { id }: Document, now: Content, { text, key }: Written) {
-  const path = `/documents/${id}/content`;
-  return putChange<Content, { text: string }>(
-    now,
-    { text },
-    {
-      fieldsOf: ({ text }) => ({ text }),
-      put: (body) => client.call("PUT", path, body),
-      refetch: async () => (await client.call<Content>("GET", path).catch(ifNone)) ?? now,
-      label: () => `The text of document ${id}`,
-      shown: (text) => text,
-    },
-    wasSeen(key, now.text) === false ? {} : undefined,
-  );
 }
 
 async function documentsOf(client: IncidentClient, incident: IncidentDetail): Promise<Document[]> {

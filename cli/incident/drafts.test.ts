@@ -171,6 +171,20 @@ describe("a text whose home directory cannot be written", () => {
     expect([await notesOf(id), readdirSync(person.env.TMPDIR)]).toEqual([["Kept"], []]);
   });
 
+  test("is merged from there with what others have changed since", async () => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    person.env.XDG_STATE_HOME = unwritable(person.home);
+    person.env.TMPDIR = join(person.home, "tmp");
+    mkdirSync(person.env.TMPDIR);
+    const edit = editor((text) => text.replace("First", "First\n\nMine"));
+    const lost = await person.with({ ...gone, ...edit }).svc("inc", "edit", name, "-e");
+    await carol.svc("inc", "edit", name, "-d", "Theirs\n\nFirst");
+    expect((await person.svc(...againOf(lost.stderr))).code).toBe(0);
+    expect((await stateOf(id)).description).toBe("Theirs\n\nFirst\n\nMine");
+    expect(readdirSync(person.env.TMPDIR)).toEqual([]);
+  });
+
   test("is printed if there is no other place either", async () => {
     const { name } = await reported();
     const person = await somebody();
@@ -248,6 +262,8 @@ describe("stdin", () => {
   });
 });
 
+const bothVersions =
+  'Your text now has both versions where both of you changed it, between "<<<<<<< yours" and ">>>>>>> theirs": edit it first.';
 const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
 
 test("a resolution that is sent again after somebody else has closed the incident shows both versions", async () => {
@@ -257,10 +273,18 @@ test("a resolution that is sent again after somebody else has closed the inciden
   await carol.svc("inc", "close", name, "-r", "Theirs");
   const refused = await person.svc(...againOf(lost.stderr));
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("Theirs: Theirs\n") });
+  // The same command overwrites nothing, until somebody has chosen.
+  const [path = ""] = drafts(person.home);
+  const both = "<<<<<<< yours\nMine\n=======\nTheirs\n>>>>>>> theirs\n";
+  expect(readFileSync(path, "utf8")).toBe(both);
+  expect(await person.svc(...againOf(refused.stderr))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("line 1 of your text is still the marker of a conflict"),
+  });
   expect((await stateOf(id)).resolution).toBe("Theirs");
-  // Now that they have seen it.
+  writeFileSync(path, "Theirs and mine");
   expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
-  expect((await stateOf(id)).resolution).toBe("Mine");
+  expect((await stateOf(id)).resolution).toBe("Theirs and mine");
   expect(drafts(person.home)).toEqual([]);
 });
 
@@ -282,15 +306,22 @@ test("an edit that is sent again keeps what others have changed since, and shows
   expect(refused).toEqual({
     code: 1,
     stdout: "",
-    stderr: `  Theirs: Also theirs
-  Yours:  Again mine
-svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.
+    stderr: `Theirs (-) and yours (+):
+@@ line 8
+ # Description
+ 
+-Also theirs
++Again mine
+svc: ${name} has been changed by somebody else in the meantime; nothing was saved.
+${bothVersions}
 Your text is kept. To send it: svc incident edit ${name} -F ${path}
 `,
   });
-  // Now that they have seen it.
+  const kept = readFileSync(path, "utf8");
+  expect(kept).toContain("<<<<<<< yours\nAgain mine\n=======\nAlso theirs\n>>>>>>> theirs\n");
+  writeFileSync(path, kept.replace(/<<<<<<< yours[\s\S]*theirs/, "Both"));
   expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
-  expect(await stateOf(id)).toMatchObject({ title: "New", description: "Again mine" });
+  expect(await stateOf(id)).toMatchObject({ title: "New", description: "Both" });
   expect(drafts(person.home)).toEqual([]);
 });
 
@@ -360,7 +391,8 @@ describe("the command that sends a text again", () => {
       ["edit", "INC-1", "-p", "Urgent", "--restricted", "-F", "-"],
       "edit INC-1 --priority Urgent --restricted",
     ],
-    [["edit", "INC-1", "-d", "Text", "-r", "It's done"], "edit INC-1 --resolution 'It'\\''s done'"],
+    [["edit", "INC-1", "--title", "It's new", "-d", "Text"], "edit INC-1 --title 'It'\\''s new'"],
+    [["edit", "INC-1", "-r", "Done"], "edit INC-1"],
     [["close", "INC-1", "-r", "Done"], "close INC-1"],
     [["update", "INC-1", "-c", "Bad"], "update INC-1"],
   ])("has the options and the server of the first: %p", async (words, line) => {
@@ -374,12 +406,15 @@ describe("the command that sends a text again", () => {
   });
 });
 
-test("a resolution alone is in the command to repeat", async () => {
-  const { name } = await reported();
+test("a resolution of edit is sent again as one, also beside a description", async () => {
+  const { id, name } = await reported();
   const person = await somebody();
-  const { code, stderr } = await person.with(gone).svc("inc", "edit", name, "-r", "It's done");
-  expect([code, stderr]).toEqual([1, expect.stringContaining("cannot reach")]);
-  expect(stderr).toStartWith(`To try again: svc incident edit ${name} --resolution 'It'\\''s done'\n`);
+  const { stderr } = await person.with(gone).svc("inc", "edit", name, "-r", "It's done", "-d", "New");
+  const commands = [...stderr.matchAll(/To send it: svc (.*)\n/g)].map(([, again = ""]) => again.split(" "));
+  expect(commands).toHaveLength(2);
+  for (const again of commands) expect((await person.svc(...again)).code).toBe(0);
+  expect(await stateOf(id)).toMatchObject({ resolution: "It's done", description: "New" });
+  expect(drafts(person.home)).toEqual([]);
 });
 
 describe("a text from the editor that is too long", () => {

@@ -2,7 +2,6 @@ import * as fs from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { ConfigurationError } from "../../platform/errors.ts";
-import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { writePrivately } from "../client/private_file.ts";
 import { shellWord } from "../text.ts";
@@ -24,6 +23,32 @@ function stateDirectory(env: Environment): string {
 /** Holds the command that sends a draft. */
 function commandPath(env: Environment, path: string): string {
   return join(stateDirectory(env), "draft-commands", basename(path));
+}
+
+/** Holds the text that the user saw when they wrote a draft that replaces it. */
+function basePath(env: Environment, path: string): string {
+  const directory = dirname(resolve(path));
+  return isTemporary(env, directory)
+    ? join(directory, "base")
+    : join(stateDirectory(env), "draft-bases", basename(path));
+}
+
+/** The text that a draft replaces, as the user saw it; undefined if it replaces none, or was kept before it was read. */
+export function baseOf(env: Environment, path: string): string | undefined {
+  try {
+    return fs.readFileSync(basePath(env, path), "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes all of a draft, and its base. The base comes first: without it, sending the draft would undo other changes. */
+export function rewriteDraft(env: Environment, path: string, text: string, base?: string): void {
+  if (base !== undefined) {
+    fs.mkdirSync(dirname(basePath(env, path)), { recursive: true, mode: 0o700 });
+    writePrivately(basePath(env, path), base);
+  }
+  writePrivately(path, text);
 }
 
 /**
@@ -87,19 +112,14 @@ export function listDrafts(env: Environment): ListedDraft[] {
   return found.sort((a, b) => a.at.localeCompare(b.at));
 }
 
-/** Gives a draft another key. @returns its new path */
-export function renameDraft(env: Environment, path: string, from: string, to: string): string {
-  const renamed = path.replace(from, to);
-  fs.renameSync(path, renamed);
-  forgetCommand(env, path);
-  return renamed;
-}
-
-function forgetCommand(env: Environment, path: string): void {
-  try {
-    fs.rmSync(commandPath(env, path), { force: true });
-  } catch {
-    // It could not be written either.
+/** Removes what was kept about a draft: its command and its base. */
+function forget(env: Environment, path: string): void {
+  for (const file of [commandPath(env, path), basePath(env, path)]) {
+    try {
+      fs.rmSync(file, { force: true });
+    } catch {
+      // It could not be written either.
+    }
   }
 }
 
@@ -112,6 +132,7 @@ export interface Draft {
  * Writes a new draft, or all of an old one. `kind` says what it is (`note`, `report`) and begins the name of the file. If
  * the home directory is full or read-only, the draft goes to a temporary directory.
  *
+ * @param base the text that it replaces, as the user saw it
  * @throws ConfigurationError if that is not possible either
  */
 export function writeDraft(
@@ -120,16 +141,17 @@ export function writeDraft(
   text: string,
   extension: "md" | "json",
   key: string = crypto.randomUUID(),
+  base?: string,
 ): Draft {
   const directory = draftDirectory(env);
   const name = `${kind}-${key}.${extension}`;
   try {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
     const path = join(directory, name);
-    writePrivately(path, text);
+    rewriteDraft(env, path, text, base);
     return { path, key };
   } catch (error) {
-    const path = writeTemporary(env, name, text);
+    const path = writeTemporary(env, name, text, base);
     if (path !== undefined) return { path, key };
     const { code } = error as NodeJS.ErrnoException;
     throw new ConfigurationError([`cannot write ${join(directory, name)} (${code})`], { cause: error });
@@ -138,12 +160,12 @@ export function writeDraft(
 
 const temporaryName = "svc-draft-";
 
-function writeTemporary(env: Environment, name: string, text: string): string | undefined {
+function writeTemporary(env: Environment, name: string, text: string, base?: string): string | undefined {
   let directory: string | undefined;
   try {
     directory = fs.mkdtempSync(join(temporaryRoot(env), temporaryName));
     const path = join(directory, name);
-    writePrivately(path, text);
+    rewriteDraft(env, path, text, base);
     return path;
   } catch {
     if (directory !== undefined) fs.rmSync(directory, { recursive: true, force: true });
@@ -155,40 +177,16 @@ function temporaryRoot(env: Environment): string {
   return resolve(env.TMPDIR || tmpdir());
 }
 
-/** Hexadecimal digits of a text's hash in a key. */
-const hashDigits = 8;
-const hashOf = (text: string) => sha256Hex(text).slice(0, hashDigits);
-const hashesOf = (key: string) => key.replaceAll("-", "").slice(-2 * hashDigits);
-
-/**
- * Returns a key that says which two texts the user saw when they wrote theirs: it looks like a UUID of version 8, and
- * ends with their hashes. Without that, sending a draft would undo what others have changed since.
- *
- * @param key the key until now, which is kept for a text that is undefined
- */
-export function keyOfSeen(
-  [first, second]: readonly (string | undefined)[],
-  key: string = crypto.randomUUID(),
-): string {
-  const until = hashesOf(key);
-  const hashes = [
-    first === undefined ? until.slice(0, hashDigits) : hashOf(first),
-    second === undefined ? until.slice(hashDigits) : hashOf(second),
-  ].join("");
-  return `${key.slice(0, 14)}8${key.slice(15, 19)}${hashes.slice(0, 4)}-${hashes.slice(4)}`;
-}
-
-/** Whether the user saw this text, the first or second of `keyOfSeen`. Undefined if the key does not say. */
-export function wasSeen(key: string, text: string, position = 0): boolean | undefined {
-  if (key[14] !== "8") return undefined;
-  return hashesOf(key).slice(position * hashDigits, (position + 1) * hashDigits) === hashOf(text);
-}
-
 /** The key in the name of a draft; undefined for other files. */
 export function draftKey(env: Environment, path: string): string | undefined {
   const directory = dirname(resolve(path));
   if (directory !== draftDirectory(env) && !isTemporary(env, directory)) return undefined;
   return /^[a-z]+-([0-9a-f-]{36})\.(?:md|json)$/.exec(basename(path))?.[1];
+}
+
+/** What a draft is: `resolution`; undefined for other files. */
+export function draftKind(env: Environment, path: string): string | undefined {
+  return draftKey(env, path) && basename(path).split("-")[0];
 }
 
 function isTemporary(env: Environment, directory: string): boolean {
@@ -199,6 +197,6 @@ function isTemporary(env: Environment, directory: string): boolean {
 export function removeDraft(env: Environment, path: string): void {
   if (draftKey(env, path) === undefined) return;
   const directory = dirname(resolve(path));
-  forgetCommand(env, path);
+  forget(env, path);
   fs.rmSync(isTemporary(env, directory) ? directory : path, { recursive: true, force: true });
 }

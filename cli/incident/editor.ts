@@ -4,7 +4,7 @@ import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
-import { type Draft, keptLine, removeDraft, writeDraft } from "./drafts.ts";
+import { type Draft, keptLine, removeDraft, rewriteDraft, writeDraft } from "./drafts.ts";
 import { decodeText } from "./written_text.ts";
 
 /** The user's editor: VISUAL (not on a dumb terminal), else EDITOR, else vi. */
@@ -25,12 +25,11 @@ export async function editDraft(
   kind: string,
   text: string,
   again: string,
-  key?: string,
+  base?: string,
 ): Promise<{ text: string; draft: Draft }> {
-  const draft = writeDraft(io.env, kind, text, "md", key);
-  const editor = editorOf(io.env);
+  const draft = writeDraft(io.env, kind, text, "md", undefined, base);
   const kept = `${keptLine(io.env, draft.path, again)}\n`;
-  const exit = await io.runOnTerminal(editor, [draft.path]);
+  const { editor, exit } = await openEditor(io, draft.path);
   const bytes = readBack(draft.path);
   const changed = bytes === undefined ? undefined : !Buffer.from(text).equals(bytes);
   if ("code" in exit && exit.code === 0 && bytes !== undefined) {
@@ -44,6 +43,24 @@ export async function editDraft(
   if (changed) io.stderr.write(kept);
   else removeDraft(io.env, draft.path);
   throw new Unavailable(`${printable(editor, 100)} ${howItEnded(exit)}; nothing was sent`);
+}
+
+/**
+ * Lets the user edit a draft that is kept.
+ *
+ * @throws Unavailable if the editor fails
+ */
+export async function editKept(io: Io, path: string, text: string, base: string): Promise<string> {
+  rewriteDraft(io.env, path, text, base);
+  const { editor, exit } = await openEditor(io, path);
+  const bytes = readBack(path);
+  if ("code" in exit && exit.code === 0 && bytes !== undefined) return decodeText(bytes, path, "text");
+  throw new Unavailable(`${printable(editor, 100)} ${howItEnded(exit)}; nothing was sent`);
+}
+
+async function openEditor(io: Io, path: string) {
+  const editor = editorOf(io.env);
+  return { editor, exit: await io.runOnTerminal(editor, [path]) };
 }
 
 function readBack(path: string): Uint8Array | undefined {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
@@ -94,7 +94,7 @@ describe("svc incident amend", () => {
     expect(drafts(person.home)).toHaveLength(1);
   });
 
-  test("shows how both corrections differ, and overwrites nobody's without that", async () => {
+  test("merges both corrections, and shows how they differ in the same line", async () => {
     const { id, name, entry } = await said("note", "First");
     const theirs = async (text: string) => {
       const path = `/incidents/${id}/events/${entry.slice(1)}`;
@@ -118,19 +118,22 @@ describe("svc incident amend", () => {
         "  Theirs: Theirs",
         "  Yours:  Mine",
         `svc: The text of ${entry} has been changed by somebody else in the meantime; nothing was saved.`,
+        'Your text now has both versions where both of you changed it, between "<<<<<<< yours" and ">>>>>>> theirs": edit it first.',
         `Your text is kept. To send it: svc incident amend -i ${name} ${entry} -F ${kept}`,
         "",
       ].join("\n"),
     ]);
-    // The draft knows which text its author has seen.
-    await theirs("Theirs again");
-    expect(await person.svc("inc", "amend", "-i", name, entry, "-F", kept)).toMatchObject({
+    const again = ["inc", "amend", "-i", name, entry, "-F", kept];
+    expect(await person.svc(...again)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("  Theirs: Theirs again\n  Yours:  Mine\n"),
+      stderr: expect.stringContaining("line 1 of your text is still the marker of a conflict"),
     });
-    const [again = ""] = drafts(person.home);
-    expect((await person.svc("inc", "amend", "-i", name, entry, "-F", again)).code).toBe(0);
-    expect(await timeline(name)).toContain(` Mine (${entry}, edited by carol`);
+    writeFileSync(kept, "Theirs\n\nMine");
+    // The draft knows which text its author has seen.
+    await theirs("Before\n\nTheirs");
+    expect((await person.svc(...again)).code).toBe(0);
+    const path = `/incidents/${id}/events/${entry.slice(1)}`;
+    expect((await member.call("GET", path)).body.description).toBe("Before\n\nTheirs\n\nMine");
     expect(drafts(person.home)).toEqual([]);
   });
 

@@ -84,9 +84,10 @@ test("--json prints the fields of docs/incidents.md", async () => {
   const text = join(alice.home, "notes.md");
   await Bun.write(text, "Text");
   const { id: notes } = await check("doc new", "Notes", "-F", text);
-  await check("doc open", String(notes));
+  await check("doc show", String(notes));
   await Bun.write(text, "Other");
   await check("doc edit", String(notes), "-F", text);
+  await check("doc history", String(notes));
   await check("stable");
   await check("edit", "--title", "Renamed");
   await check("status");

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { editor, gone } from "../../tests/support/cli/drafts.ts";
+import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import type { Io } from "../io.ts";
 import { zonedTime } from "../when.ts";
 
 // The parts of an incident: people with their roles, tasks, and documents.
@@ -378,8 +379,8 @@ describe("documents", () => {
     const { stdout } = await carol.svc("inc", "doc", "list", name);
     expect(stdout).toMatch(/^ID +TYPE +NAME +LINK\n/);
     expect(stdout).toContain(link);
-    expect((await carol.svc("inc", "doc", "open", "-i", name, "dashboard")).stdout).toBe(`${link}\n`);
-    expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nFirst\n");
+    expect((await carol.svc("inc", "doc", "show", "-i", name, "dashboard")).stdout).toBe(`${link}\n`);
+    expect((await carol.svc("inc", "doc", "show", made.stdout.trim())).stdout).toBe("# Notes\n\nFirst\n");
     const edited = carol.with({
       canAsk: () => true,
       runOnTerminal: async (_, [path = ""]) => {
@@ -388,7 +389,7 @@ describe("documents", () => {
       },
     });
     expect((await edited.svc("inc", "doc", "edit", made.stdout.trim())).code).toBe(0);
-    expect((await carol.svc("inc", "doc", "open", made.stdout.trim())).stdout).toBe("# Notes\n\nSecond\n");
+    expect((await carol.svc("inc", "doc", "show", made.stdout.trim())).stdout).toBe("# Notes\n\nSecond\n");
     const piped = await carol
       .with({ runOnTerminal: () => Promise.reject(new Error("an editor opened")) })
       .svc("inc", "doc", "edit", made.stdout.trim());
@@ -407,13 +408,13 @@ describe("documents", () => {
       ) ?? [];
     expect(again).toStartWith(`incident doc edit ${id} -F `);
     expect((await carol.svc(...again.split(" "))).code).toBe(0);
-    expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Piped\n");
+    expect((await carol.svc("inc", "doc", "show", id)).stdout).toBe("Piped\n");
     const refused = await failing.svc("inc", "doc", "new", "-i", name, "Bad", "--link", "no link", "-F", "-");
     expect([refused.code, refused.stderr]).toEqual([
       1,
       expect.stringMatching(/^Your text is kept\. To send it: svc incident doc new -i INC-\d+ Bad /),
     ]);
-    const missing = await carol.svc("inc", "doc", "open", "-i", name, "Runbook");
+    const missing = await carol.svc("inc", "doc", "show", "-i", name, "Runbook");
     expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);
   });
 
@@ -437,11 +438,12 @@ describe("documents", () => {
         "  Theirs: Theirs",
         "  Yours:  Mine",
         `svc: The text of document ${id} has been changed by somebody else in the meantime; nothing was saved.`,
+        expect.stringContaining("both versions where both of you changed it"),
         expect.stringContaining(`Your text is kept. To send it: svc incident doc edit ${id} -F `),
         "",
       ],
     ]);
-    expect((await carol.svc("inc", "doc", "open", id)).stdout).toBe("Theirs\n");
+    expect((await carol.svc("inc", "doc", "show", id)).stdout).toBe("Theirs\n");
   });
 
   test("whose text somebody else changes before a draft is sent again show both versions", async () => {
@@ -449,16 +451,154 @@ describe("documents", () => {
     const piped = (who: CliUser, text: string) => who.with({ readStdin: async () => Buffer.from(text) });
     const { stdout } = await piped(carol, "First\n").svc("inc", "doc", "new", name, "Notes", "-F", "-");
     const id = stdout.trim();
-    const textNow = async () => (await carol.svc("inc", "doc", "open", id)).stdout;
+    const textNow = async () => (await carol.svc("inc", "doc", "show", id)).stdout;
     const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
     const edit = editor((text) => text.replace("First", "Mine"));
     const lost = await carol.with({ ...gone, ...edit, canAsk: () => true }).svc("inc", "doc", "edit", id);
     await piped(erin, "Theirs\n").svc("inc", "doc", "edit", id, "-F", "-");
     const refused = await carol.svc(...againOf(lost.stderr));
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("Theirs: Theirs\n") });
+    // The same command, whether she has adapted the text or not, never saves hers alone.
+    expect((await carol.svc(...againOf(refused.stderr))).code).toBe(1);
     expect(await textNow()).toBe("Theirs\n");
-    // Now that she has seen it.
+    const path = againOf(refused.stderr).at(-1)!;
+    writeFileSync(path, readFileSync(path, "utf8").replaceAll(/^[<=>].*\n/gm, ""));
     expect((await carol.svc(...againOf(refused.stderr))).code).toBe(0);
-    expect(await textNow()).toBe("Mine\n");
+    expect(await textNow()).toBe("Mine\nTheirs\n");
+  });
+
+  describe("with a text of several lines", () => {
+    const piped = (who: CliUser, text: string) => who.with({ readStdin: async () => Buffer.from(text) });
+    /** Returns the number of a document. */
+    const newNotes = async (text: string) => {
+      const { name } = await reported();
+      const { stdout } = await piped(carol, text).svc("inc", "doc", "new", name, "Notes", "-F", "-");
+      return stdout.trim();
+    };
+    const textOf = async (id: string, ...words: string[]) =>
+      (await carol.svc("inc", "doc", "show", id, ...words)).stdout;
+    /** An editor on a terminal, during whose first use somebody else writes a text. */
+    const editing = (id: string, theirs: string, changes: ((text: string) => string)[]): Partial<Io> => ({
+      canAsk: () => true,
+      runOnTerminal: async (_, [path = ""]) => {
+        if (changes.length === 2) await piped(erin, theirs).svc("inc", "doc", "edit", id, "-");
+        writeFileSync(path, changes.shift()!(readFileSync(path, "utf8")));
+        return { code: 0 };
+      },
+    });
+
+    test("list their versions, print one, and restore it by an edit", async () => {
+      const id = await newNotes("One\n");
+      await piped(erin, "Two\n").svc("inc", "doc", "edit", id, "-");
+      const { stdout } = await carol.svc("inc", "doc", "history", id);
+      expect(stdout.replaceAll(/\d{4}-\S+/g, "TIME").split(/ *\n/)).toEqual([
+        "VERSION  WRITTEN                   AUTHOR",
+        "3        TIME  erin@example.com",
+        "2        TIME  carol@example.com",
+        "1        TIME  carol@example.com",
+        "",
+      ]);
+      const more = await carol.svc("inc", "doc", "history", id, "-L", "2", "--json");
+      expect(JSON.parse(more.stdout).items).toMatchObject([{ version: "3" }, { version: "2" }]);
+      expect(more.stderr).toBe("There are more: --limit 4\n");
+      const old = await textOf(id, "--version", "2");
+      expect(old).toBe("One\n");
+      expect((await piped(carol, old).svc("inc", "doc", "edit", id, "-")).code).toBe(0);
+      expect(await textOf(id)).toBe("One\n");
+      expect((await carol.svc("inc", "doc", "show", id, "--version", "9")).stderr).toStartWith(
+        "svc: Version 9 of this text is not kept",
+      );
+      expect((await carol.svc("inc", "doc", "show", id, "--version", "0")).code).toBe(2);
+    });
+
+    test("merge a change with one that somebody else made meanwhile", async () => {
+      const id = await newNotes("One\n\nTwo\n");
+      const edit = editing(id, "Theirs\n\nTwo\n", [(text) => `${text}\nMine\n`, (text) => text]);
+      const ran = await carol.with(edit).svc("inc", "doc", "edit", id);
+      expect([ran.code, ran.stderr]).toEqual([
+        0,
+        expect.stringContaining(
+          `The text of document ${id} has been changed by somebody else in the meantime: their changes and yours were merged.\n`,
+        ),
+      ]);
+      expect(await textOf(id)).toBe("Theirs\n\nTwo\nMine\n");
+    });
+
+    test("open the editor with both versions of a line, and save the choice", async () => {
+      const id = await newNotes("One\n\nTwo\n");
+      const edit = editing(id, "Theirs\n\nTwo\n", [
+        (text) => text.replace("One", "Mine"),
+        (text) => {
+          expect(text).toBe("<<<<<<< yours\nMine\n=======\nTheirs\n>>>>>>> theirs\n\nTwo\n");
+          return "Theirs and mine\n\nTwo\n";
+        },
+      ]);
+      const before = drafts(carol.home);
+      const ran = await carol.with(edit).svc("inc", "doc", "edit", id);
+      expect([ran.code, ran.stderr]).toEqual([0, expect.stringContaining("your editor opens with both")]);
+      expect(await textOf(id)).toBe("Theirs and mine\n\nTwo\n");
+      expect(drafts(carol.home)).toEqual(before);
+    });
+
+    test("refuse a choice that was not made, and keep the text", async () => {
+      const id = await newNotes("One\n");
+      const edit = editing(id, "Theirs\n", [() => "Mine\n", (text) => `${text}\nLater\n`]);
+      const ran = await carol.with(edit).svc("inc", "doc", "edit", id);
+      expect(ran).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("line 1 of your text is still the marker of a conflict"),
+      });
+      expect(await textOf(id)).toBe("Theirs\n");
+      const [, path = ""] = /To send it: .* -F (.*)\n/.exec(ran.stderr) ?? [];
+      expect(readFileSync(path, "utf8")).toContain("Later");
+    });
+
+    test("keep the text if the editor fails with both versions", async () => {
+      const id = await newNotes("One\n");
+      const edit = editing(id, "Theirs\n", [() => "Mine\n", (text) => text]);
+      let uses = 0;
+      const failing: Partial<Io> = {
+        ...edit,
+        runOnTerminal: async (...words) => {
+          const exit = await edit.runOnTerminal!(...words);
+          uses += 1;
+          return uses === 1 ? exit : { failed: "ENOENT" };
+        },
+      };
+      const ran = await carol.with(failing).svc("inc", "doc", "edit", id);
+      expect([ran.code, ran.stderr]).toEqual([1, expect.stringContaining("did not start (ENOENT)")]);
+      const [, path = ""] = /To send it: .* -F (.*)\n/.exec(ran.stderr) ?? [];
+      expect(readFileSync(path, "utf8")).toContain("Mine");
+    });
+
+    test("take the version that --version names for the base of a piped text", async () => {
+      const id = await newNotes("One\n\nTwo\n\nThree\n");
+      await piped(erin, "Theirs\n\nTwo\n\nThree\n").svc("inc", "doc", "edit", id, "-");
+      const mine = piped(carol, "One\n\nTwo\n\nMine\n");
+      expect((await mine.svc("inc", "doc", "edit", id, "--version", "2", "-")).code).toBe(0);
+      expect(await textOf(id)).toBe("Theirs\n\nTwo\n\nMine\n");
+    });
+
+    test("take the version that was current before stdin was read for the base", async () => {
+      const id = await newNotes("One\n\nTwo\n\nThree\n");
+      let seen: (() => void) | undefined;
+      const hasRead = new Promise<void>((resolve) => {
+        seen = resolve;
+      });
+      const slow = carol.with({
+        fetch: async (url, init) => {
+          const answer = await fetch(url, init);
+          if (url.endsWith("/content")) seen!();
+          return answer;
+        },
+        readStdin: async () => {
+          await hasRead;
+          await piped(erin, "Theirs\n\nTwo\n\nThree\n").svc("inc", "doc", "edit", id, "-");
+          return Buffer.from("One\n\nTwo\n\nMine\n");
+        },
+      });
+      expect((await slow.svc("inc", "doc", "edit", id, "-")).code).toBe(0);
+      expect(await textOf(id)).toBe("Theirs\n\nTwo\n\nMine\n");
+    });
   });
 });

@@ -16,16 +16,8 @@ export interface Replaced<T extends Versioned, F extends object> {
   shown(value: F[keyof F], field: keyof F): string;
 }
 
-/** Somebody else has changed the same fields. It shows how both versions differ; `theirs` has the current one. */
-export class BothChanged<F> extends ExplainedConflict {
-  constructor(
-    detail: string,
-    readonly theirs: Partial<F>,
-    differences: readonly string[],
-  ) {
-    super(detail, "To save yours all the same, repeat the command.", differences);
-  }
-}
+/** What comes next if the command has no text that was kept. */
+export const repeatLine = "To save yours all the same, repeat the command.";
 
 const attempts = 10;
 
@@ -34,7 +26,7 @@ const attempts = 10;
  * changes are kept.
  *
  * @param before the fields when the user saw them, if that was before `now` was read
- * @throws BothChanged if somebody else changed the same field
+ * @throws ExplainedConflict if somebody else changed the same field: it shows how both versions differ
  * @throws Conflict for what the server refuses
  */
 export async function putChange<T extends Versioned, F extends object>(
@@ -79,7 +71,7 @@ async function bothVersions<T extends Versioned, F extends object>(
   theirs: F,
   yours: Partial<F>,
   clashing: readonly (keyof F)[],
-): Promise<BothChanged<F>> {
+): Promise<ExplainedConflict> {
   const lines = clashing.map(
     (field) => `${label(field)} has been changed by somebody else in the meantime; nothing was saved.`,
   );
@@ -89,6 +81,5 @@ async function bothVersions<T extends Versioned, F extends object>(
     const text = shown(yours[field] as F[keyof F], field);
     differences.push(...(await difference(shown(theirs[field], field), text)));
   }
-  const shownFields = clashing.map((field) => [field, theirs[field]]);
-  return new BothChanged<F>(lines.join("\n"), Object.fromEntries(shownFields), differences);
+  return new ExplainedConflict(lines.join("\n"), repeatLine, differences);
 }

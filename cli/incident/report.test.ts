@@ -73,13 +73,13 @@ test("names the commander, and the documents that may help, which open by name",
   ]);
   expect(lines.slice(3).sort()).toEqual([
     "",
-    expect.stringMatching(/^ {2}svc incident doc open \d+ {3}# Empty the queue$/),
-    expect.stringMatching(/^ {2}svc incident doc open \d+ {3}# Restart payments$/),
+    expect.stringMatching(/^ {2}svc incident doc show \d+ {3}# Empty the queue$/),
+    expect.stringMatching(/^ {2}svc incident doc show \d+ {3}# Restart payments$/),
   ]);
-  const byName = await carol.svc("inc", "doc", "open", "-i", name, "restart Payments");
+  const byName = await carol.svc("inc", "doc", "show", "-i", name, "restart Payments");
   expect(byName).toEqual({ code: 0, stdout: "https://wiki.example/queue\n", stderr: "" });
-  const [, byNumber = ""] = /doc open (\d+) {3}# Restart/.exec(stderr) ?? [];
-  expect(await carol.svc("inc", "doc", "open", "-i", name, byNumber)).toEqual(byName);
+  const [, byNumber = ""] = /doc show (\d+) {3}# Restart/.exec(stderr) ?? [];
+  expect(await carol.svc("inc", "doc", "show", "-i", name, byNumber)).toEqual(byName);
   expect((await carol.svc("inc", "doc", "list", name)).stderr).toContain("# Restart payments\n");
 });
 

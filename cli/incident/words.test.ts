@@ -220,7 +220,7 @@ test("numbers of tasks and documents are those of the server, unless -i names th
     [["task", "done", task], "task"],
     [["task", "reopen", `#${task}`], "task"],
     [["task", "assign", task, "carol"], "task"],
-    [["doc", "open", doc], "document"],
+    [["doc", "show", doc], "document"],
     [["doc", "edit", doc, "-"], "document"],
   ] as const) {
     const wrong = await piping("Wrong").svc("inc", ...words, "-i", other.name);
@@ -233,7 +233,7 @@ test("numbers of tasks and documents are those of the server, unless -i names th
     expect((await piping("Text").svc("inc", ...words)).code).toBe(0);
   }
   expect((await inc("task", "done", one.name, task)).stderr).toContain("is not the number of a task");
-  expect((await inc("doc", "open", "999999")).stderr).toContain("there is no document 999999");
+  expect((await inc("doc", "show", "999999")).stderr).toContain("there is no document 999999");
 });
 
 test("an incident is named once", async () => {
@@ -295,9 +295,9 @@ describe("- is a text from stdin", () => {
     expect((await itemsOf("tasks", id))[0]).toMatchObject({ description: "a\ntask" });
     const { stdout } = await svc("# Log\n", "doc", "new", name, "The", "log", "-");
     expect((await itemsOf("documents", id))[0]).toMatchObject({ name: "The log" });
-    expect((await inc("doc", "open", stdout.trim())).stdout).toBe("# Log\n");
+    expect((await inc("doc", "show", stdout.trim())).stdout).toBe("# Log\n");
     expect(await svc("# New\n", "doc", "edit", stdout.trim(), "-")).toMatchObject(done);
-    expect((await inc("doc", "open", stdout.trim())).stdout).toBe("# New\n");
+    expect((await inc("doc", "show", stdout.trim())).stdout).toBe("# New\n");
     for (const words of [["-"], ["-d", "-"], ["-F", "-"]]) {
       const made = await svc("description\n", "report", "Piped", "-p", "Urgent", "--json", ...words);
       expect(JSON.parse(made.stdout)).toMatchObject({ title: "Piped", description: "description" });
@@ -369,7 +369,7 @@ describe("- is a text from stdin", () => {
       description: "First",
       status: "Active",
     });
-    expect((await inc("doc", "open", stdout.trim())).stdout).toBe("Text\n");
+    expect((await inc("doc", "show", stdout.trim())).stdout).toBe("Text\n");
   });
 
   test("and is kept for the command that reads it, if nothing of it was sent", async () => {

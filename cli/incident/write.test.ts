@@ -124,10 +124,10 @@ describe("svc incident note", () => {
       ["--", name, "-x"],
     ])
       expect((await carol.svc("inc", "view", ...words)).stderr).toContain("unexpected argument: -x");
-    expect((await carol.svc("inc", "doc", "open", "--", "-d", "-i", name)).stderr).toContain(
+    expect((await carol.svc("inc", "doc", "show", "--", "-d", "-i", name)).stderr).toContain(
       "unexpected argument: -i",
     );
-    expect((await carol.svc("inc", "doc", "open", "-i", name, "--")).stderr).toContain(
+    expect((await carol.svc("inc", "doc", "show", "-i", name, "--")).stderr).toContain(
       "missing argument: DOCUMENT",
     );
   });
@@ -354,37 +354,19 @@ describe("a change that meets another one", () => {
 
   test("of the same field saves nothing, and shows both versions", async () => {
     const { id, name } = await reported();
-    const other = meeting(() => changed(id, { title: "Theirs" }));
-    const ran = await carol.with(other).svc("inc", "edit", name, "--title", "Mine", "-d", "Mine");
+    const other = meeting(() => changed(id, { resolution: "Theirs" }));
+    const ran = await carol.with(other).svc("inc", "edit", name, "-r", "Mine", "--json");
     const [kept] = drafts(carol.home);
-    expect(ran).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: [
-        "  Theirs: Theirs",
-        "  Yours:  Mine",
-        `svc: The title of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-        `Your text is kept. To send it: svc incident edit ${name} --title Mine -F ${kept}`,
-        "",
-      ].join("\n"),
-    });
-    expect(await stateOf(id)).toMatchObject({ title: "Theirs", description: "First" });
+    expect(JSON.parse(ran.stderr.split("\n").at(-2)!).error.message.split("\n")).toEqual([
+      `The resolution of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
+      bothVersions,
+      `Your text is kept. To send it: svc incident edit ${name} -F ${kept}`,
+    ]);
+    expect(await stateOf(id)).toMatchObject({ resolution: "Theirs" });
   });
 
   test("of a field without a text ends with what to do", async () => {
     const { id, name } = await reported();
-    const other = meeting(() => changed(id, { resolution: "Theirs" }));
-    expect(await carol.with(other).svc("inc", "edit", name, "-r", "Mine")).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: [
-        "  Theirs: Theirs",
-        "  Yours:  Mine",
-        `svc: The resolution of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-        `To try again: svc incident edit ${name} --resolution Mine`,
-        "",
-      ].join("\n"),
-    });
     const also = meeting(() => changed(id, { title: "Also theirs" }));
     const { stderr } = await carol.with(also).svc("inc", "edit", name, "--title", "Mine", "--json");
     expect(JSON.parse(stderr).error.message).toBe(
@@ -408,21 +390,15 @@ describe("a change that meets another one", () => {
     const [path = ""] = drafts(person.home);
     expect(stderr.split("\n")).toEqual([
       "Theirs (-) and yours (+):",
-      "@@ line 9",
-      ` ${lines[8]}`,
-      ` ${lines[9]}`,
-      "-Also theirs",
-      `+${lines[10]}`,
-      ` ${lines[11]}`,
-      ` ${lines[12]}`,
-      "@@ line 199",
+      "@@ line 208",
       ` ${lines[198]}`,
       ` ${lines[199]}`,
       "-Theirs",
       "+Mine",
       ` ${lines[201]}`,
       ` ${lines[202]}`,
-      `svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
+      `svc: ${name} has been changed by somebody else in the meantime; nothing was saved.`,
+      bothVersions,
       `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
       "",
     ]);
@@ -435,35 +411,51 @@ describe("a change that meets another one", () => {
     expect(await stateOf(id)).toMatchObject({ status: "Closed", resolution: "Done" });
   });
 
-  test("during the editor keeps the text", async () => {
+  test("during the editor merges both", async () => {
     const { id, name } = await reported();
     const person = await somebody();
     const edit: Partial<Io> = {
       runOnTerminal: async (_, [path = ""]) => {
-        await changed(id, { description: "Theirs" });
-        writeFileSync(path, readFileSync(path, "utf8").replace("First", "Mine\nin two lines"));
+        await changed(id, { title: "Theirs", description: "Theirs\n\nFirst" });
+        writeFileSync(path, readFileSync(path, "utf8").replace("First", "First\n\nMine"));
         return { code: 0 };
       },
     };
-    const { code, stderr } = await person.with(edit).svc("inc", "edit", name, "-e");
-    const [path = ""] = drafts(person.home);
-    expect([code, stderr]).toEqual([
-      1,
-      [
-        "Theirs (-) and yours (+):",
-        "@@ line 1",
-        "-Theirs",
-        "+Mine",
-        "+in two lines",
-        `svc: The description of ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-        `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
-        "",
-      ].join("\n"),
-    ]);
-    expect((await person.svc("inc", "edit", name, "-F", path)).code).toBe(0);
-    expect(await stateOf(id)).toMatchObject({ title: "Broken", description: "Mine\nin two lines" });
+    expect(await person.with(edit).svc("inc", "edit", name, "-e")).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: `${name} has been changed by somebody else in the meantime: their changes and yours were merged.\n${name}: Theirs\n`,
+    });
+    const description = "Theirs\n\nFirst\n\nMine";
+    expect(await stateOf(id)).toMatchObject({ title: "Theirs", description });
+    expect(drafts(person.home)).toEqual([]);
+  });
+
+  test("of description and resolution at once merges both", async () => {
+    const { id, name } = await reported();
+    await changed(id, { resolution: "Fixed" });
+    let count = 0;
+    const other: Partial<Io> = {
+      fetch: async (url, init) => {
+        count += init.method === "PUT" ? 1 : 0;
+        if (init.method === "PUT" && count === 1) await changed(id, { resolution: "Theirs\n\nFixed" });
+        if (init.method === "PUT" && count === 2) await changed(id, { description: "Theirs\n\nFirst" });
+        return fetch(url, init);
+      },
+    };
+    const person = await somebody();
+    const words = ["-d", "First\n\nMine", "-r", "Fixed\n\nMine"];
+    expect((await person.with(other).svc("inc", "edit", name, ...words)).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({
+      description: "Theirs\n\nFirst\n\nMine",
+      resolution: "Theirs\n\nFixed\n\nMine",
+    });
+    expect(drafts(person.home)).toEqual([]);
   });
 });
+
+const bothVersions =
+  'Your text now has both versions where both of you changed it, between "<<<<<<< yours" and ">>>>>>> theirs": edit it first.';
 
 describe("svc incident edit", () => {
   test("changes fields, and nothing without a difference", async () => {

@@ -2,11 +2,11 @@ import { ConfigurationError, Conflict, InvalidInput } from "../../platform/error
 import { ExplainedConflict, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines, printJson, shellWord } from "../text.ts";
-import { type Draft, draftKey, keptLine, keyOfSeen, removeDraft, renameDraft, writeDraft } from "./drafts.ts";
+import { baseOf, type Draft, draftKey, keptLine, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { hasFormOfId } from "./id.ts";
 import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
-import { BothChanged } from "./put_change.ts";
+import { repeatLine } from "./put_change.ts";
 import { commentText, withoutComment } from "./template.ts";
 import { checkText, decodeText, largestText, readText } from "./written_text.ts";
 
@@ -38,6 +38,8 @@ export interface Written {
   key: string;
   /** The file that holds it already. */
   path?: string;
+  /** The text that it replaces, as the user saw it. */
+  base?: string;
   /** Whether it came from stdin, which cannot be read again. */
   isPiped?: boolean;
 }
@@ -120,7 +122,7 @@ export function sourceOf(
  *
  * @param what the kind of text, for errors and for the name of a draft: `note`
  * @param again of `againLine`
- * @param key the key of a new text
+ * @param base the text that it replaces
  * @throws UsageError without a source
  * @throws InvalidInput for an empty one, one that is too long, and binary data
  */
@@ -130,31 +132,32 @@ export async function writtenText(
   source: TextSource,
   incident: Pick<Incident, "name" | "title">,
   again: string,
-  key: string = crypto.randomUUID(),
+  base?: string,
 ): Promise<Written> {
   if (source.file !== undefined) {
-    const written = await fromFile(io, source.file, what, key);
+    const written = await fromFile(io, source.file, what, base);
     return { ...written, text: checkText(withoutComment(written.text), what) };
   }
-  if (source.text !== undefined) return { text: checkText(source.text, what), key };
+  if (source.text !== undefined)
+    return { text: checkText(source.text, what), key: crypto.randomUUID(), base };
   if (!source.editor && !io.canAsk())
     throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
   const { name, title } = incident;
   const template = commentText([`Your ${what} on ${name}: ${title}`, "This comment is not sent."]);
-  const { text, draft } = await editDraft(io, what, `${template}\n`, again, key);
-  return checked(io, withoutComment(text), what, draft, again);
+  const { text, draft } = await editDraft(io, what, `${template}\n`, again, base);
+  return { ...checked(io, withoutComment(text), what, draft, again), base };
 }
 
-/** Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards. */
-export async function fromFile(
-  io: Io,
-  file: string,
-  what: string,
-  key: string = crypto.randomUUID(),
-): Promise<Written> {
+/**
+ * Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards.
+ *
+ * @param base the text that a new text replaces. A draft has its own
+ */
+export async function fromFile(io: Io, file: string, what: string, base?: string): Promise<Written> {
   const text = await readText(io, file, what);
-  const known = file === "-" ? undefined : draftKey(io.env, file);
-  return { text, key: known ?? key, path: known && file, isPiped: file === "-" };
+  const key = file === "-" ? undefined : draftKey(io.env, file);
+  if (key === undefined) return { text, key: crypto.randomUUID(), base, isPiped: file === "-" };
+  return { text, key, path: file, base: baseOf(io.env, file) ?? base };
 }
 
 /** Checks the text of the editor. The draft of an empty text is removed; with any other fault, it stays. */
@@ -205,10 +208,10 @@ export async function sending<T>(
   work: () => Promise<T>,
   isLast = true,
 ): Promise<T> {
-  // A conflict changes the key and the path.
+  // A conflict changes the text and the path.
   const keptText = () => {
-    const kept = written.path ?? keep(io, what, written.text, written.key);
-    return kept && keptLine(io.env, kept, again);
+    written.path ??= keep(io, what, written);
+    return written.path && keptLine(io.env, written.path, again);
   };
   const keepText = () => {
     const line = keptText();
@@ -234,31 +237,8 @@ export function withNext(error: Conflict, next: string | undefined): Conflict {
   if (next === undefined) return error;
   if (!(error instanceof ExplainedConflict))
     return new ExplainedConflict(error.detail, next, [], { cause: error });
-  error.next = error instanceof BothChanged ? next : `${error.next}\n${next}`;
+  error.next = error.next === repeatLine ? next : `${error.next}\n${next}`;
   return error;
-}
-
-/**
- * For a `catch`: if the error shows the user both versions, they have seen the other one, and can send the text again after
- * they have adapted it.
- *
- * @param seen the texts for `keyOfSeen`
- */
-export function followTheirs<F>(
-  io: Io,
-  written: Written,
-  seen: (theirs: Partial<F>) => (string | undefined)[],
-): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof BothChanged) {
-      const key = keyOfSeen(seen(error.theirs), written.key);
-      if (written.path !== undefined) {
-        written.path = renameDraft(io.env, written.path, written.key, key);
-      }
-      written.key = key;
-    }
-    throw error;
-  };
 }
 
 /**
@@ -302,14 +282,14 @@ function keepStdin(io: Io, what: string, bytes: Uint8Array, again: string): void
     // Nothing that could be sent.
     return;
   }
-  const path = keep(io, what, text, crypto.randomUUID());
+  const path = keep(io, what, { text, key: crypto.randomUUID() });
   if (path) io.stderr.write(`${keptLine(io.env, path, again)}\n`);
 }
 
 /** Stores the text, and returns its file. If that fails, for example on a full disk, it prints the text. */
-function keep(io: Io, what: string, text: string, key: string): string | undefined {
+function keep(io: Io, what: string, { text, key, base }: Written): string | undefined {
   try {
-    return writeDraft(io.env, what, `${text}\n`, "md", key).path;
+    return writeDraft(io.env, what, `${text}\n`, "md", key, base).path;
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     io.stderr.write(`Your text could not be kept: ${error.detail}. This is it:\n`);

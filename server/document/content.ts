@@ -32,7 +32,7 @@ const shownVersion = {
   ),
   at: instant,
 };
-const versionView = t.Object(shownVersion, closed);
+export const versionView = t.Object(shownVersion, closed);
 const versionWithText = t.Object({ ...shownVersion, text: t.String() }, closed);
 const versionParams = t.Object({ ...documentParams.properties, version: idText }, closed);
 

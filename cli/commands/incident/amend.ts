@@ -1,22 +1,20 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { clientArgs, incidentArg, textArgs } from "../../incident/args.ts";
-import { keyOfSeen, removeDraft, wasSeen } from "../../incident/drafts.ts";
+import { removeDraft } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import { type EntryWithText, entryPath, parseEntry, readEntry, refuseRemoved } from "../../incident/entry.ts";
 import { IncidentClient, type IncidentDetail, type TimelineEvent } from "../../incident/incident.ts";
-import { putChange } from "../../incident/put_change.ts";
-import { parseReport, reportText } from "../../incident/report_parts.ts";
+import { replaceText } from "../../incident/replace_text.ts";
+import { parseReport } from "../../incident/report_parts.ts";
 import { commentText, withoutComment } from "../../incident/template.ts";
 import { entryName } from "../../incident/timeline.ts";
 import {
   againLine,
   checked,
   done,
-  followTheirs,
   fromFile,
   option,
-  sending,
   sourceOf,
   type TextSource,
   takeDash,
@@ -47,7 +45,7 @@ export default defineCommand({
   notes: [
     "You can correct what you wrote, until a day after the incident was closed; admins can correct everything at any time. Everybody sees that it was corrected, by whom and when, and admins what it was before: svc incident history ENTRY.",
     "A status report is corrected in the editor, or from a file with the headings # Conditions, # Actions and # Needs.",
-    "If somebody else has corrected it in the meantime, nothing is saved, svc shows where both versions differ, and keeps your text in a file.",
+    "If somebody else has corrected it in the meantime, both corrections are merged. Where both of you changed the same lines, your editor opens with both versions. Without a terminal, nothing is saved, and svc keeps both versions in a file.",
   ],
   async run(options, io) {
     const { incident: typed, editor, json } = options;
@@ -68,10 +66,22 @@ export default defineCommand({
         io.stderr.write("Nothing was changed.\n");
         return;
       }
-      const { event } = await sending(io, "amend", written, again(incident.name), () =>
-        IncidentClient.within(io, (client) => put(io, client, incident, seen, written)).catch(
-          followTheirs<{ text: string }>(io, written, ({ text }) => [text]),
-        ),
+      const event = await replaceText<EntryWithText, TimelineEvent>(
+        io,
+        "amend",
+        written,
+        again(incident.name),
+        seen,
+        {
+          label: `The text of ${entryName(id)}`,
+          textOf: ({ text }) => text,
+          put: (text, now) => IncidentClient.within(io, (client) => put(client, incident, now, text)),
+          refetch: async () => {
+            const now = await IncidentClient.within(io, (client) => readEntry(client, incident, id));
+            refuseRemoved(now, io);
+            return now;
+          },
+        },
       );
       done(io, incident, json, event);
     });
@@ -86,54 +96,33 @@ async function writtenText(
   { event, text: before, isReport }: EntryWithText,
   again: string,
 ): Promise<Written | undefined> {
-  const key = keyOfSeen([before]);
-  if (file !== undefined) return fromFile(io, file, "text", key);
+  if (file !== undefined) {
+    const written = await fromFile(io, file, "text", before);
+    return { ...written, text: withoutComment(written.text) };
+  }
   if (text !== undefined) {
-    if (!isReport) return { text, key };
+    if (!isReport) return { text, key: crypto.randomUUID(), base: before };
     throw new UsageError(
       `${entryName(event.id)} is a status report: correct it in your editor (-e), or with - or --file and the headings # Conditions, # Actions and # Needs`,
     );
   }
   if (!editor && !io.canAsk()) throw new UsageError("missing argument: TEXT (or -, --file or --editor)");
   const comment = commentText([`${entryName(event.id)} of ${name}. This comment is not sent.`]);
-  const edited = await editDraft(io, "amend", `${comment}\n${before}\n`, again, key);
+  const edited = await editDraft(io, "amend", `${comment}\n${before}\n`, again, before);
   const limit = isReport ? largestText : undefined;
   const written = checked(io, withoutComment(edited.text), "text", edited.draft, again, limit);
-  if (written.text !== before.trim()) return written;
+  if (written.text !== before.trim()) return { ...written, base: before };
   removeDraft(io.env, edited.draft.path);
   return undefined;
 }
 
-/** @throws BothChanged if somebody else has corrected it in the meantime */
+/** @throws Conflict if somebody else has corrected it in the meantime */
 async function put(
-  io: Io,
   client: IncidentClient,
   incident: IncidentDetail,
-  seen: EntryWithText,
-  written: Written,
-): Promise<EntryWithText> {
-  const { event, isReport } = seen;
-  const typed = withoutComment(written.text);
-  const report = isReport ? parseReport(typed) : undefined;
-  const text = report ? reportText(report) : checkText(typed, "text");
-  return putChange<EntryWithText, { text: string }>(
-    seen,
-    { text },
-    {
-      fieldsOf: ({ text }) => ({ text }),
-      put: async ({ version }) => {
-        const body = { version, ...(report ?? { description: text }) };
-        const event = await client.call<TimelineEvent>("PUT", entryPath(incident, seen.event.id), body);
-        return { ...seen, event, version: event.version, text };
-      },
-      refetch: async () => {
-        const now = await readEntry(client, incident, event.id);
-        refuseRemoved(now, io);
-        return now;
-      },
-      label: () => `The text of ${entryName(event.id)}`,
-      shown: (text) => text,
-    },
-    wasSeen(written.key, seen.text) === false ? {} : undefined,
-  );
+  { event, isReport, version }: EntryWithText,
+  text: string,
+): Promise<TimelineEvent> {
+  const words = isReport ? parseReport(text) : { description: checkText(text, "text") };
+  return client.call<TimelineEvent>("PUT", entryPath(incident, event.id), { version, ...words });
 }

@@ -1,15 +1,13 @@
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idDashArgs, textArgs, textOption } from "../../incident/args.ts";
-import { changeIncident, type IncidentFields } from "../../incident/change.ts";
-import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
-import { IncidentClient } from "../../incident/incident.ts";
+import { changeIncident, fieldsOf, resolutionOf } from "../../incident/change.ts";
+import { type Incident, IncidentClient } from "../../incident/incident.ts";
+import { replaceText } from "../../incident/replace_text.ts";
 import { finish } from "../../incident/state.ts";
 import {
   againLine,
-  followTheirs,
   idOf,
   incidentOf,
-  sending,
   sourceOf,
   withStdin,
   wordAndDash,
@@ -26,7 +24,7 @@ export default defineCommand({
   },
   examples: ['svc incident close -r "Rolled back to 1.4.2"', "svc incident close INC-44 -e"],
   notes: [
-    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, and svc shows where both versions differ.",
+    "If somebody else has changed the incident in the meantime, both changes are kept, and two resolutions are merged; if they changed the same lines, your editor opens with both versions. Without a terminal, nothing is saved, and svc keeps both versions in a file.",
   ],
   async run({ json, resolution, editor, ...options }, io) {
     const { word, file } = wordAndDash(options.id, options.dash, { ...options, editor });
@@ -39,21 +37,17 @@ export default defineCommand({
         if (seen.status === "Closed") return seen;
         return IncidentClient.within(io, (client) => changeIncident(client, seen, { status: "Closed" }));
       }
-      const now = textsOf(seen);
-      const written = await writtenText(io, "resolution", source, seen, again(seen.name), keyOfSeen(now));
-      const before = wasSeen(written.key, now[0]!) === false ? { status: seen.status } : undefined;
-      const change = { status: "Closed", resolution: written.text } as const;
-      return sending(io, "resolution", written, again(seen.name), () =>
-        IncidentClient.within(io, (client) => changeIncident(client, seen, change, {}, before)).catch(
-          followTheirs<IncidentFields>(io, written, textsOf),
-        ),
-      );
+      const base = seen.resolution ?? "";
+      const written = await writtenText(io, "resolution", source, seen, again(seen.name), base);
+      return replaceText<Incident, Incident>(io, "resolution", written, again(seen.name), seen, {
+        ...resolutionOf(io, seen),
+        put: (resolution, now) =>
+          IncidentClient.within(io, (client) => {
+            const before = { ...fieldsOf(now), status: seen.status };
+            return changeIncident(client, now, { status: "Closed", resolution }, {}, before);
+          }),
+      });
     });
     await finish(io, incident, json);
   },
 });
-
-/** What a resolution is compared with to find out who has changed it. */
-function textsOf({ resolution }: Partial<IncidentFields>) {
-  return [resolution === null ? "" : resolution];
-}

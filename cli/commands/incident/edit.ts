@@ -1,10 +1,16 @@
-import { Conflict, InvalidInput } from "../../../platform/errors.ts";
+import { Conflict } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import { defineCommand } from "../../command.ts";
 import { ExplainedConflict, UsageError } from "../../errors.ts";
 import { clientArgs, idDashArgs, textArgs, textOption } from "../../incident/args.ts";
-import { changeIncident, fieldsOf, type IncidentFields } from "../../incident/change.ts";
-import { keyOfSeen, wasSeen } from "../../incident/drafts.ts";
+import {
+  changeIncident,
+  fieldsOf,
+  type IncidentFields,
+  refetch,
+  resolutionOf,
+} from "../../incident/change.ts";
+import { draftKind } from "../../incident/drafts.ts";
 import { editDraft } from "../../incident/editor.ts";
 import {
   type Incident,
@@ -13,23 +19,22 @@ import {
   type Named,
   pickNamed,
 } from "../../incident/incident.ts";
+import { replaceText } from "../../incident/replace_text.ts";
 import { sectionsOf, sectionText, templateOf } from "../../incident/template.ts";
 import { atText } from "../../incident/text.ts";
 import {
   againLine,
   done,
-  followTheirs,
   fromFile,
   idOf,
   option,
-  sending,
   sourceOf,
   type Written,
   withNext,
   withStdin,
   wordAndDash,
 } from "../../incident/write.ts";
-import { checkText, largestText, readText } from "../../incident/written_text.ts";
+import { checkText, largestText } from "../../incident/written_text.ts";
 import type { Io } from "../../io.ts";
 import { parseWhen } from "../../when.ts";
 
@@ -61,7 +66,7 @@ export default defineCommand({
   notes: [
     "Without an option, title and description open in your editor (VISUAL, or else EDITOR).",
     "The impact is when customers were harmed; the times of report, stable and closed are those of the commands.",
-    "If somebody else has changed the incident in the meantime, both changes are kept; if they changed the same field, nothing is saved, svc shows where both versions differ, and keeps a text in a file.",
+    "If somebody else has changed the incident in the meantime, both changes are kept; two texts are merged. If they changed the same lines, your editor opens with both versions; without a terminal, or for another field, nothing is saved, and svc shows where both versions differ.",
   ],
   async run(options, io) {
     const { title, editor, type, priority, restricted, open, json } = options;
@@ -70,8 +75,11 @@ export default defineCommand({
     if (restricted && open) throw new UsageError("give either --restricted or --open");
     const { text, file } = sourceOf(options.description, given, editor, "--description");
     const description = file === undefined ? text : undefined;
-    let { resolution } = options;
+    const { resolution } = options;
     const isPiped = resolution === "-";
+    const isResolution = file !== undefined && draftKind(io.env, file) === "resolution";
+    if (isResolution && resolution !== undefined)
+      throw new UsageError("give only one of --resolution and the file of one");
     if (isPiped && file === "-") throw new UsageError("only one text can come from stdin");
     if (title !== undefined) checkTitle(title);
     const impact = impactOf(options, io);
@@ -80,7 +88,7 @@ export default defineCommand({
     if (isNothing && !editor && !io.canAsk())
       throw new UsageError("nothing to change: give an option, or --editor");
 
-    const again = (incident = id) =>
+    const again = (incident = id, more: string[] = []) =>
       againLine(io, [
         "edit",
         incident,
@@ -90,55 +98,69 @@ export default defineCommand({
         ...(restricted ? ["--restricted"] : []),
         ...(open ? ["--open"] : []),
         ...impact.flatMap(({ option, at }) => [option, at?.toISOString() ?? ""]),
-        ...option("--resolution", resolution),
+        ...more,
       ]);
-    await withStdin(io, "edit", { file: isPiped ? "-" : file }, again(), async (io) => {
-      const { seen, kind } = await IncidentClient.within(io, async (client) => {
-        const seen = await client.resolve(id);
-        for (const { option, text, at } of impact) if (at) client.checkClock(option, text);
-        return { seen, kind: await kindOf(client, type, priority) };
-      });
-      const { names, ...ids } = kind;
-      const change: Partial<IncidentFields> = ids;
-      if (isPiped) resolution = checkText(await readText(io, "-", "resolution"), "resolution");
-      if (title !== undefined) change.title = title.trim();
-      if (resolution !== undefined) change.resolution = resolution;
-      if (restricted) change.visibility = "Restricted";
-      if (open) change.visibility = "Open";
-      for (const { field, at } of impact) change[field] = at?.toISOString() ?? null;
-      const saved = (more: Partial<IncidentFields> = {}, before?: Edited["before"]) =>
-        IncidentClient.within(io, (client) =>
-          save(client, seen, { ...change, ...more }, names, before),
-        ).catch((error: unknown) => {
-          // Only participants may restrict an incident.
-          if (!restricted || !(error instanceof Conflict) || error instanceof ExplainedConflict) throw error;
-          throw withNext(error, `To take part: svc incident join ${seen.name}`);
+    await withStdin(
+      io,
+      "edit",
+      { file: isPiped ? "-" : file },
+      again(id, isPiped ? ["--resolution", "-"] : []),
+      async (io) => {
+        const { seen, kind } = await IncidentClient.within(io, async (client) => {
+          const seen = await client.resolve(id);
+          for (const { option, text, at } of impact) if (at) client.checkClock(option, text);
+          return { seen, kind: await kindOf(client, type, priority) };
         });
-      const send = (written: Written, read: (written: Written) => Edited) =>
-        sending(io, "edit", written, again(seen.name), () => {
-          const { edited, before } = read(written);
-          return saved(edited, before).catch(followTheirs<IncidentFields>(io, written, textsOf));
-        });
-      let incident: Incident;
-      if (description !== undefined)
-        incident = await send({ text: description, key: keyOfSeen(textsOf(seen)) }, () => ({
-          edited: { description },
-        }));
-      else if (isNothing || editor || file !== undefined)
-        incident = await send(await writtenIncident(io, { title, file }, seen, again(seen.name)), (written) =>
-          parseEdited(written, seen),
-        );
-      else
-        incident = await saved().catch((error: unknown) => {
-          if (resolution === undefined || error instanceof InvalidInput) throw error;
-          const line = `To try again: ${again(seen.name)}`;
-          if (error instanceof Conflict) throw withNext(error, line);
-          io.stderr.write(`${line}\n`);
-          throw error;
-        });
-      done(io, incident, json, incident);
-      for (const { word, at } of impact) if (at) io.stderr.write(`Impact ${word} at ${atText(at, io)}\n`);
-    });
+        const { names, ...ids } = kind;
+        const change: Partial<IncidentFields> = ids;
+        if (title !== undefined) change.title = title.trim();
+        if (restricted) change.visibility = "Restricted";
+        if (open) change.visibility = "Open";
+        for (const { field, at } of impact) change[field] = at?.toISOString() ?? null;
+        const put: Put = (texts, before, now) =>
+          IncidentClient.within(io, (client) => {
+            const all = { ...differing(change, fieldsOf(seen)), ...texts };
+            if (Object.keys(all).length === 0) return Promise.resolve(now);
+            return changeIncident(client, now, all, names, { ...fieldsOf(seen), ...before });
+          }).catch((error: unknown) => {
+            // Only participants may restrict an incident.
+            if (!restricted || !(error instanceof Conflict) || error instanceof ExplainedConflict)
+              throw error;
+            throw withNext(error, `To take part: svc incident join ${seen.name}`);
+          });
+        const hasText =
+          description !== undefined || isNothing || editor || (file !== undefined && !isResolution);
+        let putAll = put;
+        if (resolution !== undefined || isResolution) {
+          const source = isResolution ? { file } : isPiped ? { file: "-" } : { text: resolution };
+          const written = await writtenResolution(io, source, seen);
+          const command = hasText ? againLine(io, ["edit", seen.name]) : again(seen.name);
+          putAll = (texts, before, now) =>
+            replaceText<Incident, Incident>(io, "resolution", written, command, now, {
+              ...resolutionOf(io, seen),
+              put: (resolution, now) => {
+                const more = resolution === (now.resolution ?? "") ? {} : { resolution };
+                return put({ ...texts, ...more }, { ...before, resolution: now.resolution }, now);
+              },
+            });
+        }
+        const writeText = async () => {
+          const written = await writtenIncident(io, { title, description, file }, seen, again(seen.name));
+          return replaceText<Incident, Incident>(io, "edit", written, again(seen.name), seen, {
+            label: seen.name,
+            textOf: (now) => asTemplate(now, now),
+            put: (text, now) => {
+              const { title, description } = now;
+              return putAll(parseEdited(text, now), { title, description }, now);
+            },
+            refetch: () => refetch(io, seen.id),
+          });
+        };
+        const incident = hasText ? await writeText() : await putAll({}, {}, seen);
+        done(io, incident, json, incident);
+        for (const { word, at } of impact) if (at) io.stderr.write(`Impact ${word} at ${atText(at, io)}\n`);
+      },
+    );
   },
 });
 
@@ -155,19 +177,18 @@ function impactOf(options: { impactStart?: string; impactEnd?: string }, io: Io)
   );
 }
 
+/** Changes the options, and the texts, which were merged with those in `before`, of the incident as it is now. */
+type Put = (
+  texts: Partial<IncidentFields>,
+  before: Partial<IncidentFields>,
+  now: Incident,
+) => Promise<Incident>;
+
 /** Only what differs from what the user saw, so that nobody else's change is lost. */
-async function save(
-  client: IncidentClient,
-  seen: IncidentDetail,
-  change: Partial<IncidentFields>,
-  names: Partial<Record<keyof IncidentFields, string>>,
-  before?: Partial<IncidentFields>,
-) {
-  const differing = Object.entries(change).filter(
-    ([field, value]) => seen[field as keyof IncidentFields] !== value,
+function differing(change: Partial<IncidentFields>, seen: IncidentFields): Partial<IncidentFields> {
+  return Object.fromEntries(
+    Object.entries(change).filter(([field, value]) => seen[field as keyof IncidentFields] !== value),
   );
-  if (differing.length === 0) return seen;
-  return changeIncident(client, seen, Object.fromEntries(differing), names, before);
 }
 
 /** The ids of a type and a priority, with their names. */
@@ -185,56 +206,63 @@ async function kindOf(client: IncidentClient, type: string | undefined, priority
 
 const headings = ["Title", "Description"];
 
+/** The title and description as one text. */
+function asTemplate(
+  { name }: Incident,
+  { title, description }: Pick<Incident, "title" | "description">,
+): string {
+  return templateOf(
+    [`${name}. This comment is not saved.`],
+    [
+      ["Title", title],
+      ["Description", description],
+    ],
+  );
+}
+
 /** The text of the editor, or of a file: a draft of it, or a description. */
 async function writtenIncident(
   io: Io,
-  { file, title }: { file?: string; title?: string },
+  { file, title, description }: { file?: string; title?: string; description?: string },
   seen: IncidentDetail,
   again: string,
 ): Promise<Written> {
-  const comment = [`${seen.name}. This comment is not saved.`];
-  const asTemplate = (description: string) =>
-    templateOf(comment, [
-      ["Title", title?.trim() ?? seen.title],
-      ["Description", description],
-    ]);
-  const key = keyOfSeen(textsOf(seen));
+  const base = asTemplate(seen, seen);
+  const withTitle = (description: string) =>
+    asTemplate(seen, { title: title?.trim() ?? seen.title, description });
+  if (description !== undefined) return { text: withTitle(description), key: crypto.randomUUID(), base };
   if (file !== undefined) {
-    const written = await fromFile(io, file, "description", key);
+    const written = await fromFile(io, file, "description", base);
     checkText(written.text, "description", largestText);
     // A draft that was kept before the incident could be read has no headings.
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
-    return isTemplate ? written : { ...written, text: asTemplate(written.text) };
+    return isTemplate ? written : { ...written, text: withTitle(written.text) };
   }
-  const { text, draft } = await editDraft(io, "edit", asTemplate(seen.description), again, key);
-  return { ...draft, text };
+  const { text, draft } = await editDraft(io, "edit", withTitle(seen.description), again, base);
+  return { ...draft, text, base };
 }
 
-/** What a text is compared with to find out who has changed it. */
-const textsOf = ({ title, description }: Partial<IncidentFields>) =>
-  [title, description].map((text) => text && sectionText(text));
-
-interface Edited {
-  edited: Partial<IncidentFields>;
-  /** What the user saw, as far as it is known, if it is no longer current. */
-  before?: Partial<IncidentFields>;
+/** The text of `--resolution`, or a draft of it. */
+async function writtenResolution(
+  io: Io,
+  { text, file }: { text?: string; file?: string },
+  seen: Incident,
+): Promise<Written> {
+  const base = seen.resolution ?? "";
+  if (file === undefined) return { text: text ?? "", key: crypto.randomUUID(), base };
+  const written = await fromFile(io, file, "resolution", base);
+  return { ...written, text: checkText(written.text, "resolution") };
 }
 
 /** What the user changed in the text. It takes precedence over an option, which the text began with. */
-function parseEdited({ text, key }: Written, seen: IncidentDetail): Edited {
+function parseEdited(text: string, now: Incident): Partial<IncidentFields> {
   const [title = "", description = ""] = sectionsOf(text, headings);
   checkTitle(title);
   if (description !== "") checkText(description, "description");
-  const edited: Partial<IncidentFields> = {};
-  const before: Partial<IncidentFields> = fieldsOf(seen);
-  const now = textsOf(seen);
-  for (const [at, field] of (["title", "description"] as const).entries()) {
-    const text = { title, description }[field];
-    if (wasSeen(key, text, at) ?? text === now[at]) continue;
-    edited[field] = text;
-    if (wasSeen(key, now[at]!, at) === false) delete before[field];
-  }
-  return { edited, before };
+  return {
+    ...(title !== sectionText(now.title) && { title }),
+    ...(description !== sectionText(now.description) && { description }),
+  };
 }
 
 function checkTitle(title: string): void {

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../../command.ts";
-import { clientArgs, docArg, idDashArgs, incidentArg } from "../../../incident/args.ts";
+import { clientArgs, docArg, idDashArgs, incidentArg, versionArg } from "../../../incident/args.ts";
 import { docEditCommand } from "../../../incident/doc.ts";
 
 export default defineCommand({
@@ -14,11 +14,16 @@ export default defineCommand({
       metavar: "FILE",
       description: "Replace the text with that of FILE, or - for stdin",
     },
+    ...versionArg("The version that your text is based on (default: the current one)"),
     ...clientArgs,
   },
-  examples: ["svc incident doc edit 12", "svc incident doc edit Notes -F notes.md"],
+  examples: [
+    "svc incident doc edit 12",
+    "svc incident doc edit Notes -F notes.md",
+    "svc incident doc edit Notes --version 3 -F notes.md",
+  ],
   notes: [
-    "The text opens in your editor (VISUAL, or else EDITOR). If somebody else has changed it in the meantime, nothing is saved, svc shows where both versions differ, and keeps yours in a file.",
+    "The text opens in your editor (VISUAL, or else EDITOR). If somebody else has changed it in the meantime, both changes are merged. Where both of you changed the same lines, your editor opens with both versions. Without a terminal, nothing is saved, and svc keeps both versions in a file.",
   ],
   run: (options, io) => docEditCommand(options, io),
 });
