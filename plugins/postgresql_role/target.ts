@@ -152,7 +152,6 @@ function targetError(error: unknown, place: string): unknown {
     CONNECTION_CLOSED: "closed the connection",
     ENOTFOUND: "has an unknown host name",
   };
-  if (process.env.DBG) console.error(error);
   return new Unavailable(`PostgreSQL at ${place} ${meanings[code] ?? `failed (${code || "no code"})`}`, {
     cause: error,
   });
