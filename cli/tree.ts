@@ -80,6 +80,7 @@ const incident: Group = {
     messages: () => import("./commands/incident/messages.ts"),
     amend: () => import("./commands/incident/amend.ts"),
     withdraw: () => import("./commands/incident/withdraw.ts"),
+    redact: () => import("./commands/incident/redact.ts"),
     history: () => import("./commands/incident/history.ts"),
     stable: () => import("./commands/incident/stable.ts"),
     close: () => import("./commands/incident/close.ts"),

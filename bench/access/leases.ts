@@ -101,7 +101,9 @@ export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
       name,
       took.map((all) => `${median(all).toFixed(1)} (${quantile(all, 0.95).toFixed(1)})`),
     );
-  const [issue, revoke] = [0, 1].map((step) => median(times.svc![step]!) / median(times["SQL alone"]![step]!));
+  const [issue, revoke] = [0, 1].map(
+    (step) => median(times.svc![step]!) / median(times["SQL alone"]![step]!),
+  );
   line("svc / SQL alone", [issue!.toFixed(2), revoke!.toFixed(2)]);
   console.log(`\nissue: aim at most ${aims.bare}, ${verdict(issue! <= aims.bare)}`);
 
@@ -247,7 +249,11 @@ async function revocationTimes(
 ): Promise<number[]> {
   const took: number[] = [];
   for (let round = -2; round < revocations; round += 1) {
-    const issued = await fetch(`${address}/access/leases/`, { method: "POST", headers, body: '{"role":"shop"}' });
+    const issued = await fetch(`${address}/access/leases/`, {
+      method: "POST",
+      headers,
+      body: '{"role":"shop"}',
+    });
     const { id } = (await issued.json()) as { id: number };
     // Longer than a worker's place is occupied: otherwise the end of the previous revocation begins this one.
     await Bun.sleep(300);

@@ -236,3 +236,18 @@ test("the name of an entry is dim, and after the text", async () => {
   await carol.with({ stdout }).svc("inc", "view", name);
   expect(stdout.text).toContain(`Two\n      lines \x1b[2m(${entry})\x1b[0m\n`);
 });
+
+test("svc incident redact removes the text and its earlier ones, and says where it still is", async () => {
+  const { name, entry } = await said("note", "The password is hunter2");
+  await ran(carol, "amend", "-i", name, entry, "The password is hunter3");
+  const args = ["inc", "redact", "-i", name, entry, "--reason", "A password"];
+  expect((await root.svc("inc", "redact", "-i", name, entry, "--yes")).code).toBe(2);
+  expect((await root.svc(...args)).stderr).toContain("There is no terminal for the confirmation: add --yes");
+  expect((await carol.svc(...args, "--yes")).code).toBe(1);
+  const { code, stderr } = await root.svc(...args, "--yes");
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/^INC-\d+: Broken\n[\s\S]*[Bb]ackups/)]);
+  const shown = await timeline(name);
+  expect(shown).toContain(`  carol  Redacted by root, ${server.clock.now().toISOString()} (${entry})\n`);
+  expect(shown).toContain(`  root  redacted ${entry}\n`);
+  expect(shown + (await ran(root, "history", "-i", name, entry))).not.toContain("hunter");
+});

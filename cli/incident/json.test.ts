@@ -64,6 +64,7 @@ test("--json prints the fields of docs/incidents.md", async () => {
   const { id: entry } = await check("note", "Text");
   await check("amend", `e${entry}`, "Other text");
   await check("withdraw", `e${entry}`, "--yes");
+  await check("redact", `e${entry}`, "--reason", "A password", "--yes");
   await check("history", `e${entry}`);
   await check("say", "INC-1", "Text");
   await check("messages", "INC-1");

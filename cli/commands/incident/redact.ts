@@ -1,0 +1,50 @@
+import { defineCommand } from "../../command.ts";
+import { confirmByName } from "../../confirm.ts";
+import { clientArgs, incidentArg } from "../../incident/args.ts";
+import { aboutEntry, entryArg, entryPath, parseEntry, readEntry } from "../../incident/entry.ts";
+import { IncidentClient, type TimelineEvent } from "../../incident/incident.ts";
+import { entryName } from "../../incident/timeline.ts";
+import { done } from "../../incident/write.ts";
+import { printable } from "../../text.ts";
+
+interface Redaction {
+  event: TimelineEvent;
+  /** Slugs of plugins. */
+  received_by: string[];
+  notice: string;
+}
+
+export default defineCommand({
+  summary: "Remove a text for good, such as a password (admins)",
+  args: {
+    ...entryArg,
+    reason: {
+      type: "string",
+      required: true,
+      metavar: "TEXT",
+      description: "Why, for the timeline and the audit log; not what it said",
+    },
+    ...incidentArg,
+    yes: { type: "boolean", short: "y", description: "Skip the confirmation" },
+    ...clientArgs,
+  },
+  examples: ['svc incident redact e1042 --reason "A password of db-2"'],
+  notes: [
+    "It removes the text and all its earlier versions from the database. It prints which plugins were sent the text: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
+  ],
+  async run({ entry, reason, incident: typed, yes, json }, io) {
+    const id = parseEntry(entry);
+    await IncidentClient.within(io, async (client) => {
+      const incident = await client.resolve(typed);
+      const seen = await readEntry(client, incident, id);
+      const what = `This removes ${aboutEntry(seen, incident, io)}. Its earlier texts are removed with it, and it cannot be undone.`;
+      await confirmByName(io, what, entryName(id), yes);
+      const path = `${entryPath(incident, id)}/redact`;
+      const { event, received_by, notice } = await client.post<Redaction>(path, { reason });
+      done(io, incident, json, { event, received_by, notice });
+      for (const slug of received_by)
+        io.stderr.write(`The plugin ${printable(slug, 80)} was sent the text: remove it there, too\n`);
+      io.stderr.write(`${printable(notice, 200)}\n`);
+    });
+  },
+});
