@@ -75,22 +75,13 @@ function unified(text: string): string {
   return `case when ${isOther} then ${text} else pg_catalog.normalize(${text}, 'NFKC') end`;
 }
 
-/**
- * PostgreSQL's parser reads a text without spaces again from many of its characters, such as `a_a_a_`, and one with several
- * `<!--` from each to the end: 16,000 characters took seconds. So long runs get spaces, and comments are read as text.
- */
-function quickToParse(text: string): string {
-  const withoutComments = `pg_catalog.replace(${text}, '<!--', ' ')`;
-  return `pg_catalog.regexp_replace(${withoutComments}, E'[^ \\\\n\\\\r\\\\t]{255}', E'\\\\& ', 'g')`;
-}
-
 /** The weighted words of several texts, given as SQL expressions. */
 function vector(texts: readonly (readonly [string, Weight])[]): string {
   const share = Math.floor(longest / texts.length);
   return texts
     .map(([text, weight]) => {
       const part = `pg_catalog.left(${unified(`coalesce(${text}, '')`)}, ${share})`;
-      const words = `pg_catalog.to_tsvector('${language}', ${quickToParse(part)})`;
+      const words = `pg_catalog.to_tsvector('${language}', ${part})`;
       return `pg_catalog.setweight(${words}, '${weight}')`;
     })
     .join(" || ");
