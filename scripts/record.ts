@@ -40,7 +40,7 @@ const steps: readonly Step[] = [
   {
     types: 'svc incident note "The release of 11:40 is the cause"',
     upper: /11:40[^\n]*\n.*Checkout is down\n\$ $/,
-    lower: /The release of 11:40 is the cause\n.* · Active/,
+    lower: /The release of 11:40 is the cause \(e\d+\)\n.* · Active/,
     watch: true,
   },
   {

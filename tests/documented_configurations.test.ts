@@ -166,7 +166,7 @@ const checks: readonly [language: string, pattern: RegExp, check: (block: Block)
   ["yaml", /^apiVersion: v1\nkind: Config/, testedBy("plugins/kubernetes_token/kubernetes_token.test.ts")],
   ["yaml", /^apiVersion: (?!v1\nkind: Config)/, kubernetes],
   ["yaml", /^services:/m, compose],
-  ["yaml", /^(slug|- term): /, ({ lines }) => Bun.YAML.parse(lines)],
+  ["yaml", /^(slug|approval|- term): /, ({ lines }) => Bun.YAML.parse(lines)],
   ["dotenv", /^/, testedBy("tests/containers/release.test.ts")],
   ["sh", /^/, shell],
   ["bash", /^/, shell],

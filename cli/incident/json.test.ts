@@ -63,9 +63,9 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("role give", "frank@example.com", "scribe");
   const { id: entry } = await check("note", "Text");
   await check("amend", `e${entry}`, "Other text");
+  await check("history", `e${entry}`);
   await check("withdraw", `e${entry}`, "--yes");
   await check("redact", `e${entry}`, "--reason", "A password", "--yes");
-  await check("history", `e${entry}`);
   await check("say", "INC-1", "Text");
   await check("messages", "INC-1");
   await check("svc search", "Documented");
