@@ -46,7 +46,7 @@ const steps: readonly Step[] = [
   {
     types: 'svc incident update -c "A third of payments fail" -a "Rolling back"',
     upper: /Rolling back"\n.*Checkout is down\n\$ $/,
-    lower: /Actions: Rolling back\n.* · Active/,
+    lower: /Actions: Rolling back( \(e\d+\))?\n.* · Active/,
   },
   {
     types: "svc incident stable",
