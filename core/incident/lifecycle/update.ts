@@ -61,7 +61,8 @@ export async function updateIncident(
     if (before.version !== version) throw new Changed("incident", before.version);
     await lockKind(tx, fields);
     const impact = parseImpact(change, before, at);
-    const stableAt = before.status === "Active" ? await stableBefore(tx, id) : before.stableAt;
+    const closesActive = before.status === "Active" && status === "Closed";
+    const stableAt = closesActive ? await stableBefore(tx, id) : before.stableAt;
     const step = transition(before.status, status, at, { stableAt });
     await tx
       .update(incident)
