@@ -41,6 +41,8 @@ export class ReadinessCheck {
   readonly #diskFull: ReturnType<typeof shared<boolean>>;
   /** The pending question to the database, which outlasts a check that did not wait for it. */
   #asked: Promise<Readiness> | undefined;
+  /** When it was asked, by `performance.now()`. */
+  #askedAt = 0;
   /** The answer to the latest question that has one. */
   #latest: Readiness | undefined;
   /** Why the database could not be asked. */
@@ -72,10 +74,13 @@ export class ReadinessCheck {
     this.#reason = undefined;
     this.#asked ??= this.#ask();
     const asked = this.#asked;
+    // The patience is that for the question, not for each check that waits for it.
+    const rest = Math.max(0, this.#askedAt + patienceMilliseconds - performance.now());
+    const turn = Math.min(turnMilliseconds, rest);
     const answer =
-      (await withTimeLimit(turnMilliseconds, asked)) ??
+      (await withTimeLimit(turn, asked)) ??
       this.#whileBusy() ??
-      (await withTimeLimit(patienceMilliseconds - turnMilliseconds, asked)) ??
+      (await withTimeLimit(rest - turn, asked)) ??
       this.#whileBusy();
     // The next question may get another connection.
     if (!answer) this.#asked = undefined;
@@ -92,6 +97,7 @@ export class ReadinessCheck {
   }
 
   #ask(): Promise<Readiness> {
+    this.#askedAt = performance.now();
     const asked = this.#askDatabase().then((answer) => {
       if (this.#asked === asked) {
         this.#asked = undefined;
