@@ -1,6 +1,5 @@
 import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { boundOf } from "../../drizzle/endless.ts";
 import { preparedQuery } from "../../drizzle/prepared_query.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
@@ -149,8 +148,8 @@ interface Window {
 }
 
 /**
- * The value with which keys are compared. A time stands for a whole millisecond, and the first or last one for all times
- * beyond it, so it is read again from its record, unless that has been changed to another time since.
+ * The value with which keys are compared. A time stands for a whole millisecond, so it is read again from its record,
+ * unless that has been changed to another time since.
  */
 function placeOf(
   { id }: { id: PgColumn },
@@ -160,11 +159,10 @@ function placeOf(
 ): SQL {
   const key = sql`${Array.isArray(cursor.key) ? cursor.key[0] : cursor.key}${casts[kind]}`;
   if (kind !== "instant") return key;
-  const bound = boundOf(String(cursor.key));
   const millisecond = sql`interval '1 millisecond'`;
   const same = sql`${by} between ${key} - ${millisecond} and ${key} + ${millisecond}`;
-  const exact = sql`select ${by} from ${id.table} where ${and(sql`${id} = ${cursor.id}`, bound === undefined ? same : undefined)}`;
-  return sql`coalesce((${exact}), ${bound ?? key}${casts[kind]})`;
+  const exact = sql`select ${by} from ${id.table} where ${id} = ${cursor.id} and ${same}`;
+  return sql`coalesce((${exact}), ${key})`;
 }
 
 function windowOf(key: string | number | RankKey | undefined): Window | undefined {

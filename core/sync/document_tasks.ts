@@ -1,6 +1,5 @@
 import { and, asc, eq, gt, inArray, isNotNull, ne, notInArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
-import { isEndless } from "../../drizzle/endless.ts";
 import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { NotFound } from "../../platform/errors.ts";
@@ -70,14 +69,14 @@ type OurTask = KnownTask & { id: number; incidentId: number; version: number; re
  * Makes our tasks of a document match those found in it, each with an event on the timeline, and records up to where
  * they are known.
  *
- * @returns the incident's name, the notices to send, and the ids of our tasks that cannot be read; undefined if nothing
- * was done, because the incident is over or another run has come further meanwhile
+ * @returns the incident's name and the notices to send; undefined if nothing was done, because the incident is over or
+ * another run has come further meanwhile
  */
 export async function keepTasks(
   tx: Transaction,
   place: TaskPlace,
   { found, cursor, clock }: { found: readonly FoundTask[]; cursor: string; clock: Clock },
-): Promise<{ incident: string; notices: TaskNotice[]; bad: string[] } | undefined> {
+): Promise<{ incident: string; notices: TaskNotice[] } | undefined> {
   const { incidentId } = place;
   const locked = await lockIncident(tx, "worker", incidentId).catch((error: unknown) => {
     if (error instanceof NotFound) return undefined;
@@ -98,12 +97,7 @@ export async function keepTasks(
     .for("no key update");
   if (!held) return undefined;
   const known = await knownTasks(tx, place.id, found);
-  // A task of ours with such a time cannot be compared. The others continue.
-  const bad = new Set(
-    known.filter(({ resolveBy }) => isEndless(resolveBy)).map(({ externalId }) => externalId),
-  );
-  const isGood = ({ externalId }: { externalId: string }) => !bad.has(externalId);
-  const steps = taskSteps(known.filter(isGood), found.filter(isGood));
+  const steps = taskSteps(known, found);
   // All at once, so that two that create the same people cannot deadlock.
   const named = await individualsOf(tx, steps.flatMap(peopleIn), at);
   // A document's author may name anyone in it.
@@ -112,7 +106,7 @@ export async function keepTasks(
   for (const step of steps) notices.push(await take(tx, place, held.resourceType, step, at));
   if (steps.length > 0 || cursor !== place.taskCursor)
     await tx.update(document).set({ taskCursor: cursor, taskSyncedAt: at }).where(eq(id, place.id));
-  return { incident: locked.name, notices, bad: [...bad] };
+  return { incident: locked.name, notices };
 }
 
 async function knownTasks(

@@ -43,6 +43,15 @@ export const editable = () => ({
   updatedAt: instant("updated_at").notNull(),
 });
 
+/**
+ * A check that allows only times with which JavaScript can compute: of the years 100 to 9999, like `parseInstant`. For
+ * times with which work begins, so that a row written by hand cannot stop it.
+ */
+export function withinYears(...columns: string[]): SQL {
+  const each = columns.map((name) => `extract(year from ${name} at time zone 'UTC') between 100 and 9999`);
+  return sql.raw(each.join(" and "));
+}
+
 /** A check that allows only these values; null passes, as always in SQL. */
 export function oneOf(column: string, values: readonly string[]): SQL {
   return sql.raw(`${column} in (${values.map((value) => `'${value}'`).join(", ")})`);

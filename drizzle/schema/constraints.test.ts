@@ -29,6 +29,13 @@ describe("an incident with related records rejects", () => {
     ["update cost_formula set review_hours = -1", "cost_formula_review"],
     ["insert into cost_formula_role values (1000, 'king', 1)", "cost_formula_role_known"],
     ["insert into cost_formula_role values (1000, 'scribe', -1)", "cost_formula_role_multiplier"],
+    ["update incident set reported_at = 'infinity'", "incident_times"],
+    ["update incident set reported_at = '0044-03-15 BC'", "incident_times"],
+    ["update task set last_reminder_at = '294276-12-31'", "task_times"],
+    ["update participant_role set renounced_at = '-infinity'", "participant_role_times"],
+    ["update status_report set created_at = '0099-12-31 23:59Z'", "status_report_times"],
+    ["update status_report_reminder set reminded_at = '10000-01-01Z'", "status_report_reminder_times"],
+    ["update rotation set starts_at = 'infinity'", "rotation_times"],
     ["update incident_cost set cost = -1", "incident_cost_not_negative"],
   ])("%s: %s", (query, constraint) =>
     withIncidentIn(client.db, at, async (tx) => {

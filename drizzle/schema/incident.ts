@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, pgSequence, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, oneOf, referenceTo } from "./columns.ts";
+import { blockOf, editable, id, oneOf, referenceTo, withinYears } from "./columns.ts";
 import { incidentPriority, incidentType, visibilities } from "./incident_type.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -65,6 +65,7 @@ export const incident = pgTable(
     index("incident_search_block_idx").using("gin", table.search, blockOf(table.id)),
     check("incident_status_known", oneOf("status", incidentStatuses)),
     check("incident_visibility_known", oneOf("visibility", visibilities)),
+    check("incident_times", withinYears("reported_at", "stable_at", "closed_at")),
     check("incident_stable_at_of_status", sql`(status = 'Active') = (stable_at is null)`),
     check("incident_closed_at_of_status", sql`(status = 'Closed') = (closed_at is not null)`),
   ],

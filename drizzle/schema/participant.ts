@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, foreignKey, index, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf, oneOf, partOf, referenceTo } from "./columns.ts";
+import { id, idOf, oneOf, partOf, referenceTo, withinYears } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
@@ -66,5 +66,6 @@ export const participantRole = pgTable(
     index("participant_role_participant_idx").on(table.participantId, table.incidentId),
     index("participant_role_incident_idx").on(table.incidentId),
     check("participant_role_known", oneOf("role", participantRoles)),
+    check("participant_role_times", withinYears("assumed_at", "renounced_at")),
   ],
 );

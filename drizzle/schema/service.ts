@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf, partOf, referenceTo } from "./columns.ts";
+import { editable, id, idOf, partOf, referenceTo, withinYears } from "./columns.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -36,7 +36,7 @@ export const rotation = pgTable(
     startsAt: instant("starts_at").notNull(),
     shiftHours: integer("shift_hours").notNull(),
   },
-  () => [check("rotation_turns", sql`shift_hours > 0`)],
+  () => [check("rotation_turns", sql`shift_hours > 0`), check("rotation_times", withinYears("starts_at"))],
 );
 
 /** A place in a rotation. A person may have several. */

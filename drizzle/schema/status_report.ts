@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { blockOf, id, partOf, referenceTo } from "./columns.ts";
+import { blockOf, id, partOf, referenceTo, withinYears } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -22,6 +22,7 @@ export const statusReport = pgTable(
     index("status_report_incident_idx").on(table.incidentId, table.createdAt, table.id),
     index("status_report_author_idx").on(table.authorId),
     index("status_report_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    check("status_report_times", withinYears("created_at")),
   ],
 );
 
@@ -40,5 +41,6 @@ export const statusReportReminder = pgTable(
   (table) => [
     primaryKey({ name: "status_report_reminder_pk", columns: [table.incidentId, table.anchor, table.k] }),
     check("status_report_reminder_k", sql`k > 0`),
+    check("status_report_reminder_times", withinYears("reminded_at")),
   ],
 );

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf, oneOf, partOf, referenceTo } from "./columns.ts";
+import { blockOf, editable, id, idOf, oneOf, partOf, referenceTo, withinYears } from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -48,6 +48,7 @@ export const task = pgTable(
       .where(sql`status = 'Open' and reminders and deleted_at is null`),
     index("task_search_block_idx").using("gin", table.search, blockOf(table.id)),
     check("task_status_known", oneOf("status", taskStatuses)),
+    check("task_times", withinYears("resolve_by", "last_reminder_at")),
     check("task_resolved_at_of_status", sql`(status = 'Resolved') = (resolved_at is not null)`),
     check("task_external_id_of_a_document", sql`external_id is null or document_id is not null`),
     check("task_deleted_upstream", sql`deleted_at is null or external_id is not null`),

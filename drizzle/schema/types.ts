@@ -1,11 +1,10 @@
 import { customType } from "drizzle-orm/pg-core";
-import { readInstant } from "../endless.ts";
 
 /** A point in time; PostgreSQL stores microseconds, we write milliseconds. */
 export const instant = customType<{ data: Date; driverData: string }>({
   dataType: () => "timestamp with time zone",
   toDriver: (value) => value.toISOString(),
-  fromDriver: readInstant,
+  fromDriver: (text) => new Date(text),
 });
 
 /** Raw bytes: hashes and ciphertext. */

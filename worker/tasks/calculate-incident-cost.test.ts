@@ -110,38 +110,6 @@ describe("a locked incident", () => {
 });
 
 describe("one bad incident of a hundred does not affect the others:", () => {
-  test.each([
-    ["a role assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
-    ["a role assumed in the year -4713", `update participant_role set assumed_at = '4713-12-01 BC'`],
-    ["a role renounced in the year 294276", `update participant_role set renounced_at = '294276-12-01'`],
-    [
-      "an incident stable in the year 294276",
-      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '294276-12-01'`,
-    ],
-    ["a role assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
-    ["a role renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
-    [
-      "an incident stable at -infinity",
-      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '-infinity'`,
-    ],
-    [
-      "an incident stable at infinity",
-      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = 'infinity'`,
-    ],
-  ])("%s", async (_, update) => {
-    await insertMany(client.db, kinds, { incidents: 100, active: 100 });
-    clock.advance(2 * 3600);
-    const bad = (await ids())[41]!;
-    const where = update.includes("participant_role") ? "incident_id" : "id";
-    await client.db.execute(sql.raw(`${update} where ${where} = ${bad}`));
-    const name = (await client.db.select().from(incident).where(eq(incident.id, bad)))[0]!.name;
-    const result = await run();
-    expect(result).toEqual({ done: 99, skipped: 0, failed: 1 });
-    expect(faults).toEqual([
-      { item: name, reason: "It has a time that is infinite, or outside the years 100 to 9999" },
-    ]);
-  });
-
   test("an unexpected error", async () => {
     await insertMany(client.db, kinds, { incidents: 100, active: 100 });
     clock.advance(2 * 3600);

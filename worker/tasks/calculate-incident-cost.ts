@@ -1,11 +1,4 @@
-import {
-  computeCosts,
-  costDue,
-  endlessIncidents,
-  formulaInForce,
-  lockForCost,
-} from "../../core/incident/cost/compute.ts";
-import { endlessReason } from "../../drizzle/endless.ts";
+import { computeCosts, costDue, formulaInForce, lockForCost } from "../../core/incident/cost/compute.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
@@ -23,11 +16,8 @@ export const calculateIncidentCost: ScheduledTask = {
       nameOf: (id) => `incident ${id}`,
       work: async (tx, due) => {
         const { ids, locked } = await lockForCost(tx, due);
-        const endless = await endlessIncidents(tx, ids);
-        const faults = endless.map(({ name }) => ({ item: name, reason: endlessReason }));
-        const rest = ids.filter((id) => endless.every((one) => one.id !== id));
-        const done = rest.length > 0 ? await computeCosts(tx, { ids: rest, formula, now: clock.now() }) : 0;
-        return { done, skipped: rest.length - done, faults, locked };
+        const done = ids.length > 0 ? await computeCosts(tx, { ids, formula, now: clock.now() }) : 0;
+        return { done, skipped: ids.length - done, faults: [], locked };
       },
     });
   },

@@ -1,4 +1,4 @@
-import { audience, endlessIncidents } from "../../core/incident/summary/listed.ts";
+import { audience } from "../../core/incident/summary/listed.ts";
 import { openSummary, summarise, summaryName } from "../../core/incident/summary/summarise.ts";
 import { windowOf } from "../../core/incident/summary/window.ts";
 import { inBatches } from "../batches.ts";
@@ -7,17 +7,14 @@ import type { ScheduledTask } from "../task.ts";
 /** Sends each participant a summary of the day's incidents, limited to those they may read. */
 export const incidentDailySummary: ScheduledTask = {
   async run(context) {
-    const { db, slot, config, fault } = context;
+    const { db, slot, config } = context;
     const window = await windowOf(db, slot, config.timezone);
     const name = await summaryName(db, slot, config.timezone);
-    const endless = await endlessIncidents(db);
-    for (const { item, reason } of endless) fault(item, reason);
     const summary = await openSummary(db, window);
-    const result = await inBatches(context, {
+    return await inBatches(context, {
       find: (last, limit) => audience(db, window, last, limit),
       nameOf: (id) => `individual ${id}`,
       work: (tx, ids) => summarise(tx, { ...context, window, name }, summary, ids),
     });
-    return { ...result, failed: result.failed + endless.length };
   },
 };

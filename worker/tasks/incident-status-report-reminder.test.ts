@@ -158,19 +158,6 @@ describe("the task", () => {
     expect((await noted()).map(({ k }) => k)).toEqual([4, 5]);
   });
 
-  test.each(["infinity", "-infinity", "0044-03-15 BC", "294276-12-31"])(
-    "an incident reported at %s is named as a fault, and does not affect the others",
-    async (time) => {
-      const bad = await insertSecond(outbox);
-      await outbox.db.execute(sql`update incident set reported_at = ${time}::timestamptz where id = ${bad}`);
-      outbox.clock.advance(2 * 3600);
-      expect(await run()).toEqual({
-        result: { done: 1, skipped: 0, failed: 1 },
-        faults: [`INC-${bad}: It has a time that is infinite, or outside the years 100 to 9999`],
-      });
-    },
-  );
-
   test("a locked incident is postponed, and does not delay the others", async () => {
     const { db, ids, clock } = outbox;
     for (let i = 0; i < 10; i += 1) await insertSecond(outbox);

@@ -126,24 +126,6 @@ describe("the task", () => {
     expect(about).toEqual([outbox.ids.incidentId, second]);
   });
 
-  test.each([
-    ["resolve_by", "infinity"],
-    ["resolve_by", "-infinity"],
-    ["last_reminder_at", "infinity"],
-    ["last_reminder_at", "294276-12-31"],
-    ["resolve_by", "294276-12-31"],
-    ["resolve_by", "0044-03-15 BC"],
-  ])("a task whose %s is %s is named as a fault, and does not affect the others", async (column, time) => {
-    const { alice } = outbox.ids;
-    const [bad, good] = [await add({}, alice), await add({}, alice)];
-    await outbox.db.execute(sql.raw(`update task set ${column} = '${time}' where id = ${bad}`));
-    expect(await run()).toEqual({
-      result: { done: 1, skipped: 0, failed: 1 },
-      faults: [`task ${bad}: It has a time that is infinite, or outside the years 100 to 9999`],
-    });
-    expect(await messages()).toEqual([[alice, [good]]]);
-  });
-
   test("a reminder sent while the clock was two days ahead is due again a day after the clock is set back", async () => {
     const { db, clock, ids } = outbox;
     await add({}, ids.alice);
@@ -305,7 +287,7 @@ describe("the task", () => {
     const asked = noteAsked(db);
     await run();
     const reading = asked.filter(({ text }) => /^select .* from "task"/.test(text));
-    expect(reading.length).toBeGreaterThan(2);
+    expect(reading.length).toBe(2);
     for (const one of reading) expect(await rowsRead(db, one)).toBeLessThan(50_000);
     await db.delete(task);
     await db.execute(sql`delete from incident where id not in (${ids.incidentId}, ${second})`);

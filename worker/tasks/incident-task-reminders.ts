@@ -1,4 +1,4 @@
-import { endlessTasks, peopleOverdue, remindOfTasks } from "../../core/incident/task/remind.ts";
+import { peopleOverdue, remindOfTasks } from "../../core/incident/task/remind.ts";
 import { previousSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import { inBatches } from "../batches.ts";
@@ -10,14 +10,11 @@ const { timing } = findTask("incident-task-reminders")!;
 export const incidentTaskReminders: ScheduledTask = {
   run: async (context) => {
     const slot = latestSlot(context);
-    const endless = await endlessTasks(context.db, slot);
-    for (const { item, reason } of endless) context.fault(item, reason);
-    const result = await inBatches(context, {
+    return await inBatches(context, {
       find: (last, limit) => peopleOverdue(context.db, slot, last, limit),
       nameOf: (id) => `individual ${id}`,
       work: (tx, ids) => remindOfTasks(tx, { ...context, slot }, ids),
     });
-    return { ...result, failed: result.failed + endless.length };
   },
 };
 

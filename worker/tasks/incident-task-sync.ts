@@ -14,7 +14,6 @@ import {
 import { readTasks } from "../../core/sync/task_changes.ts";
 import { outgoingOf } from "../../core/sync/task_notice.ts";
 import { transience } from "../../drizzle/database_error.ts";
-import { endlessReason } from "../../drizzle/endless.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { Asking } from "../ask.ts";
 import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
@@ -151,10 +150,6 @@ async function syncDocument(
         return kept;
       });
       if (!kept) return { changed, bad };
-      for (const externalId of kept.bad) {
-        bad += 1;
-        context.fault(`${nameOf(place)}, task ${masked(externalId)}`, endlessReason);
-      }
       changed ||= kept.notices.length > 0 || answer.cursor !== cursor;
     }
     if (answer.complete) return { changed, bad };

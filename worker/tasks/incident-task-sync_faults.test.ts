@@ -85,26 +85,6 @@ describe("an error is the fault of", () => {
     ]);
   });
 
-  test("a single stored task whose time is infinity", async () => {
-    const id = await its.addDocument(await its.addIncident());
-    const wiki = wikiOf(
-      [foundTask("1", "bad"), foundTask("2", "good")],
-      [foundTask("1", "bad, changed"), foundTask("2", "good, changed")],
-    );
-    await its.sync(wiki);
-    await its.db.execute(sql`update task set resolve_by = 'infinity' where external_id = '1'`);
-    const { result, faults } = await its.sync(wiki);
-    expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
-    expect(faults).toEqual([
-      {
-        item: `document ${id}, task 1`,
-        reason: "It has a time that is infinite, or outside the years 100 to 9999",
-      },
-    ]);
-    const [kept] = await its.db.select({ said: task.description }).from(task).where(eq(task.externalId, "2"));
-    expect(kept!.said).toBe("good, changed");
-  });
-
   test("a single document", async () => {
     const incidentId = await its.addIncident();
     const [bad, good] = [await its.addDocument(incidentId), await its.addDocument(incidentId)];

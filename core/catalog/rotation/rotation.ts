@@ -1,7 +1,6 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { readInstant } from "../../../drizzle/endless.ts";
 import { individual, rotation, rotationMember } from "../../../drizzle/schema/index.ts";
 import { keepTargets } from "../link.ts";
 
@@ -30,7 +29,7 @@ export function rotationColumn(serviceId: PgColumn): SQL<Rotation | null> {
   // Nested, because drizzle would otherwise drop the columns' table names.
   return sql<Rotation | null>`${sql`(${found})`}`.mapWith((json: RotationJson) => ({
     ...json,
-    startsAt: readInstant(json.startsAt),
+    startsAt: new Date(json.startsAt),
   }));
 }
 

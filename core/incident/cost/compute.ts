@@ -1,6 +1,5 @@
-import { and, asc, desc, eq, gt, inArray, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
-import { isEndlessColumn } from "../../../drizzle/endless.ts";
 import {
   costFormula,
   costFormulaRole,
@@ -68,21 +67,6 @@ export async function lockForCost(
   if (ours.size === ids.length) return { ids: [...ours], locked: [] };
   const there = await tx.select({ id: incident.id }).from(incident).where(among);
   return { ids: [...ours], locked: there.map(({ id }) => id).filter((id) => !ours.has(id)) };
-}
-
-/** Returns those incidents with a time whose duration cannot be computed. */
-export async function endlessIncidents(
-  tx: Transaction,
-  ids: readonly number[],
-): Promise<{ id: number; name: string }[]> {
-  const { incidentId, assumedAt, renouncedAt } = participantRole;
-  const among = inArray(incident.id, [...ids]);
-  const endlessRole = tx
-    .select({ incidentId })
-    .from(participantRole)
-    .where(and(inArray(incidentId, [...ids]), or(isEndlessColumn(assumedAt), isEndlessColumn(renouncedAt))));
-  const endless = or(isEndlessColumn(incident.stableAt), inArray(incident.id, endlessRole));
-  return tx.select({ id: incident.id, name: incident.name }).from(incident).where(and(among, endless));
 }
 
 /**

@@ -1,5 +1,4 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import { readInstant } from "../../../drizzle/endless.ts";
 import {
   conversation,
   document,
@@ -72,7 +71,7 @@ function proposed<T>(object: SQL, from: SQL): SQL<T> {
 }
 
 type AsJson<T, Instant extends keyof T> = Omit<T, Instant> & Record<Instant, string | null>;
-const dateOf = (instant: string | null) => (instant === null ? null : readInstant(instant));
+const dateOf = (instant: string | null) => (instant === null ? null : new Date(instant));
 
 /** Parts that show nothing of other incidents, so any reader may see them. */
 const parts = {

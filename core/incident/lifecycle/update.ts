@@ -1,6 +1,5 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { readInstant } from "../../../drizzle/endless.ts";
 import { event, incident } from "../../../drizzle/schema/index.ts";
 import { minuteText } from "../../../platform/duration.ts";
 import { Changed, Conflict, InvalidInput } from "../../../platform/errors.ts";
@@ -125,7 +124,7 @@ async function stableBefore(tx: Transaction, incidentId: number): Promise<Date |
     .orderBy(desc(event.id))
     .limit(1);
   const { stable_at, closed_at } = last?.data ?? {};
-  return typeof stable_at === "string" && closed_at ? readInstant(stable_at) : null;
+  return typeof stable_at === "string" && closed_at ? new Date(stable_at) : null;
 }
 
 /** The API's names of the fields. */

@@ -1,7 +1,6 @@
 import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Transaction } from "../../../drizzle/client.ts";
-import { readInstant } from "../../../drizzle/endless.ts";
 import {
   individual,
   participant,
@@ -45,8 +44,8 @@ const roles: SQL<HeldRole[]> = sql`(
   held.map(({ id, role, assumed_at, renounced_at }) => ({
     id,
     role,
-    assumedAt: readInstant(assumed_at),
-    renouncedAt: renounced_at === null ? null : readInstant(renounced_at),
+    assumedAt: new Date(assumed_at),
+    renouncedAt: renounced_at === null ? null : new Date(renounced_at),
   })),
 );
 

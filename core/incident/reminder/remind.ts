@@ -1,6 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, max, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
-import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
 import {
   delivery,
   incident,
@@ -50,11 +49,7 @@ export async function remind(
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const active = await readDue(tx, ids);
   const now = context.clock.now();
-  const endless = active.filter(
-    (row) => isEndless(row.anchor) || (row.reminded && isEndless(row.remindedAt)),
-  );
   const due = active.flatMap((row) => {
-    if (endless.includes(row)) return [];
     const last = row.reminded ? { k: row.reminded, at: row.remindedAt } : undefined;
     const k = dueReminder(row.anchor, row.hours, now, last);
     return k > 0 ? [{ ...row, k }] : [];
@@ -87,13 +82,10 @@ export async function remind(
     if (noted.length === 0) continue;
     done += 1;
   }
-  const faults = [
-    ...endless.map((row) => ({ item: row.incident.name, reason: endlessReason })),
-    ...unreachable.map((outgoing) => ({
-      item: wanted.get(outgoing)!.incident.name,
-      reason: "It has no open conversation to send a reminder to",
-    })),
-  ];
+  const faults = unreachable.map((outgoing) => ({
+    item: wanted.get(outgoing)!.incident.name,
+    reason: "It has no open conversation to send a reminder to",
+  }));
   return { done, skipped: ids.length - done - faults.length, faults };
 }
 
@@ -108,8 +100,7 @@ export async function currentReminder(
   const [row] = await readReports(db, [incidentId]);
   const now = clock.now();
   if (row?.status !== "Active") return { obsolete: "Its incident is no longer Active" };
-  if (isEndless(row.anchor) || dueReminder(row.anchor, row.hours, now) === 0)
-    return { obsolete: "No status report is due any more" };
+  if (dueReminder(row.anchor, row.hours, now) === 0) return { obsolete: "No status report is due any more" };
   const person = (await responsible(db, [incidentId])).get(incidentId);
   if (individualId !== null && person?.id !== individualId) {
     // Not recorded as sent, so that the next slot reminds the person who writes them now.

@@ -1,8 +1,6 @@
 import { and, asc, count, desc, eq, gt, inArray, isNull, lte, max, or, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
-import { endlessReason, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { incident, incidentPriority, participant, statusReport } from "../../../drizzle/schema/index.ts";
-import type { Fault } from "../../schedule/runs.ts";
 import { commanderNow } from "../incident/holder.ts";
 import type { Window } from "./window.ts";
 
@@ -107,21 +105,4 @@ export async function participations(
     .innerJoin(incident, eq(incident.id, participant.incidentId))
     .where(and(isListed(window), isNull(participant.leftAt), inArray(participant.individualId, [...people])))
     .orderBy(sql`${incident.status} <> 'Active'`, desc(incident.reportedAt), asc(incident.id));
-}
-
-/** Incidents with a time that does not show whether they belong in a summary, or for how long they have been Active. */
-export async function endlessIncidents(db: Pick<Database, "select">): Promise<Fault[]> {
-  const { status, reportedAt, stableAt, closedAt } = incident;
-  const rows = await db
-    .select({ item: incident.name })
-    .from(incident)
-    .where(
-      or(
-        and(eq(status, "Active"), isEndlessColumn(reportedAt)),
-        isEndlessColumn(stableAt),
-        isEndlessColumn(closedAt),
-      ),
-    )
-    .orderBy(asc(incident.id));
-  return rows.map(({ item }) => ({ item, reason: endlessReason }));
 }

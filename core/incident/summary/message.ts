@@ -1,4 +1,3 @@
-import { isEndless } from "../../../drizzle/endless.ts";
 import { after } from "../../../platform/clock.ts";
 import { durationText, minuteText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
@@ -67,11 +66,9 @@ function lineOf(
 ): string {
   const parts = [
     status === "Active" ? `priority ${literally(priority)}` : status,
-    ...(status === "Active" && !isEndless(reportedAt) ? [`for ${durationText(reportedAt, now)}`] : []),
+    ...(status === "Active" ? [`for ${durationText(reportedAt, now)}`] : []),
     commander === null ? "no commander" : `commander ${literally(commander)}`,
-    lastReportAt === null || isEndless(lastReportAt)
-      ? "no status report yet"
-      : `last report ${durationText(lastReportAt, now)} ago`,
+    lastReportAt === null ? "no status report yet" : `last report ${durationText(lastReportAt, now)} ago`,
   ];
   return `${name}: ${literally(title)} (${parts.join(", ")})`;
 }

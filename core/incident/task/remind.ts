@@ -1,6 +1,5 @@
 import { and, asc, between, eq, gt, inArray, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
-import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
@@ -32,22 +31,6 @@ function isOverdue(slot: Date): SQL | undefined {
 const isOfActive = sql`${task.incidentId} = any(array(
   select ${incident.id} from ${incident} where ${incident.status} = 'Active'))`;
 const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt), isOfActive);
-
-/** Tasks with a time that does not show whether a reminder is due. */
-export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Promise<Fault[]> {
-  const { id, resolveBy, lastReminderAt } = task;
-  const rows = await db
-    .select({ id })
-    .from(task)
-    .where(
-      and(
-        isWatched,
-        or(isEndlessColumn(resolveBy), and(lt(resolveBy, slot), isEndlessColumn(lastReminderAt))),
-      ),
-    )
-    .orderBy(asc(id));
-  return rows.map((row) => ({ item: `task ${row.id}`, reason: endlessReason }));
-}
 
 /** For a task joined with its assignees: each of them, or its owner if there are none. */
 const personId = sql<number>`coalesce(${taskAssignee.individualId}, ${task.ownerId})`.mapWith(Number);
@@ -90,8 +73,7 @@ export async function remindOfTasks(
     people,
   );
   const others = people.filter((id) => !enqueued.people.has(id));
-  // The others' faults are reported by `endlessTasks`.
-  const rows = (await readOverdue(tx, slot, others)).filter(({ resolveBy }) => !isEndless(resolveBy));
+  const rows = await readOverdue(tx, slot, others);
   const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
   const faults: Fault[] = [];
   const wanted = new Map<Outgoing, Overdue[]>();
@@ -138,7 +120,7 @@ export async function currentTaskReminder(
 ): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
   const { key, incidentId, individualId, occurredAt, queuedAt } = row;
   const [slot, isRestricted] = key.split("/")[1]!.split("-");
-  const rows = await readTasks(
+  const tasks = await readTasks(
     db,
     and(
       isWatched,
@@ -148,7 +130,6 @@ export async function currentTaskReminder(
       isRestricted ? eq(incident.id, incidentId) : eq(incident.visibility, "Open"),
     ),
   );
-  const tasks = rows.filter(({ resolveBy }) => !isEndless(resolveBy));
   if (tasks.length === 0) return { obsolete: "Its tasks are no longer overdue, or no longer this person's" };
   return { message: overdueMessage(tasks, config), about: [...new Set(tasks.map((one) => one.incident.id))] };
 }
