@@ -3,7 +3,7 @@ import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
 import { hasSourceTree, isClone } from "../../platform/own_command.ts";
 import { findRevision, headsOf, type Revision, readRevisionsFrom, revisionsDirectory } from "./history.ts";
 import { describeLosses } from "./loss.ts";
-import { mergeSnapshots, tryOrders } from "./merge.ts";
+import { mergeSnapshots } from "./merge.ts";
 import { oneHead } from "./plan.ts";
 import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
 
@@ -106,9 +106,9 @@ const emptySql = {
 };
 
 /**
- * Writes an empty revision that joins all heads, after applying them in every order.
+ * Writes an empty revision that joins all heads.
  * @returns undefined when there is only one head
- * @throws Conflict when two heads change the same thing in different ways, or no server is available to try them on
+ * @throws Conflict when two heads change the same thing in different ways
  */
 export async function mergeHeads(options: {
   message?: string;
@@ -117,12 +117,8 @@ export async function mergeHeads(options: {
   directory?: string;
   /** The heads to merge; all by default. */
   heads?: readonly string[];
-  /** A server to try the heads on: temporary databases are created there. */
-  url?: string;
-  /** Skip the trial. */
-  unchecked?: boolean;
 }): Promise<Created | undefined> {
-  const { now, directory = revisionsDirectory, url, unchecked = false } = options;
+  const { now, directory = revisionsDirectory } = options;
   assertClone();
   const revisions = await readRevisionsFrom(directory);
   const heads = headsOf(revisions);
@@ -135,14 +131,6 @@ export async function mergeHeads(options: {
   const message = checkMessage(options.message ?? "merge");
   const id = checkRevisionId(options.id ?? revisionId(message, now));
   const snapshot = await mergeSnapshots(revisions, (head) => readSnapshot(directory, head));
-  if (!unchecked) {
-    if (url === undefined) {
-      throw new Conflict(
-        "Only PostgreSQL can tell whether the heads conflict: set SVC_DATABASE_URL to a server where svc may create databases, or add --unchecked",
-      );
-    }
-    await tryOrders(url, revisions);
-  }
   const nothing = "-- Nothing: it joins lines of revisions.";
   const revision = { id, message, parents: heads, up: nothing, down: nothing, snapshot, createdAt: now };
   const { folder } = await writeRevision(directory, revision);
