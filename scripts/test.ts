@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { ensureEngine, NoEngineError } from "../tests/support/containers/engine.ts";
@@ -9,6 +9,7 @@ import { startDebianPostgres } from "../tests/support/database/debian_postgres.t
 import { ensure, programs } from "../tests/support/programs.ts";
 import { buildForTests } from "./build_for_tests.ts";
 import { runChecks } from "./check.ts";
+import { fastTestsOf } from "./fast_tests.ts";
 import { type Counts, readReport } from "./junit.ts";
 import { createRunDirectory } from "./run_directory.ts";
 import { type TestRun, testRunsOf } from "./test_runs.ts";
@@ -31,10 +32,12 @@ const changedFlag = /^--changed(=.+)?$/;
 
 /**
  * `npm test`: the static checks, then every test against one PostgreSQL that it starts. `npm test -- <file> ...` runs only
- * these files, and `npm test -- --changed` the tests that import changed files. The last line is `N passed, N failed`; the
+ * these files, `npm test -- --changed` the tests that import changed files, and `npm test -- --fast` those that need neither
+ * PostgreSQL nor a process of their own. The last line is `N passed, N failed`; the
  * exit code is 0 only if at least one test passed and none failed.
  */
 async function main(args: string[]): Promise<number> {
+  if (args.includes("--fast")) return await runFastTests(args.filter((arg) => arg !== "--fast"));
   const changed = args.find((arg) => changedFlag.test(arg));
   const files = args.filter((arg) => arg !== "--containers" && arg !== changed);
   const rounds = args.includes("--containers") ? [files, [containers]] : [files];
@@ -66,6 +69,23 @@ async function main(args: string[]): Promise<number> {
   for (const note of notes) console.log(note);
   console.log(`${total.passed} passed, ${total.failed} failed`);
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
+}
+
+/** Without the static checks, a build or a database: this is for the seconds after a change. */
+async function runFastTests(files: string[]): Promise<number> {
+  const directory = await createRunDirectory(process.env);
+  try {
+    const args = fastTestsOf(testFiles(files), root).map((path) => `./${path}`);
+    if (args.length === 0) throw new Error("none of these files is fast: run npm test without --fast");
+    const run = { workers: availableParallelism(), args };
+    const env = { TMPDIR: directory, ...process.env };
+    const { passed, failed } = await runBunTest(run, { directory, name: "fast", immediate: true, env });
+    console.log("Only tests that need neither PostgreSQL nor another process: run npm test before you push");
+    console.log(`${passed} passed, ${failed} failed`);
+    return failed === 0 && passed > 0 ? 0 : 1;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
 /** Removes the run's objects from the engine afterwards, and stops the engine if it was not running before. */
@@ -106,12 +126,15 @@ function ensureWhatIsNeeded(files: string[]): void {
 
 /** The contents of the chosen test files. */
 function textsOf(files: string[]): string[] {
+  return testFiles(files).map((path) => readFileSync(join(root, path), "utf8"));
+}
+
+/** The chosen test files; those of the containers only if they are named. */
+function testFiles(files: string[]): string[] {
   const folders = "cli,core,deploy,drizzle,platform,plugins,scripts,server,tests,trial,worker";
-  return [...new Bun.Glob(`{${folders}}/**/*.test.ts`).scanSync(root)]
-    .filter((path) =>
-      files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),
-    )
-    .map((path) => readFileSync(join(root, path), "utf8"));
+  return [...new Bun.Glob(`{${folders}}/**/*.test.ts`).scanSync(root)].filter((path) =>
+    files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),
+  );
 }
 
 /** Matches a part of the path, as `bun test` does. */
