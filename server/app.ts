@@ -6,7 +6,7 @@ import { catalog } from "./catalog/catalog.ts";
 import { certificateRoutes } from "./certificate/routes.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
-import type { Deps, Listener } from "./deps.ts";
+import type { BoundServer, Deps } from "./deps.ts";
 import { contentRoutes } from "./document/content.ts";
 import { documentRoutes } from "./document/routes.ts";
 import { eventRoutes } from "./event/routes.ts";
@@ -82,11 +82,11 @@ export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const presence = { leaving: false };
   const readiness = new ReadinessCheck(deps);
-  const listener: Listener = { server: null };
-  const security = new SecurityHeaders(deps.proxies, listener);
+  const bound: BoundServer = { server: null };
+  const security = new SecurityHeaders(deps.proxies, bound);
   const requests = deps.telemetry && new ObservedRequests(deps.telemetry);
   const streams = new IncidentStreams(deps);
-  streams.listenTo(deps.watch);
+  streams.subscribeTo(deps.listener);
   const api = apiRoutes(deps, healthRoutes(readiness, presence), challenge.routes, streams);
   const openApi = openApiRoutes(deps.config.publicUrl, api);
   const routes = [...api.routes, ...openApi.routes];
@@ -108,12 +108,12 @@ export function createApp(deps: Deps) {
     },
   })
     .onStart(({ server }) => {
-      listener.server = server;
+      bound.server = server;
     })
     // The order matters: a hook covers only what is registered after it. Elysia analyses the source of hooks: one that
     // is async or mentions `server` makes each request of every route slower.
     .use(security.hook())
-    .use(logRequests(deps, listener, requests))
+    .use(logRequests(deps, bound, requests))
     .use(observeRoutes(requests))
     .use(watchDisk(readiness))
     .use(answerErrors(deps, routes))
@@ -151,7 +151,8 @@ export function createApp(deps: Deps) {
     // Streams end, requests that wait for a plugin are released, and started work is given back.
     drain: async () => {
       streams.close();
-      await Promise.all([deps.watch.stop(), deps.background?.stop()]);
+      deps.watch.stop();
+      await Promise.all([deps.listener.stop(), deps.background?.stop()]);
     },
     untilReady: () => readiness.untilReady(),
     refused: requests && ((request: Request, answer: Response) => requests.outside(request, answer)),

@@ -3,6 +3,7 @@ import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
 import type { PluginContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
+import type { Listener } from "../drizzle/connection/listener.ts";
 import type { OrganisationAuthorities } from "../platform/x509/authorities.ts";
 import type { ProxyTrust } from "./http/address.ts";
 import { clientAddress } from "./http/address.ts";
@@ -12,6 +13,8 @@ import type { SingleSignOn } from "./sso/sso.ts";
 export interface Deps extends PluginContext {
   /** All installed plugins, configured or not. */
   registry: PluginRegistry;
+  /** The listening connection of this process. Subscribe before it starts. */
+  listener: Listener;
   watch: ChallengeWatch;
   /** When a statement last succeeded, by performance.now(). */
   databaseAnswer: { at: number };
@@ -23,7 +26,7 @@ export interface Deps extends PluginContext {
 }
 
 /** The server that an application listens with, once it is known. */
-export interface Listener {
+export interface BoundServer {
   server: Server<unknown> | null;
 }
 

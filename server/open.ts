@@ -8,6 +8,7 @@ import { openParts, type PartsOptions } from "../core/open.ts";
 import { assertReady } from "../core/readiness.ts";
 import { deleteExpired } from "../core/retention.ts";
 import { openDatabase, shortStatements } from "../drizzle/client.ts";
+import { Listener } from "../drizzle/connection/listener.ts";
 import { databaseAnswer } from "../drizzle/database_answer.ts";
 import { reasonOf } from "../drizzle/database_error.ts";
 import { Background } from "../platform/background.ts";
@@ -44,7 +45,7 @@ export interface ServerParts extends Deps {
 }
 
 /**
- * Builds the parts of a server without connecting to anything: `watch` is not started.
+ * Builds the parts of a server without connecting to anything: `listener` is not started.
  * @throws ConfigurationError with every invalid setting
  */
 export async function openServerParts(
@@ -85,9 +86,21 @@ export async function openServerParts(
   );
   const { context, registry, plugins, more, close } = parts;
   const { config, log } = context;
-  const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl!, log);
+  const listener = new Listener(config.databaseDirectUrl ?? config.databaseUrl!, log);
+  const watch = new ChallengeWatch(listener);
   const background = new Background();
-  return { ...context, ...more, counts, registry, plugins, watch, databaseAnswer, background, close };
+  return {
+    ...context,
+    ...more,
+    counts,
+    registry,
+    plugins,
+    listener,
+    watch,
+    databaseAnswer,
+    background,
+    close,
+  };
 }
 
 /** @throws ConfigurationError */
@@ -114,10 +127,11 @@ async function organisationOf(config: Config): Promise<OrganisationAuthorities> 
  */
 export async function openServer(): Promise<Service & ReturnType<typeof createApp>> {
   const parts = await openServerParts({ environment: readEnvironment(), telemetry: "svc-server" });
-  const { db, clock, config, log, telemetry, keys, watch, counts, background } = parts;
+  const { db, clock, config, log, telemetry, keys, listener, counts, background } = parts;
+  const served = createApp(parts);
   try {
     await assertReady(parts, keys);
-    await watch.start();
+    await listener.start();
   } catch (error) {
     await parts.close();
     throw error;
@@ -127,12 +141,11 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
     databaseAnswer(counts.flush(db, clock.now())).catch((error: unknown) =>
       log.warn({ err: error, ...reasonOf(error) }, "could not write counts into the audit log"),
     );
-  const served = createApp(parts);
   const handshakes = new LogBudget(log, clock, "TLS handshakes", handshakesPerMinute);
   const stopChores = startChores(parts, flush);
   served.app.onStop(async () => {
     stopChores();
-    await Promise.all([background.stop(), watch.stop()]);
+    await Promise.all([background.stop(), listener.stop()]);
     await flush();
     await parts.close();
   });

@@ -5,7 +5,7 @@ import { type LeaseClaim, revocations } from "../core/access/lease.ts";
 import { attemptRevocation } from "../core/access/revoke.ts";
 import { claimWork, isDue } from "../core/outbox/work.ts";
 import { leaseChannel } from "../core/wake.ts";
-import { listen } from "../drizzle/connection/listen.ts";
+import { Listener } from "../drizzle/connection/listener.ts";
 import { reasonOf } from "../drizzle/database_error.ts";
 import { accessLease } from "../drizzle/schema/index.ts";
 import type { WorkerDeps } from "./deps.ts";
@@ -23,7 +23,6 @@ const atOnce = 8;
  * ended after 12 s, with 4 times the p95 of a list; with the limit, after 22 s, with 1.5 times the p95.
  */
 const placeMilliseconds = 160;
-const reconnectMilliseconds = 2000;
 
 /** Ends leases and revokes them at their targets until `stop` aborts. Any number of workers may share the work. */
 export async function revokeLeases(
@@ -58,7 +57,12 @@ export async function revokeLeases(
     return await claimWork(context(), revocations, { among, order, limit });
   };
   const wake = new Wake();
-  const listening = listenForEnds(deps, wake, stop);
+  // Without this connection, polls find the same later.
+  const listener = new Listener(deps.config.databaseDirectUrl ?? deps.config.databaseUrl!, log);
+  listener.subscribe({ channels: { [leaseChannel]: () => wake.now() }, listening: () => wake.now() });
+  listener
+    .start()
+    .catch((err) => log.warn({ err, ...reasonOf(err) }, "there is no listening database connection"));
   await processQueues(
     { due, nameOf: ({ roleId }) => String(roleId), atOnce, claim, attempt },
     outage,
@@ -66,26 +70,5 @@ export async function revokeLeases(
     times,
     wake,
   );
-  await listening;
-}
-
-/** Wakes the worker whenever a lease may have to end. Without the connection for this, its polls find the same later. */
-async function listenForEnds({ config, log }: LeaseDeps, wake: Wake, stop: AbortSignal): Promise<void> {
-  const url = config.databaseDirectUrl ?? config.databaseUrl!;
-  const now = () => wake.now();
-  let isKnown = false;
-  const listening = () => {
-    isKnown = false;
-    now();
-  };
-  while (!stop.aborted) {
-    try {
-      await listen(url, [leaseChannel], { listening, notified: now }, stop);
-    } catch (err) {
-      if (!isKnown)
-        log.warn({ err, ...reasonOf(err) }, "no listening database connection: revocations wait for polls");
-      isKnown = true;
-      await pause(reconnectMilliseconds * (0.5 + Math.random() / 2), stop);
-    }
-  }
+  await listener.stop();
 }

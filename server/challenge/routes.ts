@@ -1,7 +1,7 @@
 import type { Server } from "bun";
 import { Elysia, status, t } from "elysia";
 import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
-import { createChallenge } from "../../core/auth/challenge/create.ts";
+import { createChallenge, openedChannel } from "../../core/auth/challenge/create.ts";
 import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
 import { countChallenge } from "../../core/auth/challenge/outcomes.ts";
 import {
@@ -44,7 +44,7 @@ export function challengeRoutes(deps: Deps) {
   const { config, clock, watch, telemetry } = deps;
   const generations = new GenerationLimit(clock, config.rateGenerate);
   const known = new KnownChallenges(clock, config.challengeLifetime);
-  watch.onOpened = (key) => known.add(key);
+  deps.listener.subscribe({ channels: { [openedChannel]: (key) => known.add(key) } });
   const generateContext = { ...deps, known, open: new OpenChallenges() };
   const pollsAtOnce = Math.max(50, Math.ceil(config.ratePoll / 10));
   const polls = new RateLimit(clock, config.ratePoll, pollsAtOnce);

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { LogBudget } from "../../platform/log_budget.ts";
 import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
 import { userOf } from "../auth/actor.ts";
-import { addressOf, type Deps, type Listener } from "../deps.ts";
+import { addressOf, type BoundServer, type Deps } from "../deps.ts";
 import { clientAddress } from "./address.ts";
 import type { ObservedRequests } from "./metrics.ts";
 
@@ -17,7 +17,7 @@ const answersPerMinute = 600;
  */
 export const logRequests = (
   deps: Pick<Deps, "log" | "config" | "proxies" | "clock">,
-  listener: Listener,
+  bound: BoundServer,
   requests?: ObservedRequests,
 ) => {
   const { log, config, proxies, clock } = deps;
@@ -29,13 +29,13 @@ export const logRequests = (
   const idFromProxy = (request: Request): string | undefined => {
     const id = request.headers.get("x-request-id");
     if (id === null || !looksLikeRequestId(id)) return undefined;
-    const peer = clientAddress(listener.server?.requestIP(request)?.address, null, proxies);
+    const peer = clientAddress(bound.server?.requestIP(request)?.address, null, proxies);
     return proxies.trusts(peer) ? id : undefined;
   };
   /** Noted at once, because a request that was answered has no connection any more. */
   const begun = new WeakMap<Request, { at: number; address: string }>();
   const note = (request: Request) =>
-    begun.set(request, { at: performance.now(), address: addressOf(deps, request, listener.server) });
+    begun.set(request, { at: performance.now(), address: addressOf(deps, request, bound.server) });
   return new Elysia({ name: "log requests" })
     .onRequest(({ request, set }) => {
       if (config.accessLog) note(request);

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { plainAddress } from "../../platform/address.ts";
-import type { Deps, Listener } from "../deps.ts";
+import type { BoundServer, Deps } from "../deps.ts";
 import { tlsClientOf } from "./tls_client.ts";
 
 /** The headers of every answer that sets no others: it is data, not cached, and for the requesting site only. */
@@ -23,7 +23,7 @@ const onlyByTls = "max-age=31536000";
 export class SecurityHeaders {
   constructor(
     private readonly proxies: Deps["proxies"],
-    private readonly listener: Listener,
+    private readonly bound: BoundServer,
   ) {}
 
   /** An Elysia hook that adds the headers to each answer. */
@@ -58,7 +58,7 @@ export class SecurityHeaders {
     if (request.url.startsWith("https:") || tlsClientOf(request)) return true;
     if (!this.proxies.enabled) return false;
     const told = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
-    const peer = plainAddress(this.listener.server?.requestIP(request)?.address ?? "");
+    const peer = plainAddress(this.bound.server?.requestIP(request)?.address ?? "");
     return told === "https" && peer !== undefined && this.proxies.trusts(peer);
   }
 }

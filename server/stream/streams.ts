@@ -1,8 +1,9 @@
 import type { Meter } from "@opentelemetry/api";
 import { currentGroups } from "../../core/auth/certificate/certificate.ts";
-import type { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
 import type { Actor, Context } from "../../core/context.ts";
 import { endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
+import { eventChannel } from "../../core/incident/timeline/event.ts";
+import type { Listener } from "../../drizzle/connection/listener.ts";
 import { Board } from "./board.ts";
 import { Channel } from "./channel.ts";
 import { Connection, type EndReason } from "./connection.ts";
@@ -94,12 +95,12 @@ export class IncidentStreams {
   }
 
   /** Follows the hints that PostgreSQL passes on: pairs of an incident and its newest event. */
-  listenTo(watch: Pick<ChallengeWatch, "onEvents" | "onListening">): void {
-    watch.onListening = () => this.recheck();
-    watch.onEvents = (hint) => {
+  subscribeTo(listener: Pick<Listener, "subscribe">): void {
+    const hinted = (hint: string) => {
       const numbers = hint.split(" ").map(Number);
       for (let i = 0; i < numbers.length; i += 2) this.#hint(numbers[i]!, numbers[i + 1]!);
     };
+    listener.subscribe({ channels: { [eventChannel]: hinted }, listening: () => this.recheck() });
   }
 
   #hint(incidentId: number, eventId: number): void {

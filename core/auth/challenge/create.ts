@@ -7,7 +7,9 @@ import type { Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
 import type { KnownChallenges, OpenChallenges } from "./limits.ts";
 import { countChallenge } from "./outcomes.ts";
-import { openedChannel } from "./watch.ts";
+
+/** The channel on which each opened challenge is announced. */
+export const openedChannel = "svc_challenge_opened";
 
 export interface NewChallenge {
   /** T itself: returned to the client and not stored. */

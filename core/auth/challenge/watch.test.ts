@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
+import { Listener, type Subscriber } from "../../../drizzle/connection/listener.ts";
 import { createLog } from "../../../platform/log.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { ChallengeWatch, type PendingFacts } from "./watch.ts";
@@ -16,14 +17,16 @@ const facts: PendingFacts = {
 };
 
 let database: TestDatabase;
+let listener: Listener;
 let watch: ChallengeWatch;
 beforeAll(async () => {
   database = await createTestDatabase();
-  watch = new ChallengeWatch(database.url, log);
-  await watch.start();
+  listener = new Listener(database.url, log);
+  watch = new ChallengeWatch(listener);
+  await listener.start();
 });
 afterAll(async () => {
-  await watch.stop();
+  await listener.stop();
   await database[Symbol.asyncDispose]();
 });
 
@@ -49,8 +52,9 @@ describe("a remembered challenge", () => {
   });
 
   test("is one of at most 200,000: the oldest one makes room", async () => {
-    const full = new ChallengeWatch(database.url, log);
-    await full.start();
+    const subscribers: Subscriber[] = [];
+    const full = new ChallengeWatch({ subscribe: (subscriber) => void subscribers.push(subscriber) });
+    subscribers[0]!.listening!();
     const remember = (i: number) => full.remember(`url ${i}`, `key ${i}`, facts, full.sequence);
     const known = (i: number) => full.recall(`url ${i}`) !== undefined;
     for (let i = 1; i <= 200_000; i += 1) remember(i);
@@ -58,7 +62,6 @@ describe("a remembered challenge", () => {
     expect([known(1), known(200_000)]).toEqual([true, true]);
     remember(200_001);
     expect([known(1), known(2), known(200_001)]).toEqual([false, true, true]);
-    await full.stop();
   });
 });
 
@@ -80,21 +83,7 @@ describe("a wait", () => {
   });
 
   test("ends after a second without a listening connection, to look again", async () => {
-    const deaf = new ChallengeWatch(database.url, log);
+    const deaf = new ChallengeWatch({ subscribe: () => {} });
     expect(await deaf.next("key", 2000).happened).toBe("news");
   });
-});
-
-test("without a listening connection, the log says why", async () => {
-  const lines: { msg: string; reason?: string }[] = [];
-  const url = new URL(database.url);
-  url.pathname = "/nowhere";
-  const deaf = new ChallengeWatch(
-    url.href,
-    createLog("warn", { write: (line) => void lines.push(JSON.parse(line)) }),
-  );
-  await deaf.start();
-  await deaf.stop();
-  const reason = `The database nowhere at ${url.host} does not exist: svc database init creates it (see SVC_DATABASE_URL)`;
-  expect(lines[0]).toMatchObject({ msg: "there is no listening database connection", reason });
 });

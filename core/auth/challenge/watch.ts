@@ -1,10 +1,5 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { listen } from "../../../drizzle/connection/listen.ts";
-import { reasonOf } from "../../../drizzle/database_error.ts";
-import { Unavailable } from "../../../platform/errors.ts";
-import type { Log } from "../../../platform/log.ts";
+import type { Listener } from "../../../drizzle/connection/listener.ts";
 import type { Bucket } from "../../../platform/rate_limit.ts";
-import { eventChannel } from "../../incident/timeline/event.ts";
 
 /** What a process remembers of a pending challenge. Small, because there may be very many. */
 export interface PendingFacts {
@@ -29,9 +24,8 @@ interface Waiter {
   end(reason: WaitEnd): void;
 }
 
+/** The channel on which a trigger announces each decided challenge. */
 const channel = "svc_challenge";
-/** Announces each opened challenge, as `channel` announces each decided one. */
-export const openedChannel = "svc_challenge_opened";
 const recheckSeconds = 1;
 const rememberedAtMost = 200_000;
 /** Far longer than ours: the client chooses it with the Host header. */
@@ -39,11 +33,11 @@ const longestUrl = 300;
 const waitersOfOneChallenge = 2;
 
 /**
- * Hears of decided challenges from PostgreSQL (NOTIFY), whichever process decided them.
+ * Learns of decided challenges from PostgreSQL (NOTIFY), whichever process decided them.
  *
  * It lets a process remember `pending` and delay a poll. Both depend on the listening connection: when that is lost,
  * everything remembered is forgotten, nothing new is remembered, and delayed polls look for themselves once a second
- * until it is back. A heartbeat detects a connection that died silently.
+ * until it is back.
  */
 export class ChallengeWatch {
   /** By the exact URL of its polls, so that T need not be parsed. */
@@ -52,37 +46,31 @@ export class ChallengeWatch {
   readonly #urls = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
-  readonly #stop = new AbortController();
+  #stopped = false;
   #sequence = 0;
-  #running: Promise<void> = Promise.resolve();
-  /** Called with the key of each challenge that any process has opened. */
-  onOpened: (key: string) => void = () => {};
-  /** Called with each hint about new events of incidents. */
-  onEvents: (hint: string) => void = () => {};
-  /** Called whenever it begins to listen: everything before may have been missed. */
-  onListening: () => void = () => {};
 
-  constructor(
-    private readonly url: string,
-    private readonly log: Log,
-  ) {}
-
-  /**
-   * Connects, and reconnects until it is stopped.
-   * @returns once it listens or has failed once
-   * @throws Unavailable when the address is a pooler's, which delivers no notifications
-   */
-  start(): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#running = this.#run(resolve, reject);
-    return promise;
+  constructor(listener: Pick<Listener, "subscribe">) {
+    const changed = (listening: boolean) => {
+      this.#listening = listening;
+      this.#sequence += 1;
+      if (!listening) {
+        this.#remembered.clear();
+        this.#urls.clear();
+      }
+      // Decisions made while nobody listened were not announced.
+      for (const waiters of [...this.#waiters.values()]) endAll(waiters, "news");
+    };
+    listener.subscribe({
+      channels: { [channel]: (key) => this.hear(key) },
+      listening: () => changed(true),
+      lost: () => changed(false),
+    });
   }
 
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    this.#lost();
-    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.end("timeout");
-    await this.#running;
+  /** Ends all waits, and each later one at once. */
+  stop(): void {
+    this.#stopped = true;
+    for (const waiters of [...this.#waiters.values()]) endAll(waiters, "timeout");
   }
 
   /** Counts the messages: what was read before a message must not be remembered after it. */
@@ -143,7 +131,7 @@ export class ChallengeWatch {
     };
     this.#waiters.set(key, waiters.add(waiter));
     if (waiters.size > waitersOfOneChallenge) waiters.values().next().value?.end("timeout");
-    if (this.#stop.signal.aborted) waiter.end("timeout");
+    if (this.#stopped) waiter.end("timeout");
     else if (signal?.aborted) leave();
     else signal?.addEventListener("abort", leave);
     return { happened: promise, cancel: () => waiter.end("timeout") };
@@ -153,59 +141,11 @@ export class ChallengeWatch {
   hear(key: string): void {
     this.#sequence += 1;
     this.forget(key);
-    for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
+    endAll(this.#waiters.get(key) ?? [], "news");
   }
+}
 
-  #lost(): void {
-    this.#listening = false;
-    this.#sequence += 1;
-    this.#remembered.clear();
-    this.#urls.clear();
-  }
-
-  /** Ends all waits: decisions made while nobody listened were not announced. */
-  #wakeAll(): void {
-    for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end("news");
-  }
-
-  async #run(ready: () => void, refuse: (error: Unavailable) => void): Promise<void> {
-    const { signal } = this.#stop;
-    let pause = 100;
-    let first = true;
-    while (!signal.aborted) {
-      try {
-        await this.#listen(() => {
-          pause = 100;
-          ready();
-        });
-      } catch (error) {
-        if (first && error instanceof Unavailable) return refuse(error);
-        this.log.warn({ err: error, ...reasonOf(error) }, "there is no listening database connection");
-      }
-      this.#lost();
-      this.#wakeAll();
-      ready();
-      first = false;
-      await delay(pause, undefined, { signal }).catch(() => {});
-      pause = Math.min(pause * 2, 5000);
-    }
-  }
-
-  /** The life of one connection. */
-  #listen(ready: () => void): Promise<void> {
-    const listening = () => {
-      this.#sequence += 1;
-      this.#listening = true;
-      this.#wakeAll();
-      this.onListening();
-      ready();
-    };
-    const notified = (from: string, payload: string) => {
-      if (from === eventChannel) this.onEvents(payload);
-      else if (from === openedChannel) this.onOpened(payload);
-      else this.hear(payload);
-    };
-    const channels = [channel, openedChannel, eventChannel];
-    return listen(this.url, channels, { listening, notified }, this.#stop.signal);
-  }
+/** Each waiter removes itself. */
+function endAll(waiters: Iterable<Waiter>, reason: WaitEnd): void {
+  for (const waiter of [...waiters]) waiter.end(reason);
 }

@@ -99,8 +99,8 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   });
   const { watch, counts, keys, organisation } = parts;
   const db = parts.db as Database;
-  await watch.start();
   const { app, drain } = createApp(parts);
+  await parts.listener.start();
   // The time in its answers is that of its clock, unless the test has set that to the real time, for processes.
   app.onRequest(({ set }) => {
     const now = clock.now();
