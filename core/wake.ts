@@ -1,5 +1,5 @@
-import { announceAfterCommit } from "../drizzle/after_commit.ts";
 import type { Database, Transaction } from "../drizzle/client.ts";
+import { notifyAfterCommit } from "../drizzle/connection/notify.ts";
 
 /** The channel on which workers are woken when a lease ends, or may have lost its basis (access/basis.ts). */
 export const leaseChannel = "svc_lease";
@@ -21,7 +21,7 @@ const ending: ReadonlySet<string> = new Set([
 
 /** Wakes the workers after the commit. If the hint is lost, their next poll finds the same. */
 export function wakeWorkers(db: Database | Transaction): void {
-  announceAfterCommit(db, leaseChannel, 0, 0);
+  notifyAfterCommit(db, leaseChannel, 0, 0);
 }
 
 /** Wakes the workers if something was recorded that can end a lease. */

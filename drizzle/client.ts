@@ -1,8 +1,7 @@
 import { drizzle } from "drizzle-orm/postgres-js";
 import { withTimeLimit } from "../platform/time_limit.ts";
-import { announceWith } from "./after_commit.ts";
-import { Announcer } from "./connection/announce.ts";
 import { limitStatements } from "./connection/limit.ts";
+import { Notifier, notifyWith } from "./connection/notify.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
 import { openSql } from "./connection/sql.ts";
 import { type PoolWatch, watchSql } from "./connection/watch.ts";
@@ -62,10 +61,10 @@ export function openDatabase(
   if (limitSeconds) limitStatements(client, limitSeconds, answered);
   if (watch) watchSql(client, watch);
   const db = drizzle(client, { schema });
-  const announcer = new Announcer(client);
-  announceWith(db, announcer);
+  const notifier = new Notifier(client);
+  notifyWith(db, notifier);
   const close = async (timeout = 5) => {
-    await withTimeLimit(Math.min(timeout, 1) * 1000, announcer.flush());
+    await withTimeLimit(Math.min(timeout, 1) * 1000, notifier.flush());
     await client.end({ timeout });
   };
   return { db, close };

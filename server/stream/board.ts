@@ -1,7 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { changesAfter, newestEvent, newestEvents } from "../../core/incident/stream/board.ts";
-import type { Connection } from "./connection.ts";
-import { encode, encodeChange } from "./sse.ts";
+import { type Connection, encode, encodeChange } from "./connection.ts";
 
 /** Longer than any transaction that records an event. */
 const longestTransaction = 60_000;

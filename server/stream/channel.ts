@@ -1,8 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import type { Event } from "../../core/incident/event/list.ts";
 import { eventsAtOnce, readersOf, readSlice } from "../../core/incident/stream/read.ts";
-import { type Connection, longestBacklog } from "./connection.ts";
-import { encode, encodeEvent } from "./sse.ts";
+import { type Connection, encode, encodeEvent, longestBacklog } from "./connection.ts";
 
 /** Time between two reads of one incident, so that many events in a row cost few reads. */
 const gatherMilliseconds = 40;

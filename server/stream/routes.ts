@@ -7,8 +7,8 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema, refusalsWithin } from "../http/error.ts";
 import { incidentParams } from "../incident/model.ts";
+import { streamHeaders } from "./connection.ts";
 import { boardAnswer, isCursor, lastEventId, streamAnswer, streamQuery } from "./model.ts";
-import { streamHeaders } from "./sse.ts";
 import type { IncidentStreams } from "./streams.ts";
 
 /** How long a client may take to read what is left of a stream that has ended. */

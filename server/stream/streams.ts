@@ -6,8 +6,7 @@ import { eventChannel } from "../../core/incident/timeline/event.ts";
 import type { Listener } from "../../drizzle/connection/listener.ts";
 import { Board } from "./board.ts";
 import { Channel } from "./channel.ts";
-import { Connection, type EndReason } from "./connection.ts";
-import { heartbeat, retryAfter } from "./sse.ts";
+import { Connection, type EndReason, heartbeat, retryAfter } from "./connection.ts";
 
 /** A stream of one incident, or of all. */
 type StreamKind = "incident" | "all";

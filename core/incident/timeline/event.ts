@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { announceAfterCommit } from "../../../drizzle/after_commit.ts";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { notifyAfterCommit } from "../../../drizzle/connection/notify.ts";
 import { event, incident } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { AuditAction } from "../../audit.ts";
@@ -90,7 +90,7 @@ export async function recordEvent(db: Database | Transaction, entry: TimelineEve
     from locked returning id`);
   if (!recorded) throw new NotFound("There is no such incident");
   const id = Number(recorded.id);
-  announceAfterCommit(db, eventChannel, incidentId, id);
+  notifyAfterCommit(db, eventChannel, incidentId, id);
   wakeWorkersAfter(db, kind);
   return id;
 }

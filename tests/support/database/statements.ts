@@ -1,6 +1,6 @@
 import type { Sql } from "postgres";
 import type { Database } from "../../../drizzle/client.ts";
-import { hintStatement } from "../../../drizzle/connection/announce.ts";
+import { hintStatement } from "../../../drizzle/connection/notify.ts";
 import { changeTransactions } from "../../../drizzle/connection/transactions.ts";
 
 type Ask = Pick<Sql, "unsafe">;

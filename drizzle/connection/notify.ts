@@ -1,9 +1,8 @@
+import type { Database, Transaction } from "../database.ts";
 import type { Sql } from "./sql.ts";
 
-// NOTIFY as a hint: sent after the commit that it announces, because within the transaction it would lock the whole
-// cluster until the end of the commit. With 10 and 32 writers (lock an incident, insert an event), PostgreSQL 18
-// did 1,156 and 1,416 transactions a second without it, 533 and 620 with pg_notify in a trigger, and 1,021 and 1,314
-// with hints that are sent like this.
+// NOTIFY as a hint: sent after the commit that it is about, because within the transaction it would lock the whole cluster
+// until the end of the commit, which halves the throughput of 10 writers.
 
 /** After sending, further hints are collected for this long. */
 const gatherMilliseconds = 15;
@@ -17,15 +16,15 @@ const longestHint = 7900;
  * Sends hints on channels: pairs of a subject and the highest number that it has reached, as `7 102 9 104`. Hints that
  * come together are sent together. A lost one is not repeated: listeners also poll.
  */
-export class Announcer {
+export class Notifier {
   /** By channel: the highest number of each subject. */
   readonly #pending = new Map<string, Map<number, number>>();
   #sending: Promise<void> | undefined;
 
   constructor(private readonly client: Pick<Sql, "unsafe">) {}
 
-  /** Announces a number that is committed. */
-  announce(channel: string, subject: number, number: number): void {
+  /** Sends a number that is committed. */
+  notify(channel: string, subject: number, number: number): void {
     const numbers = this.#pending.get(channel) ?? new Map<number, number>();
     this.#pending.set(channel, numbers);
     numbers.set(subject, Math.max(number, numbers.get(subject) ?? 0));
@@ -34,13 +33,13 @@ export class Announcer {
     });
   }
 
-  /** Resolves when everything announced so far has been sent, or cannot be. */
+  /** Resolves when everything so far has been sent, or cannot be. */
   async flush(): Promise<void> {
     await this.#sending;
   }
 
   async #sendAll(): Promise<void> {
-    // Several events of one transaction are announced together.
+    // Several events of one transaction are sent together.
     await Promise.resolve();
     while (this.#pending.size > 0) {
       const pending = [...this.#pending];
@@ -70,4 +69,54 @@ function hintsOf(numbers: ReadonlyMap<number, number>): string[] {
     else hints[hints.length - 1] = `${last} ${pair}`;
   }
   return hints;
+}
+
+type Hint = () => void;
+type Config = Parameters<Database["transaction"]>[1];
+
+const notifiers = new WeakMap<Database | Transaction, Notifier>();
+/** What each open transaction sends when it is committed. */
+const pending = new WeakMap<Database | Transaction, Hint[]>();
+
+/** Makes `notifyAfterCommit` work for a database and its transactions. */
+export function notifyWith(db: Database, notifier: Notifier): void {
+  notifiers.set(db, notifier);
+  const begin = db.transaction.bind(db);
+  db.transaction = async <T>(work: (tx: Transaction) => Promise<T>, config?: Config) => {
+    const hints: Hint[] = [];
+    const result = await begin((tx) => {
+      register(tx, hints, notifier);
+      return work(tx);
+    }, config);
+    for (const send of hints) send();
+    return result;
+  };
+}
+
+/** A savepoint's hints are those of its transaction. If only it is rolled back, a hint too many is sent. */
+function register(tx: Transaction, hints: Hint[], notifier: Notifier): void {
+  notifiers.set(tx, notifier);
+  pending.set(tx, hints);
+  const begin = tx.transaction.bind(tx);
+  tx.transaction = (work) =>
+    begin((inner) => {
+      register(inner, hints, notifier);
+      return work(inner);
+    });
+}
+
+/**
+ * Sends a hint once the transaction is committed, or at once outside a transaction. Nothing is
+ * sent for a transaction that is rolled back.
+ */
+export function notifyAfterCommit(
+  db: Database | Transaction,
+  channel: string,
+  subject: number,
+  number: number,
+): void {
+  const send = () => notifiers.get(db)?.notify(channel, subject, number);
+  const later = pending.get(db);
+  if (later) later.push(send);
+  else send();
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Announcer } from "./announce.ts";
+import { Notifier } from "./notify.ts";
 
 /** A client that notes the hints, and fails if told to. */
 function fakeClient() {
@@ -11,20 +11,20 @@ function fakeClient() {
       sent.push(values);
     },
   };
-  return { sent, client: client as typeof client & ConstructorParameters<typeof Announcer>[0] };
+  return { sent, client: client as typeof client & ConstructorParameters<typeof Notifier>[0] };
 }
 
 test("the first hint is sent at once, and those that come together as one", async () => {
   const { sent, client } = fakeClient();
-  const announcer = new Announcer(client);
-  announcer.announce("c", 7, 99);
-  announcer.announce("c", 7, 100);
+  const notifier = new Notifier(client);
+  notifier.notify("c", 7, 99);
+  notifier.notify("c", 7, 100);
   await Bun.sleep(0);
-  announcer.announce("c", 9, 104);
-  announcer.announce("c", 7, 103);
-  announcer.announce("c", 7, 102);
-  announcer.announce("d", 1, 2);
-  await announcer.flush();
+  notifier.notify("c", 9, 104);
+  notifier.notify("c", 7, 103);
+  notifier.notify("c", 7, 102);
+  notifier.notify("d", 1, 2);
+  await notifier.flush();
   expect(sent).toEqual([
     ["c", "7 100"],
     ["c", "9 104 7 103"],
@@ -34,10 +34,10 @@ test("the first hint is sent at once, and those that come together as one", asyn
 
 test("more hints than PostgreSQL accepts at once are sent as several", async () => {
   const { sent, client } = fakeClient();
-  const announcer = new Announcer(client);
+  const notifier = new Notifier(client);
   const subjects = Array.from({ length: 2000 }, (_, i) => 1_000_000 + i);
-  for (const subject of subjects) announcer.announce("c", subject, 9_000_000);
-  await announcer.flush();
+  for (const subject of subjects) notifier.notify("c", subject, 9_000_000);
+  await notifier.flush();
   expect(sent.length).toBeGreaterThan(1);
   for (const [, hint] of sent) expect(hint!.length).toBeLessThan(8000);
   const pairs = sent.flatMap(([, hint]) => hint!.match(/\d+ \d+/g)!);
@@ -46,12 +46,12 @@ test("more hints than PostgreSQL accepts at once are sent as several", async () 
 
 test("a hint that cannot be sent is dropped, and later ones are sent", async () => {
   const { sent, client } = fakeClient();
-  const announcer = new Announcer(client);
+  const notifier = new Notifier(client);
   client.fails = true;
-  announcer.announce("c", 1, 1);
-  await announcer.flush();
+  notifier.notify("c", 1, 1);
+  await notifier.flush();
   client.fails = false;
-  announcer.announce("c", 2, 2);
-  await announcer.flush();
+  notifier.notify("c", 2, 2);
+  await notifier.flush();
   expect(sent).toEqual([["c", "2 2"]]);
 });
