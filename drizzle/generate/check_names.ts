@@ -64,9 +64,11 @@ function checkTable(table: pg.PgTable): Named[] {
     "index",
     config.indexes.map((index) => indexName(index, name)),
   );
+  const policies = named("policy", namesOf(config.policies));
   const where = `Table ${displayName({ schema, name })}`;
+  refuseInherited(where, [...named("column", namesOf(columns)), ...keysAndChecks, ...indexes, ...policies]);
   refuseDuplicates(where, named("column", namesOf(columns)));
-  refuseDuplicates(where, named("policy", namesOf(config.policies)));
+  refuseDuplicates(where, policies);
   refuseDuplicates(where, keysAndChecks);
   refuseDuplicates(where, indexes);
   return [{ kind: "table", name, schema }, ...keys, ...indexes];
@@ -98,6 +100,18 @@ function refuseDuplicates(where: string, things: readonly Named[]): void {
         : `${where} has ${what} whose names PostgreSQL shortens to the same ${storedName(thing.name)}: ${displayName(other)} and ${displayName(thing)}. Rename one of them`,
     );
   }
+}
+
+/** drizzle-kit keeps these in objects by name, where it finds `constructor` and loses `__proto__`. */
+function refuseInherited(where: string, things: readonly Named[]): void {
+  const lost = things.find(
+    ({ kind, name }) =>
+      name === "__proto__" || (/^(unique constraint|policy)$/.test(kind) && name in Object.prototype),
+  );
+  if (lost)
+    throw refused(
+      `${where} has ${article(lost.kind)} named ${lost.name}, which drizzle-kit cannot read: rename it`,
+    );
 }
 
 /** @throws InvalidInput for a name that conflicts with the table `revision`, its row type or its key */

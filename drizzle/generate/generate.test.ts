@@ -13,6 +13,10 @@ const { trip, between } = tripDatabase();
 const id = () => pg.integer().primaryKey();
 const t = (c: pg.PgColumnBuilderBase) => pg.pgTable("t", { id: id(), c });
 
+interface Columns {
+  c: pg.ExtraConfigColumn & pg.PgColumn;
+}
+
 describe("generate", () => {
   test("without a snapshot everything is new; with the resulting snapshot, nothing is", async () => {
     const first = await generate(undefined, { t: t(pg.text()), other: "no table" });
@@ -119,6 +123,20 @@ describe("changes that cannot be generated are refused with advice", () => {
     const columns = pg.pgTable("t", { a: pg.text("c"), b: pg.text("c") });
     await refused(between([], [columns]), "Table t has two columns named c");
     await refused(between([], [t(pg.text()), t(pg.text())]), "The schema has two tables named t");
+  });
+
+  test.each([
+    ["a unique constraint named constructor", (self: Columns) => pg.unique("constructor").on(self.c)],
+    ["a policy named toString", () => pg.pgPolicy("toString")],
+    ["an index named __proto__", (self: Columns) => pg.index("__proto__").on(self.c)],
+    ["a check named __proto__", () => pg.check("__proto__", raw`true`)],
+  ])("%s", async (what, extra) => {
+    const table = pg.pgTable("t", { id: id(), c: pg.text() }, (self) => [extra(self as never)]);
+    await refused(between([], [table]), `Table t has ${what}, which drizzle-kit cannot read: rename it`);
+  });
+
+  test("a column named __proto__", async () => {
+    await refused(between([], [t(pg.text("__proto__"))]), "Table t has a column named __proto__");
   });
 
   test("an index on an expression without a name", async () => {

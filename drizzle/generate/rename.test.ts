@@ -47,85 +47,6 @@ describe("parseRename", () => {
   }
 });
 
-/** Every kind of object whose name or definition includes the name of a table or column. */
-const full = (name: string, a: string, other: string, extra: Record<string, pg.PgColumnBuilderBase> = {}) => {
-  const kept = pg.pgTable("kept", { id: pg.integer().primaryKey() });
-  const table = pg.pgTable(
-    name,
-    {
-      id: pg.serial().primaryKey(),
-      [a]: pg.integer().notNull().default(3),
-      n: pg.integer().generatedAlwaysAsIdentity(),
-      kept: pg.integer().references(() => kept.id),
-      g: pg.integer().generatedAlwaysAs(raw.raw(`"${a}" + 1`)),
-      ...extra,
-    },
-    (self) => {
-      const column = (self as Record<string, pg.ExtraConfigColumn & pg.AnyPgColumn>)[a]!;
-      return [
-        pg.unique().on(column as never),
-        pg.index().on(column),
-        pg
-          .index(`${name}_by_${a}`)
-          .on(raw.raw(`("${a}" + 1)`))
-          .where(raw`${column} > 0`),
-        pg.check("positive", raw`${column} > 0`),
-        pg.foreignKey({ columns: [column as never], foreignColumns: [kept.id] }),
-      ];
-    },
-  );
-  const target = (table as unknown as Record<string, pg.AnyPgColumn>)[a]!;
-  return [
-    kept,
-    table,
-    pg.pgTable("refers", { id: pg.integer(), [other]: pg.integer().references(() => target) }),
-  ];
-};
-const seed = `insert into kept values (1), (2); insert into t (a, kept) values (1, 1), (2, null); insert into refers values (1, 2)`;
-
-describe("a rename keeps the rows, and derived names follow", () => {
-  test("of a column", async () => {
-    const renames = [parseRename("t.a:b")];
-    const { up, down, rows } = await trip(full("t", "a", "r"), full("t", "b", "r"), { renames, seed });
-    expect(up).toStartWith('ALTER TABLE "t" RENAME COLUMN "a" TO "b";\n');
-    expect(up + down).not.toMatch(/DROP|data-loss|ADD/);
-    expect(down).toContain('ALTER TABLE "t" RENAME COLUMN "b" TO "a";\n');
-    expect(rows.up.t?.map(({ b }) => b)).toEqual([1, 2]);
-    expect(rows.down).toEqual(rows.before);
-  });
-
-  test("of a table", async () => {
-    const renames = [parseRename("t:s")];
-    const { up, down, rows } = await trip(full("t", "a", "r"), full("s", "a", "r"), { renames, seed });
-    expect(up).toStartWith('ALTER TABLE "t" RENAME TO "s";\n');
-    expect(up + down).not.toMatch(/DROP|data-loss|ADD/);
-    expect(rows.down).toEqual(rows.before);
-  });
-
-  test("of a table and its columns, together with other renames and a change of type", async () => {
-    const renames = ["t.a:b", "refers.r:q", "t:s"].map(parseRename);
-    const [before, after] = [
-      full("t", "a", "r", { x: pg.integer() }),
-      full("s", "b", "q", { y: pg.text(), x: pg.text() }),
-    ];
-    const { rows } = await trip(before, after, { renames, seed });
-    expect(rows.down.t?.map(({ a }) => a)).toEqual(rows.before.t!.map(({ a }) => a));
-    const byNewName = ["t:s", "s.a:b", "refers.r:q"].map(parseRename);
-    expect((await between(before, after, { renames: byNewName })).up).toContain('RENAME COLUMN "a" TO "b"');
-  });
-
-  test("of two columns at once", async () => {
-    const t = (...names: string[]) =>
-      pg.pgTable("t", Object.fromEntries(names.map((name) => [name, pg.integer()])));
-    const renames = ["t.b:c", "t.a:d"].map(parseRename);
-    const { rows } = await trip([t("a", "b")], [t("c", "d")], {
-      renames,
-      seed: "insert into t values (1, 2)",
-    });
-    expect(rows.up).toEqual({ t: [{ c: 2, d: 1 }] });
-  });
-});
-
 describe("a table that moves to another schema keeps its rows", () => {
   const space = pg.pgSchema("some space");
   const like = (make: typeof pg.pgTable, name = "t") => {
@@ -175,19 +96,6 @@ describe("a value of an enum keeps its rows", () => {
     );
     return [mood, table];
   };
-
-  test("when it is renamed", async () => {
-    const renames = ["mood.it's:fine", "mood.bad:worse"].map(parseRename);
-    const seed = `insert into t (id, list) values (1, '{bad,"it''s"}')`;
-    const { up, down, rows } = await trip(t("it's", "so so", "bad"), t("fine", "so so", "worse"), {
-      renames,
-      seed,
-    });
-    expect(up).toStartWith(`ALTER TYPE "mood" RENAME VALUE 'it''s' TO 'fine';\n`);
-    expect(up + down).not.toMatch(/SET DATA TYPE|data-loss/);
-    expect(rows.up).toEqual({ t: [{ id: 1, c: "fine", list: ["worse", "fine"] }] });
-    expect(rows.down).toEqual(rows.before);
-  });
 
   test("which is suggested where one value replaces another", async () => {
     expect((await between(t("a", "b", "c"), t("a", "d", "c"))).suggestions).toEqual(["mood.b:d"]);

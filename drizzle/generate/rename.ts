@@ -341,5 +341,6 @@ function matchNames<T extends { name: string }>(
 }
 
 function replaceKey<T>(record: Record<string, T>, from: string, to: string): Record<string, T> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key === from ? to : key, value]));
+  const entries = Object.entries(record).map(([key, value]) => [key === from ? to : key, value]);
+  return Object.assign(Object.create(null), Object.fromEntries(entries));
 }

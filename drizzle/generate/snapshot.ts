@@ -129,12 +129,21 @@ export function readSnapshot(snapshot: Snapshot): Schema {
   if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
     throw new InvalidInput("snapshot", "This is not a snapshot of a PostgreSQL schema, version 7");
   }
-  const schema = JSON.parse(JSON.stringify({ ...emptyLike(snapshot), ...snapshot })) as Schema;
+  const schema = copyOf({ ...emptyLike(snapshot), ...snapshot }) as Schema;
   for (const table of Object.values(schema.tables)) readTable(table);
   // Somebody else creates these.
   for (const [key, view] of Object.entries(schema.views)) if (view.isExisting) delete schema.views[key];
   for (const view of Object.values(schema.views)) refuseParameters(`view ${view.name}`, view.definition);
   return schema;
+}
+
+/** A deep copy whose records know no `constructor` or `toString` but their own. */
+export function copyOf<T>(part: T): T {
+  return JSON.parse(JSON.stringify(part), (_, value) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.assign(Object.create(null), value)
+      : value,
+  );
 }
 
 export function primaryKeyOf(table: Table): PrimaryKey | undefined {

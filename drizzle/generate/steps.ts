@@ -8,6 +8,7 @@ import { displayName, qualified, quote, tableKey } from "./names.ts";
 import { applyRenames, type Rename, tablesOfRenamedColumns } from "./rename.ts";
 import { alterSequences } from "./sequences.ts";
 import {
+  copyOf,
   primaryKeyOf,
   readSnapshot,
   type Schema,
@@ -42,7 +43,7 @@ export class Walk {
     note: (statement: KitStatement) => Partial<Step> = () => ({}),
     sort: readonly string[] = [],
   ): Promise<void> {
-    const next = structuredClone(this.schema);
+    const next = copyOf(this.schema);
     edit(next);
     const statements = await difference(this.schema, next);
     if (sort.length > 0) statements.sort((a, b) => sort.indexOf(a.table) - sort.indexOf(b.table));
@@ -73,7 +74,7 @@ export async function stepsOf(
     for (const index of Object.values(table.indexes)) index.concurrently = false;
   const renamed = applyRenames(before, after, renames);
   const plan = compare(before, after, way, tablesOfRenamedColumns(renames));
-  const walk = new Walk(structuredClone(before), renamed);
+  const walk = new Walk(copyOf(before), renamed);
   await drop(walk, plan);
   await walk.to((at) => {
     at.schemas = { ...at.schemas, ...after.schemas };
