@@ -5,7 +5,6 @@ import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import { lockKey } from "./lock.ts";
 import { downgradeScript, upgradeScript } from "./script.ts";
-import { findFaults, repair } from "./stamp.ts";
 import { splitStatements } from "./statements.ts";
 import { createRevisionTable, readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
@@ -51,48 +50,6 @@ test("reverts one revision, with the SQL of the database and not of the release"
   expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["1"], head: "base" });
   expect(downgrade({ url: db.url, revisions: [first] })).rejects.toThrow("nothing to revert");
   expect(downgrade({ url: db.url, revisions: [first], target: "-0" })).rejects.toThrow("invalid count: -0");
-});
-
-describe("down SQL that was changed in the database", () => {
-  async function overwritten() {
-    const db = await at(first, second);
-    await db.sql`update revision set down_sql = 'alter table a drop column b' where id = '2'`;
-    return db;
-  }
-  const revisions = [first, second];
-
-  test("is refused if it differs from the files", async () => {
-    await using db = await overwritten();
-    const refusal = "The down SQL of revision 2 was changed in the database";
-    expect(downgrade({ url: db.url, revisions })).rejects.toThrow(refusal);
-    expect(downgradeScript({ url: db.url, revisions })).rejects.toThrow(refusal);
-    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
-  });
-
-  test("is refused by an older release too, which has no file to compare it with", async () => {
-    await using db = await overwritten();
-    const older = { url: db.url, revisions: [first] };
-    const refusal = "svc database repair 2 --accept of the release that has them";
-    await expect(downgrade(older)).rejects.toThrow(refusal);
-    await expect(downgradeScript(older)).rejects.toThrow(refusal);
-    expect(await findFaults(older)).toMatchObject([{ id: "2", kind: "edited" }]);
-    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
-  });
-
-  test("is accepted if an earlier release recorded the checksum of its generated SQL", async () => {
-    await using db = await at(first, second);
-    await db.sql`update revision set manifest = jsonb_set(manifest, '{checksums,down}', '"of the generated SQL"')`;
-    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
-    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
-  });
-
-  test("is found and fixed by repair", async () => {
-    await using db = await overwritten();
-    expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);
-    expect(await repair({ url: db.url, revisions, decision: "accept" })).toEqual(["2"]);
-    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
-    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
-  });
 });
 
 test("up, down and up again ends where it started", async () => {

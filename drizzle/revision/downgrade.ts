@@ -1,13 +1,13 @@
 import { Conflict } from "../../platform/errors.ts";
 import { applyDown } from "./apply.ts";
-import { type Revision, readRevisions } from "./history.ts";
+import { readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
 import { readMarks } from "./marks.ts";
-import { isOverwritten, planDowngrade } from "./plan.ts";
-import type { Applied } from "./store.ts";
+import { planDowngrade } from "./plan.ts";
+import { type Applied, readApplied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
-import { afterStep, type ChangeOptions, countedDown, headText, isOurs, readyRevisions } from "./upgrade.ts";
+import { afterStep, type ChangeOptions, headText, isOurs } from "./upgrade.ts";
 
 /**
  * Reverts revisions, by default exactly one: each in its own transaction, with the SQL stored in the database, so that
@@ -20,37 +20,29 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
   const known = options.revisions ?? (await readRevisions());
   const { url, patience, notice } = options;
   return withLock({ url, patience, notice, purpose: "svc database downgrade" }, async (sql) => {
-    const { applied, finished } = await readyRevisions(sql, known, "reverting", options);
-    const target = countedDown(options.target ?? "-1", "-", finished.length);
-    const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
-    for (const row of plan) assertReversible(row, known);
-    if (!options.allowDataLoss) {
-      const scripts = plan.map(({ down }) => down);
-      await refuseLosses(sql, scripts, `svc database downgrade ${options.target ?? "-1"}`);
-    }
+    const applied = (await readApplied(sql)) ?? [];
+    const plan = planDowngrade(known, applied, options.target);
+    for (const row of plan) assertReversible(row);
+    const { allowDataLoss } = options;
+    const scripts = plan.map(({ down }) => down);
+    if (!allowDataLoss)
+      await refuseLosses(sql, scripts, `svc database downgrade ${options.target ?? "-1"}`, notice);
     let left = applied;
     for (const row of plan) {
       options.begin?.(row.id);
       left = left.filter(({ id }) => id !== row.id);
       // What remains of a newer release has triggers that this one does not know.
       const after = isOurs(known, left) ? afterStep(row.down) : undefined;
-      await applyDown(sql, row, { allowDataLoss: options.allowDataLoss, after, onRetry: notice });
+      await applyDown(sql, row, { allowDataLoss, after, onRetry: notice });
       options.log?.(row.id);
     }
     if (isOurs(known, left)) await syncTriggers(sql, { onRetry: notice });
-    return { reverted: [...finished, ...plan.map(({ id }) => id)], head: headText(known, left) };
+    return { reverted: plan.map(({ id }) => id), head: headText(known, left) };
   });
 }
 
-/** @throws Conflict when there is no down SQL, or when it does not match the files */
-export function assertReversible(row: Applied, known: readonly Revision[]): void {
-  const { id, down, manifest } = row;
-  if (isOverwritten(row, known)) {
-    const isOurs = known.some((revision) => revision.id === id);
-    throw new Conflict(
-      `The down SQL of revision ${id} was changed in the database: to restore it from the files, run svc database repair ${id} --accept${isOurs ? "" : " of the release that has them"}`,
-    );
-  }
+/** @throws Conflict */
+export function assertReversible({ id, down, manifest }: Applied): void {
   const { irreversible } = readMarks(down);
   if (irreversible === undefined && !manifest.irreversible) return;
   const reason = irreversible ? `: ${irreversible}` : "";

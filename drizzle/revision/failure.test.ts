@@ -87,17 +87,6 @@ describe("a failing revision reports line, reason, statement and what to do", ()
       "alter table report drop note",
     ],
     [
-      "at the commit, from a deferred constraint",
-      [
-        "alter table report add parent int references report deferrable initially deferred;",
-        "select 1;",
-        "update report set parent = 9 where id = 1;",
-        "select 1;",
-      ],
-      'up.sql of revision 2, line 3: insert or update on table "report" violates foreign key constraint "report_parent_fkey"',
-      "update report set parent = 9 where id = 1",
-    ],
-    [
       "for a long statement, shortened",
       [`insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")};`],
       'up.sql of revision 2, line 1: duplicate key value violates unique constraint "report_pkey"',
@@ -143,7 +132,7 @@ describe("a failing revision reports line, reason, statement and what to do", ()
     const revision = testRevision("1", [], "select 1;\nselect pg_terminate_backend(pg_backend_pid());");
     const { host, pathname } = new URL(url);
     await expect(upgrade({ url, revisions: [revision] })).rejects.toThrow(
-      `up.sql of revision 1: PostgreSQL at ${host}, database ${pathname.slice(1)}, closed the connection: run it again\nThe revision is applied as a whole or not at all: svc database upgrade continues from there`,
+      `up.sql of revision 1, line 2: PostgreSQL at ${host}, database ${pathname.slice(1)}, closed the connection: run it again\n  select pg_terminate_backend(pg_backend_pid())\nThe revision is applied as a whole or not at all: svc database upgrade continues from there`,
     );
   });
 

@@ -8,10 +8,8 @@ export interface Failure {
   what: string;
   /** The file's content. */
   text: string;
-  /** The statement that failed; undefined if the connection broke or the commit failed. */
+  /** The statement that ran; undefined if none of the file did. */
   statement?: Statement;
-  /** Where in the file PostgreSQL located the error. */
-  offset?: number;
   /** The current state, and the command to run next. */
   next: string;
 }
@@ -21,13 +19,13 @@ export interface Failure {
  * @returns the error unchanged if it comes from neither PostgreSQL nor the network; one line if the database is
  * read-only
  */
-export function explainFailure(error: unknown, { what, text, statement, offset, next }: Failure): unknown {
+export function explainFailure(error: unknown, { what, text, statement, next }: Failure): unknown {
   if (error instanceof SvcError) return error;
   const known = operatorsError(error);
   if (known === error && !isPostgresError(error)) return error;
   // Not the statement's fault: this database is read-only.
   if (errorCode(error) === "25006") return known;
-  const at = offset ?? statement?.start;
+  const at = statement && (positionIn(statement, error) ?? statement.start);
   const line = at === undefined ? "" : `, line ${text.slice(0, at).split("\n").length}`;
   const lines = [
     `${what}${line}: ${reasonFor(error, known)}`,
@@ -38,6 +36,12 @@ export function explainFailure(error: unknown, { what, text, statement, offset, 
   ];
   const code = known instanceof SvcError ? known.code : "configuration";
   return new SvcError(code, lines.join("\n"), { cause: error });
+}
+
+/** PostgreSQL counts characters; JavaScript counts those outside the Basic Multilingual Plane twice. */
+function positionIn({ text, offset }: Statement, error: unknown): number | undefined {
+  const position = Number((error as { position?: string }).position);
+  return position > 0 ? offset + [...text].slice(0, position - 1).join("").length : undefined;
 }
 
 /** Whether a statement failed while the connection survived. */

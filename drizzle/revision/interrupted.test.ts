@@ -4,7 +4,7 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { downgrade } from "./downgrade.ts";
-import { findFaults, repair } from "./stamp.ts";
+import { repair } from "./stamp.ts";
 import { upgrade } from "./upgrade.ts";
 
 describe("a non-transactional statement", () => {
@@ -51,23 +51,12 @@ describe("a non-transactional statement", () => {
     await upgrade({ url, revisions: known });
     await using sql = closing(url);
     await sql.client`update revision set state = 'applying' where id = '2'`;
+    await expect(downgrade({ url, revisions: known })).rejects.toThrow("first run svc database upgrade");
     await upgrade({ url, revisions: known });
     await sql.client`update revision set state = 'reverting' where id = '2'`;
     await sql.client`drop index a_idx`;
-    await upgrade({ url, revisions: known, target: "1" });
-    expect(await sql.client`select id from revision`).toEqual([{ id: "1" }] as never);
-  });
-
-  test("of an interrupted upgrade is not reported as reverted, nor that of a downgrade as applied", async () => {
-    await using database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions: known });
-    await using sql = closing(url);
-    await sql.client`update revision set state = 'applying' where id = '2'`;
+    await expect(upgrade({ url, revisions: known })).rejects.toThrow("first run svc database downgrade");
     expect(await downgrade({ url, revisions: known })).toEqual({ reverted: ["2"], head: "1" });
-    await upgrade({ url, revisions: known });
-    await sql.client`update revision set state = 'reverting' where id = '2'`;
-    expect(await upgrade({ url, revisions: known, target: "1" })).toMatchObject({ applied: [], head: "1" });
   });
 });
 
@@ -132,7 +121,7 @@ create index concurrently a_three on a ((id + 1));`,
     const failed = await upgrade({ url, revisions }).catch((error: Error) => error.message);
     expect(failed).toContain("line 3");
     expect(failed).toContain(
-      "The statements before it took effect. Correct the cause, then: svc database upgrade resumes where it stopped",
+      "Earlier statements took effect. Correct the cause, then: svc database upgrade resumes where it stopped",
     );
     expect(await sql.client`select state from revision where id = '2'`).toEqual([
       { state: "applying" },
@@ -193,82 +182,23 @@ test("a rejected statement does not leave the revision half-applied, in either d
   ]);
 });
 
-test("a file corrected after an interruption is applied as a whole", async () => {
+test("an interrupted revision whose file was edited since is refused", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   await upgrade({ url, revisions: [table] });
   await using sql = closing(url);
   await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
     values ('2', 'other', 'other', '{"parents": ["1"]}', 'applying')`;
+  const refused = upgrade({ url, revisions: known });
+  await expect(refused).rejects.toThrow("Revision 2 was edited after it was interrupted");
+  expect(await repair({ url, revisions: known, id: "2", decision: "notApplied" })).toBe("2");
   expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"] });
-  expect(await sql.client`select down_sql from revision where id = '2'`).toMatchObject([
-    { down_sql: concurrent.down },
-  ]);
-});
-
-describe("a file corrected after its second index failed", () => {
-  const mark = "-- svc: no-transaction\n";
-  const first = "create index concurrently a_one on a (id);";
-
-  async function halfApplied() {
-    const database = await createEmptyTestDatabase();
-    const { url } = database;
-    await upgrade({ url, revisions: [table] });
-    const sql = closing(url);
-    await sql.client`insert into a values (1), (1)`;
-    const wrong = testRevision(
-      "2",
-      ["1"],
-      `${mark}${first}\ncreate unique index concurrently a_two on a (id);`,
-    );
-    await expect(upgrade({ url, revisions: [table, wrong] })).rejects.toThrow("resumes where it stopped");
-    const correct = (up: string, down = "") =>
-      upgrade({ url, revisions: [table, testRevision("2", ["1"], up, down)] });
-    const rows = () => sql.client`select state, down_sql from revision where id = '2'`;
-    return { sql: sql.client, correct, rows, [Symbol.asyncDispose]: () => sql[Symbol.asyncDispose]() };
-  }
-
-  test("continues after the index that it has already created", async () => {
-    await using half = await halfApplied();
-    const { sql } = half;
-    const [before] = await sql`select to_regclass('a_one')::oid as oid`;
-    const done = await half.correct(
-      `${mark}${first}\ncreate index concurrently a_two on a (id);`,
-      "select 1",
-    );
-    expect(done).toMatchObject({ applied: ["2"], head: "2" });
-    expect(await isValid(sql, "a_two")).toBe(true);
-    expect((await sql`select to_regclass('a_one')::oid as oid`)[0]).toEqual(before!);
-    expect([...(await half.rows())]).toEqual([{ state: "applied", down_sql: "select 1" }]);
-  });
-
-  test("fails at an index that the correction defines differently", async () => {
-    await using half = await halfApplied();
-    const up = `${mark}create index concurrently a_one on a ((id + 1));`;
-    await expect(half.correct(up)).rejects.toThrow(
-      'relation "a_one" already exists\n  create index concurrently a_one on a ((id + 1))\nRevision 2 is still incomplete',
-    );
-    expect(await half.correct(mark + first)).toMatchObject({ applied: ["2"] });
-  });
-
-  test("runs in a transaction if it no longer has the mark", async () => {
-    await using half = await halfApplied();
-    await half.sql`create view v as select id from a`;
-    const up = "create table if not exists b (id int);\n-- svc: no-data-loss x\ndrop table if exists a;";
-    await expect(half.correct(up)).rejects.toThrow("other objects depend on it");
-    expect(await half.sql`select to_regclass('b') as b`).toMatchObject([{ b: null }]);
-  });
-
-  test("is checked like any other file", async () => {
-    await using half = await halfApplied();
-    await expect(half.correct(`${mark}create index concurrently on a (id);`)).rejects.toThrow("needs a name");
-  });
 });
 
 test("an unnamed concurrent index is refused, as it could not be found again", async () => {
   await using database = await createEmptyTestDatabase();
   const unnamed = testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently on a (id);");
-  expect(upgrade({ url: database.url, revisions: [table, unnamed] })).rejects.toThrow("needs a name");
+  expect(upgrade({ url: database.url, revisions: [table, unnamed] })).rejects.toThrow("without a name");
 });
 
 test("a statement with an unknown outcome is left for a person to decide", async () => {
@@ -285,8 +215,7 @@ test("a statement with an unknown outcome is left for a person to decide", async
   const goOn = upgrade({ url, revisions });
   expect(goOn).rejects.toThrow("svc database repair 2 --applied (or --not-applied)");
   await goOn.catch(() => {});
-  expect(await findFaults({ url, revisions })).toMatchObject([{ id: "2", kind: "interrupted" }]);
-  expect(await repair({ url, revisions, id: "2", decision: "applied" })).toEqual(["2"]);
+  expect(await repair({ url, revisions, id: "2", decision: "applied" })).toBe("2");
   expect(await upgrade({ url, revisions })).toMatchObject({ applied: [], head: "2" });
   expect(repair({ url, revisions, id: "2", decision: "applied" })).rejects.toThrow("is not interrupted");
 });
@@ -312,12 +241,10 @@ test("an accepted edit replaces what the database stores", async () => {
   const { url } = database;
   await upgrade({ url, revisions: [table] });
   const edited = [testRevision("1", [], "create table a (id int)", "drop table a cascade;")];
-  expect(await findFaults({ url, revisions: edited })).toMatchObject([{ id: "1", kind: "edited" }]);
-  expect(await repair({ url, revisions: edited, decision: "accept" })).toEqual(["1"]);
+  expect(await repair({ url, revisions: edited, id: "1", decision: "accept" })).toBe("1");
   await using sql = closing(url);
   expect(await sql.client`select down_sql from revision`).toEqual([
     { down_sql: "drop table a cascade;" },
   ] as never);
   expect(await upgrade({ url, revisions: edited })).toMatchObject({ applied: [] });
-  expect(await repair({ url, revisions: edited, decision: "accept" })).toEqual([]);
 });

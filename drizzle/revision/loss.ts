@@ -1,87 +1,10 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
-import { errorCode } from "../database_error.ts";
+import { errorCode, operatorsError } from "../database_error.ts";
 import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
 import { triggers } from "../triggers/index.ts";
-import { type Loss, marksIn, readMarks } from "./marks.ts";
-import { actionsIn, afterNoise, nameAt, type Statement, splitStatements, wordsOf } from "./statements.ts";
-
-/** A statement, and what it might lose. */
-interface Losing {
-  statement: Statement;
-  losses: Loss[];
-}
-
-/**
- * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that need one by their
- * kind (DROP TABLE, DROP COLUMN, TRUNCATE, anything with CASCADE) and have none.
- */
-export function losingStatements(sql: string): Losing[] {
-  const marks = marksIn(sql);
-  let next = 0;
-  return splitStatements(sql).flatMap((statement) => {
-    const end = statement.offset + statement.text.length;
-    const from = next;
-    while (next < marks.length && marks[next]!.at < end) next += 1;
-    const own = marks.slice(from, next);
-    const isJudged = own.some(({ word }) => word === "data-loss" || word === "no-data-loss");
-    const marked = own.flatMap(({ at }) => readMarks(sql.slice(at).split("\n", 1)[0]!).losses);
-    const losses = isJudged ? marked : impliedLosses(sql.slice(statement.start, end));
-    return losses.length === 0 ? [] : [{ statement, losses }];
-  });
-}
-
-function impliedLosses(text: string): Loss[] {
-  // A cheap check that excludes most statements.
-  if (!/\b(drop|truncate)\b/i.test(text)) return [];
-  const words = wordsOf(text);
-  const [first, second = ""] = words;
-  const hasCascade = words.at(-1) === "CASCADE";
-  if (first === "DROP" && (hasCascade || ["EXTENSION", "OWNED"].includes(second)))
-    return [{ kind: "removal", removal: text }];
-  if (first === "TRUNCATE" && hasCascade) return [{ kind: "removal", removal: text }];
-  if (first === "TRUNCATE") return namesFrom(words, second === "TABLE" ? 2 : 1).map(lossOfTable);
-  if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
-  if (first !== "ALTER") return [];
-  const { name, end } = nameAt(words, afterNoise(words, 2));
-  const from = words[end] === "*" ? end + 1 : end;
-  const drops = actionsIn(words.slice(from)).filter(([verb]) => verb === "DROP");
-  if (!drops.some((action) => action.at(-1) === "CASCADE"))
-    return second === "TABLE" ? droppedColumns(name, drops) : [];
-  const actions = drops.map((action) => action.join(" ")).join(", ");
-  return [{ kind: "removal", removal: `${words.slice(0, from).join(" ")} ${actions}` }];
-}
-
-const lossOfTable = (table: string): Loss => ({ kind: "table", table });
-
-/** `IF EXISTS ONLY a, b.c *` */
-function namesFrom(words: readonly string[], from: number): string[] {
-  const names: string[] = [];
-  let at = afterNoise(words, from);
-  for (;;) {
-    const { name, end } = nameAt(words, at);
-    if (name !== '""') names.push(name);
-    at = words[end] === "*" ? end + 1 : end;
-    if (words[at] !== ",") return names;
-    at = afterNoise(words, at + 1);
-  }
-}
-
-/** The actions `DROP COLUMN IF EXISTS c`, `DROP d`. */
-function droppedColumns(table: string, drops: readonly string[][]): Loss[] {
-  return drops
-    .filter(([, what]) => what !== "CONSTRAINT")
-    .map((action) => nameAt(action, afterNoise(action, action[1] === "COLUMN" ? 2 : 1)).name)
-    .filter((column) => !isDerived(table, column))
-    .map((column) => ({ kind: "column", table, column }));
-}
-
-/** Whether one of our triggers derives the column from others, and so can restore it. */
-function isDerived(table: string, column: string): boolean {
-  return triggers.some(
-    ({ table: own, fill }) => quoted(own) === table && fill && quoted(fill.column) === column,
-  );
-}
+import { type Loss, losingStatements } from "./marks.ts";
+import { type StepOptions, whenFree } from "./step.ts";
 
 /** Describes everything that a revision's SQL may lose. */
 export function describeLosses(sql: string): string[] {
@@ -112,7 +35,7 @@ const undoCode = "SVC02";
 
 /**
  * Checks what a whole plan would lose, before any of it runs. An empty table is no loss, nor is a column that holds
- * only its default. Objects that a step of the plan creates or renames cannot be checked yet; see `lossGuard`.
+ * only its default. Objects that a step of the plan creates or renames cannot be checked yet; see `guards`.
  *
  * @throws Conflict naming what would be lost
  */
@@ -120,13 +43,14 @@ export async function refuseLosses(
   sql: Pick<Sql, "unsafe">,
   scripts: readonly string[],
   command: string,
+  onRetry?: StepOptions["onRetry"],
 ): Promise<void> {
   const losses = scripts.flatMap((script) => losingStatements(script).flatMap((losing) => losing.losses));
   if (losses.length === 0) return;
   try {
-    await sql.unsafe(guardBlock(losses, "plan"));
+    await whenFree("the check for data loss", onRetry, () => sql.unsafe(guardBlock(losses, "plan")));
   } catch (error) {
-    throw lossRefusal(error, command) ?? error;
+    throw lossRefusal(error, command) ?? operatorsError(error);
   }
 }
 
@@ -140,23 +64,26 @@ export function lossRefusal(error: unknown, command: string): Conflict | undefin
 }
 
 /**
- * The statement to run directly before one that may lose data, in the same transaction: it locks the tables, so that no
- * rows can be added meanwhile, and fails if there is data to lose. Empty for losses that are only described in words;
- * those are checked with the plan.
+ * For each statement that may lose data, by its offset, the one to run directly before it in the same transaction: it locks the
+ * tables, so that no rows can be added meanwhile, and fails if there is data to lose. Losses that are only described in words
+ * are checked with the plan.
  */
-export function lossGuard(losses: readonly Loss[]): string {
-  const real = losses.filter(({ kind }) => kind !== "other");
-  return real.length === 0 ? "" : guardBlock(real, "step");
+export function guards(text: string): Map<number, string> {
+  return new Map(
+    losingStatements(text).flatMap(({ statement, losses }) => {
+      const real = losses.filter(({ kind }) => kind !== "other");
+      return real.length === 0 ? [] : [[statement.offset, guardBlock(real, "step")] as const];
+    }),
+  );
 }
 
 /** A revision's SQL including the guards, for a script. */
 export function withGuards(text: string): string {
   let sql = "";
   let copied = 0;
-  for (const { statement, losses } of losingStatements(text)) {
-    const guard = lossGuard(losses);
-    sql += text.slice(copied, statement.offset) + (guard && `${guard}\n\n`);
-    copied = statement.offset;
+  for (const [offset, guard] of guards(text)) {
+    sql += `${text.slice(copied, offset)}${guard}\n\n`;
+    copied = offset;
   }
   return sql + text.slice(copied);
 }
@@ -222,20 +149,25 @@ function addLoss(what: string): string {
     end if;`;
 }
 
+/** The columns that our triggers derive from others, and so can restore. */
+const derived = triggers
+  .flatMap(({ table, fill }) => (fill ? [`(${literal(table)}, ${literal(fill.column)})`] : []))
+  .join(", ");
+
 /** Tables (`attribute` is null) and their stored columns. TRUNCATE gives a table another file. */
 const places = `select c.oid as relation, a.attname as attribute, c.relispartition as partition,
         concat_ws(' ', c.oid, a.attnum, case when a.attnum is null then c.relfilenode end) as place
       from pg_class c, lateral (select null::name, null union all
         select attname, attnum from pg_attribute
-        where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = '') a (attname, attnum)
+        where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = ''
+          and not (c.relnamespace = 'public'::regnamespace and (c.relname, attname) in (${derived}))) a (attname, attnum)
       where c.relkind in ('r', 'p') and c.relpersistence <> 't' and c.oid >= 16384`;
 
 /**
- * What a statement removes beyond what it names depends on everything in the database, so it is tried and rolled back.
- * A statement that fails here removes nothing, or fails again when it runs. A partition counts only if its table stays.
+ * Tries a statement without a mark, rolls it back, and compares the tables and columns before and after. One that fails here
+ * fails again when it runs, or depends on an earlier step. A partition counts only if its table stays.
  */
 function checkRemoval(removal: string, stage: "plan" | "step"): string {
-  const onError = stage === "plan" ? "" : "when lock_not_available or deadlock_detected then raise;\n      ";
   const lock = "\n    execute format('lock table %s in access exclusive mode', relation);";
   const search = `    if attribute is null then execute format('select exists (select from %s)', relation) into is_lost;
     else
@@ -249,7 +181,8 @@ ${unusualValue}
     gone := array(select unnest(gone) except select place from (${places}) p);
     raise exception using errcode = '${undoCode}';
   exception when sqlstate '${undoCode}' then null;
-      ${onError}when others then gone := '{}';
+      when lock_not_available or deadlock_detected then raise;
+      when others then gone := '{}';
   end;
   for relation, attribute in
     with gone as (select * from (${places}) p where place = any(gone))

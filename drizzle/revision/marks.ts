@@ -1,6 +1,6 @@
 import { SvcError } from "../../platform/errors.ts";
 import { nameParts, shownName } from "../sql_text.ts";
-import { actionsIn, afterNoise, commentsOf, nameAt, splitStatements, wordsOf } from "./statements.ts";
+import { afterNoise, commentsOf, nameAt, type Statement, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * What a revision's SQL declares about itself, in comments on their own lines:
@@ -28,19 +28,19 @@ export type Loss =
   | { kind: "table"; table: string }
   | { kind: "column"; table: string; column: string; where?: string; words?: string }
   | { kind: "sequence"; sequence: string }
-  /** The tables and columns that a statement removes without naming them, as with CASCADE. No mark declares it. */
+  /** Whatever a statement without a mark removes. */
   | { kind: "removal"; removal: string }
   | { kind: "other"; text: string };
 
 /** One mark: its keyword, the text after it, and the comment's offset in the SQL. */
-export interface Mark {
+interface Mark {
   word: string;
   rest: string;
   at: number;
 }
 
 /** The marks in a SQL text, in order. Lines inside a string or a function body do not count. */
-export function marksIn(sql: string): Mark[] {
+function marksIn(sql: string): Mark[] {
   if (!sql.includes("svc:")) return [];
   return commentsOf(sql).flatMap(({ text, at }) => {
     const [, mark] = text.match(/^--[ \t]*svc:[ \t]*(.*?)[ \t]*$/) ?? [];
@@ -89,49 +89,73 @@ function lossOf(text: string): Loss {
 const columnPattern =
   /^((?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+))*)(?: where (.+))?$/i;
 
-const transactionWords = new Set([
-  "BEGIN",
-  "START",
-  "COMMIT",
-  "END",
-  "ROLLBACK",
-  "ABORT",
-  "SAVEPOINT",
-  "RELEASE",
-]);
+/** A statement, and what it might lose. */
+interface Losing {
+  statement: Statement;
+  losses: Loss[];
+}
+
+/** The statements that may lose rows or values: those with a mark, and without one those that may remove something. */
+export function losingStatements(sql: string): Losing[] {
+  const marks = marksIn(sql);
+  return splitStatements(sql).flatMap((statement) => {
+    const end = statement.offset + statement.text.length;
+    const own = marks.splice(0, marks.findLastIndex(({ at }) => at < end) + 1);
+    const isJudged = own.some(({ word }) => word === "data-loss" || word === "no-data-loss");
+    const marked = own.flatMap(({ word, rest }) => (word === "data-loss" ? [lossOf(rest)] : []));
+    const removal = sql.slice(statement.start, end);
+    const losses = isJudged ? marked : mayRemove(removal) ? [{ kind: "removal" as const, removal }] : [];
+    return losses.length === 0 ? [] : [{ statement, losses }];
+  });
+}
+
+/** Whether a statement may remove tables or columns. A broad check, because the statement is then tried. */
+function mayRemove(statement: string): boolean {
+  if (!/\b(drop|truncate)\b/i.test(statement)) return false;
+  const words = wordsOf(statement);
+  const [first, second = ""] = words;
+  if (first === "TRUNCATE") return true;
+  if (first === "DROP") return ["TABLE", "EXTENSION", "OWNED"].includes(second) || words.includes("CASCADE");
+  return first === "ALTER" && /\bDROP (?!CONSTRAINT |NOT NULL|DEFAULT)|\bCASCADE\b/.test(words.join(" "));
+}
+
+const transactionWords = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"];
 
 /**
- * Checks that the text contains only what a revision may contain. Its own BEGIN or COMMIT would end the transaction
- * that records the revision; without a transaction, each of several statements must be safe to run again.
+ * Checks that the text contains only what a revision may contain. Its own BEGIN or COMMIT would end the transaction that
+ * records the revision; without a transaction, each of several statements must be safe to run again, and none may lose data,
+ * because rows may be written between check and statement.
  * @throws SvcError `configuration`
  */
-export function checkStatements(what: string, sql: string, { transactional }: Marks): void {
+export function checkStatements(
+  what: string,
+  sql: string,
+  { transactional }: Pick<Marks, "transactional">,
+): void {
+  const refuse = (text: string) => new SvcError("configuration", `${what} ${text}`);
+  const beginning = (text: string) => text.replace(/\s+/g, " ").trim().slice(0, 80);
   const statements = splitStatements(sql);
-  if (!transactional && statements.length > 1) {
-    const { text } = statements.find((one) => !isResumable(one.text)) ?? {};
-    if (text !== undefined) {
-      const line = text.replace(/\s+/g, " ").trim().slice(0, 80);
-      throw new SvcError(
-        "configuration",
-        `${what} runs without a transaction, so each of several statements must be safe to run again, and this one is not: ${line}. Move it to a separate revision`,
+  if (!transactional) {
+    const fixed = statements.length > 1 && statements.find((one) => !isResumable(one.text));
+    if (fixed)
+      throw refuse(
+        `runs without a transaction, so each of several statements must be safe to run again, and this one is not: ${beginning(fixed.text)}. Move it to a separate revision`,
       );
-    }
+    const [losing] = losingStatements(sql);
+    if (losing)
+      throw refuse(
+        `runs without a transaction, so it may not lose data: ${beginning(sql.slice(losing.statement.start))}. Move this statement to a revision with a transaction`,
+      );
   }
   for (const { text } of statements) {
     const words = wordsOf(text);
     const [first = "", second = ""] = words;
-    if (/^CREATE (UNIQUE )?INDEX CONCURRENTLY ON /.test(`${words.slice(0, 5).join(" ")} `)) {
-      throw new SvcError(
-        "configuration",
-        `${what}: CREATE INDEX CONCURRENTLY needs a name for the index, so that it can be found again`,
+    if (/^CREATE (UNIQUE )?INDEX CONCURRENTLY ON /.test(`${words.slice(0, 5).join(" ")} `))
+      throw refuse(
+        "contains CREATE INDEX CONCURRENTLY without a name for the index, by which it could be found again",
       );
-    }
-    if (transactionWords.has(first) || (first === "PREPARE" && second === "TRANSACTION")) {
-      throw new SvcError(
-        "configuration",
-        `${what} holds ${first}: each revision already runs in a transaction`,
-      );
-    }
+    if (transactionWords.includes(first) || (first === "PREPARE" && second === "TRANSACTION"))
+      throw refuse(`contains ${first}: each revision already runs in a transaction`);
   }
 }
 
@@ -139,45 +163,19 @@ export function checkStatements(what: string, sql: string, { transactional }: Ma
 export function isResumable(sql: string): boolean {
   return splitStatements(sql).every(({ text }) => {
     const words = wordsOf(text);
-    if (concurrentIndex(words)) return true;
-    if (["REINDEX", "VACUUM", "ANALYZE", "CLUSTER"].includes(words[0] ?? "")) return true;
-    if (/^(CREATE( [A-Z]+){1,3} IF NOT|DROP( [A-Z]+){1,3} IF) EXISTS /.test(words.join(" "))) return true;
-    return words[0] === "ALTER" && ["TABLE", "TYPE"].includes(words[1] ?? "") && isRepeatable(words);
+    return concurrentIndex(words) || ["REINDEX", "VACUUM", "ANALYZE", "CLUSTER"].includes(words[0] ?? "");
   });
 }
 
-/**
- * Whether each action of `ALTER TABLE | TYPE` says IF [NOT] EXISTS. The IF EXISTS of the table does not count: `ALTER
- * TABLE IF EXISTS t ALTER c TYPE bigint USING c * 100` would multiply twice.
- */
-function isRepeatable(words: readonly string[]): boolean {
-  const actions = actionsIn(words.slice(nameAt(words, afterNoise(words, 2)).end));
-  const repeatable = /^(ADD (COLUMN |VALUE )?IF NOT|DROP (COLUMN |CONSTRAINT |ATTRIBUTE )?IF) EXISTS /;
-  return actions.every((action) => repeatable.test(action.join(" ")));
-}
-
-/** The index in `CREATE | DROP INDEX CONCURRENTLY`. */
-export interface ConcurrentIndex {
-  name: string;
-  /** For CREATE. `copy` is the table's name without its schema, `rest` the position of the first word after it. */
-  created?: { unique: boolean; table: string; copy: string; rest: number };
-}
-
-/** A new index has no schema of its own, because it is in that of its table. */
-export function concurrentIndex(words: readonly string[]): ConcurrentIndex | undefined {
+/** The index of `CREATE | DROP INDEX CONCURRENTLY`. A new one has no schema of its own: it is in that of its table. */
+export function concurrentIndex(words: readonly string[]): { name: string; isNew: boolean } | undefined {
   const at = words.indexOf("INDEX");
   if (words[at + 1] !== "CONCURRENTLY" || !/^(CREATE( UNIQUE)?|DROP)$/.test(words.slice(0, at).join(" ")))
     return undefined;
-  let from = at + 2;
-  if (words[from] === "IF") from += words[from + 1] === "NOT" ? 3 : 2;
-  const { end } = nameAt(words, from);
-  const name = words.slice(from, end);
-  // `wordsOf` capitalised unquoted names; PostgreSQL folds them to lower case.
-  const written = () => name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
-  if (words[0] !== "CREATE") return { name: written() };
-  const first = afterNoise(words, end + 1);
-  if (words[first + 1] === ".") name.unshift(words[first]!, ".");
-  const { name: table, end: rest } = nameAt(words, first);
-  const { name: copy } = nameAt(words, rest - 1);
-  return { name: written(), created: { unique: at === 2, table, copy, rest } };
+  const from = at + 2 + (words[at + 2] !== "IF" ? 0 : words[at + 3] === "NOT" ? 3 : 2);
+  const { name, end } = nameAt(words, from);
+  if (words[0] === "DROP") return { name, isNew: false };
+  const table = nameAt(words, afterNoise(words, end + 1)).name;
+  const schema = /^("(?:[^"]|"")+"\.)"/.exec(table)?.[1] ?? "";
+  return { name: schema + name, isNew: true };
 }

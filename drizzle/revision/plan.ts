@@ -1,5 +1,4 @@
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
-import { sha256Hex } from "../../platform/secret.ts";
 import {
   descendantsOf,
   findRevision,
@@ -14,7 +13,7 @@ import type { Applied } from "./store.ts";
 
 /**
  * The revisions that an upgrade to `target` has to apply, in order. `target`: `head`, `+N`, a revision or a prefix of
- * its id.
+ * its id. A revision whose statements were interrupted is pending.
  *
  * @throws Conflict when the release has several heads, or the database has revisions that this release does not know
  * @throws InvalidInput for an invalid target
@@ -26,7 +25,8 @@ export function planUpgrade(
 ): Revision[] {
   const order = inOrder(known);
   assertComparable(known, applied);
-  const done = new Set(applied.map(({ id }) => id));
+  refuseInterrupted(applied, "reverting", "downgrade");
+  const done = new Set(applied.filter(({ state }) => state === "applied").map(({ id }) => id));
   const pending = order.filter(({ id }) => !done.has(id));
   if (isHead(target)) {
     oneHead(known);
@@ -51,6 +51,15 @@ export function planUpgrade(
   }
   const wanted = withAncestors(known, findRevision(known, target).id);
   return pending.filter(({ id }) => wanted.has(id));
+}
+
+/** @throws Conflict for statements without a transaction that were interrupted in the other direction */
+function refuseInterrupted(rows: readonly Applied[], state: Applied["state"], command: string): void {
+  const row = rows.find((one) => one.state === state);
+  if (row)
+    throw new Conflict(
+      `Revision ${row.id} was interrupted while ${state}: first run svc database ${command}`,
+    );
 }
 
 /** Alembic says `heads` when there may be several; here an upgrade refuses several heads. */
@@ -79,6 +88,7 @@ export function oneHead(known: readonly Node[]): string {
  * @throws InvalidInput for an invalid target; Conflict when there are fewer revisions to revert
  */
 export function planDowngrade(known: readonly Node[], applied: readonly Applied[], target = "-1"): Applied[] {
+  refuseInterrupted(applied, "applying", "upgrade");
   const rows = withParents(known, applied);
   const newestFirst = inOrder(rows).reverse();
   if (target === "base") return newestFirst;
@@ -120,18 +130,6 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
   return plan;
 }
 
-/**
- * Whether the down SQL in the database was overwritten: it differs from the files it was taken from or, if this release
- * does not have them, from the checksum recorded with it.
- */
-export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
-  const revision = known.find(({ id }) => id === row.id);
-  // Compared before the recorded checksum: earlier releases recorded the checksum of the SQL as generated.
-  if (revision?.checksum === row.checksum) return revision.down !== row.down;
-  const recorded = row.manifest.checksums?.down;
-  return recorded !== undefined && recorded !== sha256Hex(row.down);
-}
-
 /** The rows with their parents, without parents that are not applied. */
 export function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
   const rows = applied.map((row) => {
@@ -152,11 +150,12 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
   const there = new Set(applied.map(({ id }) => id));
   for (const row of applied) {
     const revision = ours.get(row.id);
-    if (revision && revision.checksum !== row.checksum) {
-      throw new Conflict(
-        `Revision ${row.id} was edited after it was applied: restore its files, or if the database matches them, run: svc database repair --accept ${row.id}`,
-      );
-    }
+    if (!revision || revision.checksum === row.checksum) continue;
+    throw new Conflict(
+      row.state === "applied"
+        ? `Revision ${row.id} was edited after it was applied: restore its files, or if the database matches them, run: svc database repair ${row.id} --accept`
+        : `Revision ${row.id} was edited after it was interrupted: restore its files, or undo in the database what it did, then run: svc database repair ${row.id} --not-applied`,
+    );
   }
   const unknown = applied.filter(({ id }) => !ours.has(id));
   if (unknown.length === 0) return;

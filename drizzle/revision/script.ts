@@ -1,19 +1,18 @@
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
-import { literal } from "../sql_text.ts";
 import { assertReversible } from "./downgrade.ts";
-import { findRevision, headsOf, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
+import { findRevision, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
-import { isHead, planDowngrade, planUpgrade } from "./plan.ts";
+import { planDowngrade, planUpgrade } from "./plan.ts";
 import { ask } from "./session.ts";
 import {
   type Applied,
   forgetScript,
   readApplied,
   recordScript,
-  revisionColumns,
   revisionTable,
+  stateScript,
 } from "./store.ts";
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
@@ -33,45 +32,30 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const { allowDataLoss } = options;
   const { applied, target } = await startOf(options, known);
   const plan = planUpgrade(known, applied, target);
-  if (isRange(options.target) && plan.length === 0 && !isHead(target!)) {
-    const { id } = findRevision(known, target!);
-    if (!headsOf(applied).includes(id))
-      throw otherWay(options.target, `${id} does not come after`, "downgrade");
-  }
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
     if (manifest.transactional && readMarks(up).transactional) {
       return step({ id, file: "up.sql", text: up, book: recordScript(revision), allowDataLoss });
     }
-    const done = `update public.revision set state = 'applied', applied_at = now() where id = ${literal(id)}`;
     const begun = recordScript(revision, "applying");
-    return step({ id, file: "up.sql", text: up, book: done, begun, alone: true, allowDataLoss });
+    const book = stateScript(id, "applied");
+    return step({ id, file: "up.sql", text: up, book, begun, alone: true, allowDataLoss });
   });
-  return script(steps, `${revisionTable};\n${revisionColumns};`);
+  return script(steps, `${revisionTable};`);
 }
 
 /** The SQL that `downgrade` would run now. Changes nothing. */
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const { applied, target } = await startOf(options, known);
-  if (isRange(options.target) && !/^(base|heads?|[+-]\d+)$/.test(target!)) {
-    const { id } = findRevision(known, target!);
-    if (!applied.some((row) => row.id === id))
-      throw otherWay(options.target, `${id} does not come before`, "upgrade");
-  }
   const plan = planDowngrade(known, applied, target);
-  for (const row of plan) assertReversible(row, known);
+  for (const row of plan) assertReversible(row);
   const { allowDataLoss } = options;
   const steps = plan.map(({ id, down }) => {
-    const begun = `update public.revision set state = 'reverting' where id = ${literal(id)}`;
+    const begun = stateScript(id, "reverting");
     return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
   });
   return script(steps, "");
-}
-
-function otherWay(range: string, what: string, command: string): InvalidInput {
-  const from = range.split(":", 1)[0] || "base";
-  return new InvalidInput("revision", `${what} ${from}: svc database ${command} ${range} --sql`);
 }
 
 /** Whether a target is a range `FROM:TO`, which needs no database. */
@@ -123,14 +107,14 @@ interface Step {
 }
 
 function step({ id, file, text, book, begun = "", alone = false, allowDataLoss = false }: Step): string {
-  const marks = readMarks(text);
-  checkStatements(`${file} of revision ${id}`, text, marks);
+  const transactional = !alone && readMarks(text).transactional;
+  checkStatements(`${file} of revision ${id}`, text, { transactional });
   const body = (allowDataLoss ? text : withGuards(text)).trim();
   // The text may end with a comment after an unterminated statement.
   const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
   const title = `-- Revision ${id}\n\n`;
   const done = `${ended}\n\n${settings}\n${book};\n`;
-  return title + (marks.transactional && !alone ? `begin;\n\n${done}\ncommit;\n` : `${begun};\n\n${done}`);
+  return title + (transactional ? `begin;\n\n${done}\ncommit;\n` : `${begun};\n\n${done}`);
 }
 
 function script(steps: readonly string[], before: string): string {

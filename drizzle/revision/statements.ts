@@ -76,11 +76,6 @@ export function wordsIn(statement: string): { word: string; at: number }[] {
     }));
 }
 
-/** The rest of a statement as written, from one of its words on. */
-export function textFrom(statement: string, word: number): string {
-  return statement.slice(wordsIn(statement)[word]?.at ?? statement.length);
-}
-
 function decoded(token: string): string {
   const [, name, sign] = /^U&("[\s\S]*")(?:\s*UESCAPE\s*'([\s\S])')?$/i.exec(token) ?? [];
   return name === undefined ? token : quoted(unescaped(fold(name), sign));

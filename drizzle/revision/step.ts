@@ -1,20 +1,6 @@
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 
-// One direction of a revision, whether it runs in a transaction (apply.ts) or without one (alone.ts).
-
-export interface Step {
-  /** `up.sql of revision ID` */
-  what: string;
-  /** The command that runs it. */
-  command: string;
-  /** The state after a failure, and the command to run next. */
-  undone: string;
-  text: string;
-  /** The SQL that records it. */
-  book: string;
-}
-
 /** Other work in the transaction of a step, such as repairing triggers that the step would break. */
 export type After = (transaction: Pick<Sql, "unsafe">) => Promise<void>;
 

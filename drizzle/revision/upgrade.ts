@@ -1,7 +1,6 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
-import { finishInterrupted } from "./alone.ts";
 import { applyUp } from "./apply.ts";
 import { headsOf, inOrder, type Revision, readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
@@ -51,25 +50,26 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const { url, patience, notice } = options;
   return withLock({ url, patience, notice, purpose: "svc database upgrade", unless: idle }, async (sql) => {
     await createRevisionTable(sql);
-    const { applied, finished } = await readyRevisions(sql, known, "applying", options);
-    const target = countedDown(options.target, "+", finished.length);
-    const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
-    const allowDataLoss = options.allowDataLoss || (await isOwnWork(sql, applied));
-    if (!allowDataLoss) {
-      const scripts = plan.map(({ up }) => up);
-      await refuseLosses(sql, scripts, `svc database upgrade${options.target ? ` ${options.target}` : ""}`);
-    }
+    const applied = (await readApplied(sql)) ?? [];
+    const plan = planUpgrade(known, applied, options.target);
+    const allowDataLoss = options.allowDataLoss || (applied.length === 0 && (await isEmpty(sql)));
+    const command = `svc database upgrade${options.target ? ` ${options.target}` : ""}`;
+    const scripts = plan.map(({ up }) => up);
+    if (!allowDataLoss) await refuseLosses(sql, scripts, command, notice);
     for (const revision of plan) {
       options.begin?.(revision.id);
-      const othersFollow = revision !== plan.at(-1);
-      const after = afterStep(revision.up);
-      await applyUp(sql, revision, { allowDataLoss, after, onRetry: options.notice, othersFollow });
+      await applyUp(sql, revision, {
+        allowDataLoss,
+        after: afterStep(revision.up),
+        onRetry: notice,
+        othersFollow: revision !== plan.at(-1),
+        again: applied.some(({ id }) => id === revision.id),
+      });
       options.log?.(revision.id);
     }
     const now = (await readApplied(sql)) ?? [];
-    const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: options.notice }) : untouched;
-    const done = [...finished, ...plan.map(({ id }) => id)];
-    return { applied: done, head: headText(known, now), triggers };
+    const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: notice }) : untouched;
+    return { applied: plan.map(({ id }) => id), head: headText(known, now), triggers };
   });
 }
 
@@ -80,16 +80,11 @@ export async function applyEach(url: string, revisions: readonly Revision[]): Pr
   for (const target of targets) await upgrade({ url, revisions, target, allowDataLoss: true });
 }
 
-/** Whether an earlier revision wrote every row that a revision can meet, because the database had no tables. */
-async function isOwnWork(sql: Sql, applied: readonly Applied[]): Promise<boolean> {
-  if (applied.length > 0) return false;
-  const [row] = await sql.unsafe(`
-    select not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where c.relkind in ('r', 'p', 'm', 'f', 'S') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'
-        and c.oid <> 'public.revision'::regclass
-        and not exists (select from pg_depend d
-          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')) as yes`);
-  return row?.yes === true;
+/** Whether there are no other tables, so that an earlier revision of the plan wrote every row that a later one meets. */
+async function isEmpty(sql: Sql): Promise<boolean> {
+  const tables =
+    await sql`select from pg_stat_user_tables where relid <> 'public.revision'::regclass limit 1`;
+  return tables.length === 0;
 }
 
 /** Returns the result if nothing needs to change. Takes one query and no lock, which is enough for most upgrades. */
@@ -99,8 +94,7 @@ async function nothingToDo(
   target: string | undefined,
 ): Promise<UpgradeResult | undefined> {
   const [applied, found] = await Promise.all([readApplied(sql), inspectTriggers(sql)]);
-  if (!applied || applied.some(({ state }) => state !== "applied")) return undefined;
-  if (planUpgrade(known, applied, target).length > 0) return undefined;
+  if (!applied || planUpgrade(known, applied, target).length > 0) return undefined;
   if (isOurs(known, applied) && !isInSync(found)) return undefined;
   return { applied: [], head: headText(known, applied), triggers: untouched };
 }
@@ -130,37 +124,6 @@ export async function syncAll(sql: Sql, onRetry: ChangeOptions["notice"]): Promi
     );
   }
   return syncTriggers(sql, { everything: true, onRetry });
-}
-
-/** Reduces `+2` to `+1` if one of them was started by a killed run and has been finished now. */
-export function countedDown(
-  target: string | undefined,
-  sign: "+" | "-",
-  finished: number,
-): string | undefined {
-  if (target === undefined || finished === 0 || !new RegExp(`^\\${sign}\\d+$`).test(target)) return target;
-  return `${sign}${Math.max(0, Number(target.slice(1)) - finished)}`;
-}
-
-/** Finishes interrupted revisions, then returns what is applied; `finished` lists the ids of those that were `doing` this. */
-export async function readyRevisions(
-  sql: Sql,
-  known: readonly Revision[],
-  doing: "applying" | "reverting",
-  { allowDataLoss, notice }: Pick<ChangeOptions, "allowDataLoss" | "notice">,
-): Promise<{ applied: Applied[]; finished: string[] }> {
-  const before = (await readApplied(sql)) ?? [];
-  const interrupted = before.filter(({ state }) => state !== "applied");
-  if (interrupted.length === 0) return { applied: before, finished: [] };
-  for (const row of interrupted) {
-    await finishInterrupted(sql, row, known, { allowDataLoss, onRetry: notice });
-  }
-  const applied = (await readApplied(sql)) ?? [];
-  const there = new Set(applied.map(({ id }) => id));
-  const finished = interrupted.filter(
-    ({ id, state }) => state === doing && there.has(id) === (state === "applying"),
-  );
-  return { applied, finished: finished.map(({ id }) => id) };
 }
 
 /**

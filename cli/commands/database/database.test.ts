@@ -28,7 +28,6 @@ test("--sql prints SQL that psql can run", async () => {
   expect(await run("current")).toEqual(ok(`${head} (head)\n`));
   expect(await run("upgrade", "--sql")).toEqual(ok("-- Nothing to do\n"));
   expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are installed\n"));
-  expect(await run("repair")).toEqual(ok("Nothing to do: files and database agree\n"));
   const back = await run("downgrade", "base", "--sql");
   await runAsPsql(sql, back.stdout);
   expect((await run("current")).stdout).toBe("base\n");
@@ -74,7 +73,7 @@ test("keeps the triggers of a newer release", async () => {
   await sql.end();
 });
 
-test("stamp records a revision without running it; repair and check --drift detect this", async () => {
+test("stamp records a revision without running it, which check --drift detects; repair accepts edited files", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect(await run("stamp", "head")).toEqual(ok(`Stamped: the schema is at ${head}\n`));
@@ -102,25 +101,15 @@ test("stamp records a revision without running it; repair and check --drift dete
   ]);
   await sql`update revision set checksum = 'other' where id = ${head}`;
   await sql.end();
-  const faults = await run("repair", "--json");
-  expect(faults).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('"message":"1 revision needs attention"'),
-  });
-  expect(JSON.parse(faults.stdout)).toMatchObject([{ id: head, kind: "edited" }]);
-  expect((await run("repair", "--accept", "--json")).code).toBe(2);
-  expect(await run("repair")).toEqual(
-    failed(
-      "1 revision needs attention",
-      `${head} was edited after it was applied: restore its files, or svc database repair ${head} --accept\n`,
-    ),
-  );
-  expect((await run("upgrade")).stderr).toContain(`svc database repair --accept ${head}`);
-  expect(await run("repair", "--accept", head)).toEqual(ok(`Repaired ${head}\n`));
+  expect((await run("upgrade")).stderr).toContain(`svc database repair ${head} --accept`);
+  expect(await run("repair", head, "--accept")).toEqual(ok(`Repaired ${head}\n`));
   expect((await run("upgrade")).code).toBe(0);
-  expect(await run("repair", "--json")).toEqual(ok("[]\n"));
+  expect(await run("repair", head, "--accept")).toEqual(
+    failed(`Revision ${head} is not edited: there is nothing to repair`),
+  );
   expect(await run("check", "--json")).toEqual(ok("[]\n"));
-  expect((await run("repair", "--accept", "--applied", head)).code).toBe(2);
+  expect((await run("repair", head)).code).toBe(2);
+  expect((await run("repair", head, "--accept", "--applied")).code).toBe(2);
 });
 
 test("sync-triggers prints its changes", async () => {
