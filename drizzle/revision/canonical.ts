@@ -3,7 +3,8 @@ import type { Sql } from "../connection/sql.ts";
 /**
  * Returns the schema of a database as text for comparison: one sorted line per object, without details that do not
  * affect behaviour (oids, column order, names of NOT NULL constraints). Leaves out objects that belong to an extension
- * or to no schema, those for text search, operator classes, and the engine's own table `revision`.
+ * or to no schema, those that neither drizzle-kit nor svc creates (such as rules, aggregates, collations), and the engine's own
+ * table `revision`.
  */
 export async function canonicalSchema(sql: Sql): Promise<string> {
   const rows = await sql<{ line: string }[]>`
@@ -22,8 +23,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
       where ('pg_type'::regclass, t.oid) not in (select * from of_extension)
     ), routine as (
       select p.* from pg_proc p join space s on s.oid = p.pronamespace
-      -- Those of a range type are part of it.
-      where p.oid not in (select objid from pg_depend where classid = 'pg_proc'::regclass and deptype in ('e', 'i'))
+      where ('pg_proc'::regclass, p.oid) not in (select * from of_extension)
     )
     select 'schema ' || nspname as line from space where nspname <> 'public'
     union all
@@ -57,10 +57,6 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
       when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
     from pg_trigger t join relation r on r.oid = t.tgrelid where not t.tgisinternal
     union all
-    select 'rule ' || r.name || ' ' || pg_get_ruledef(w.oid) || case w.ev_enabled
-      when 'D' then ' disabled' when 'R' then ' for replicas' when 'A' then ' always' else '' end
-    from pg_rewrite w join relation r on r.oid = w.ev_class where w.rulename <> '_RETURN'
-    union all
     select 'policy ' || r.name || ' ' || quote_ident(p.polname) || ' ' || p.polcmd::text || ' ' || p.polpermissive::text
       || ' to ' || (select string_agg(coalesce(o.rolname, 'public'), ', ' order by o.rolname)
         from unnest(p.polroles) role left join pg_roles o on o.oid = role)
@@ -92,29 +88,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
         from pg_constraint where contypid = t.oid and contype <> 'n'), '')
     from type t join pg_type b on b.oid = t.typbasetype where t.typtype = 'd'
     union all
-    select 'range ' || t.name || ' of ' || format_type(r.rngsubtype, null) || ' ' || o.opcname
-      || case when r.rngcollation <> 0 then ' collate ' || r.rngcollation::regcollation else '' end
-      || ' ' || r.rngcanonical || ' ' || r.rngsubdiff
-    from pg_range r join type t on t.oid = r.rngtypid join pg_opclass o on o.oid = r.rngsubopc
-    union all
-    select 'function ' || pg_get_functiondef(oid) from routine where prokind in ('f', 'p')
-    union all
-    select 'aggregate ' || a.aggfnoid::regprocedure || ' ' || concat_ws(' ', a.aggkind, a.aggtransfn, a.aggfinalfn,
-      a.aggcombinefn, a.aggsortop::regoperator, format_type(a.aggtranstype, null), quote_literal(a.agginitval))
-    from pg_aggregate a join routine r on r.oid = a.aggfnoid
-    union all
-    select 'operator ' || o.oid::regoperator || ' ' || concat_ws(' ', o.oprcode, o.oprcom::regoperator, o.oprnegate::regoperator,
-      o.oprrest, o.oprjoin, o.oprcanmerge, o.oprcanhash)
-    from pg_operator o join space s on s.oid = o.oprnamespace
-    where ('pg_operator'::regclass, o.oid) not in (select * from of_extension)
-    union all
-    select 'collation ' || s.prefix || quote_ident(collname) || ' ' || (to_jsonb(c)
-      - '{oid,collname,collnamespace,collowner,collencoding,collversion}'::text[])
-    from pg_collation c join space s on s.oid = c.collnamespace
-    where ('pg_collation'::regclass, c.oid) not in (select * from of_extension)
-    union all
-    select 'statistics ' || pg_get_statisticsobjdef(e.oid)
-    from pg_statistic_ext e join relation r on r.oid = e.stxrelid`;
+    select 'function ' || pg_get_functiondef(oid) from routine where prokind in ('f', 'p')`;
   return rows
     .map(({ line }) => line.replaceAll("\n", "\\n"))
     .sort()

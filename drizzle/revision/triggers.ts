@@ -87,26 +87,23 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
     needs.every((column) => found.columns.has(`${table}.${column}`)),
   );
   for (const { name, table } of found.triggers) {
-    if (possible.some((trigger) => trigger.name === name && trigger.table === table)) continue;
-    script.push(`drop trigger ${quoted(name)} on public.${quoted(table)}`);
+    if (possible.some((trigger) => trigger.name === name && (table ?? trigger.table) === trigger.table))
+      continue;
+    if (table) script.push(`drop trigger ${quoted(name)} on public.${quoted(table)}`);
+    script.push(`drop function if exists public.${quoted(name)}()`);
     changes.removed.push(name);
   }
-  for (const { name, lent } of found.functions) {
-    // Someone else's trigger may have come to use it.
-    if (lent || possible.some((trigger) => trigger.name === name)) continue;
-    script.push(`drop function public.${quoted(name)}()`);
-    if (!changes.removed.includes(name)) changes.removed.push(name);
-  }
   for (const trigger of possible) {
-    const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
-    const routine = found.functions.find(({ name }) => name === trigger.name);
-    const same = there?.fingerprint === fingerprintOf(trigger);
-    const isIntact = routine?.body === sourceOf(trigger) && routine.plain;
-    if (same && isIntact) continue;
+    const there = found.triggers.find(
+      ({ name, table }) => name === trigger.name && (table ?? trigger.table) === trigger.table,
+    );
+    const isSame = there?.fingerprint === fingerprintOf(trigger);
+    const isIntact = there?.plain === true && there.body === sourceOf(trigger);
+    if (isSame && isIntact) continue;
     if (!isIntact) script.push(createFunction(trigger));
-    if (!same) script.push(...createTrigger(trigger));
+    if (!isSame) script.push(...createTrigger(trigger));
     else if (trigger.fill) script.push(commentOn(trigger));
-    (there ? changes.repaired : changes.created).push(trigger.name);
+    (there?.table ? changes.repaired : changes.created).push(trigger.name);
   }
   changes.removed.sort();
   return changes;
@@ -134,32 +131,17 @@ function commentOn({ name, table }: Trigger): string {
   return `comment on trigger ${name} on public.${table} is '${unfilled}'`;
 }
 
-/**
- * The triggers and functions that are ours: those of the definitions, and those that svc created from earlier ones. A
- * partition's copy of a trigger is not a trigger of its own.
- */
-const ownFunctions = (triggers: readonly Trigger[]) => `
-  select p.oid, p.proname from pg_proc p
-  where p.pronamespace = 'public'::regnamespace and p.pronargs = 0 and p.prorettype = 'trigger'::regtype
-    and (p.proname in (${listOf(triggers.map((trigger) => trigger.name))}) or starts_with(p.prosrc, ${literal(`\n${signature}\n`)}))`;
-const ownTriggers = (triggers: readonly Trigger[]) => `
-  select t.oid, t.tgname, t.tgrelid, t.tgfoid from pg_trigger t join pg_class c on c.oid = t.tgrelid
-  where c.relnamespace = 'public'::regnamespace and not t.tgisinternal and t.tgparentid = 0
-    and ((c.relname, t.tgname) in (${triggers.map(({ table, name }) => `(${literal(table)}, ${literal(name)})`).join(", ")})
-      or exists (select from (${ownFunctions(triggers)}) f where f.oid = t.tgfoid and f.proname = t.tgname))`;
-
 const listOf = (texts: readonly string[]) => texts.map(literal).join(", ");
 
 /** For `--sql`: drops all our triggers, so that no step runs into one that refers to a dropped column. */
 export const dropTriggersScript = `-- Triggers go first, and come back at the end
 
-do $svc_drop$ declare one record; begin
-  for one in ${ownTriggers(ourTriggers)}
-  loop execute format('drop trigger %I on %s', one.tgname, one.tgrelid::regclass); end loop;
-  for one in ${ownFunctions(ourTriggers)}
-    and not exists (select from pg_trigger t where t.tgfoid = p.oid)
-  loop execute format('drop function %s', one.oid::regprocedure); end loop;
-end $svc_drop$;`;
+${ourTriggers
+  .map(
+    ({ name, table }) =>
+      `drop trigger if exists ${name} on public.${table};\ndrop function if exists public.${name}();`,
+  )
+  .join("\n")}`;
 
 /** For `--sql`: creates the triggers whose tables exist, and fills what they would have written. */
 export function createTriggersScript(triggers: readonly Trigger[] = ourTriggers): string {
@@ -194,41 +176,42 @@ function fingerprintOf({ name, timing, events }: Trigger): string {
 export interface Found {
   /** `table.column` of the schema `public`, of the tables that have triggers by definition. */
   columns: Set<string>;
-  triggers: { name: string; table: string; fingerprint: string; unfilled: boolean }[];
-  /** `lent`: a trigger that is not ours uses it. */
-  functions: { name: string; body: string; plain: boolean; lent: boolean }[];
+  /** Our functions, each with its trigger unless that is missing. */
+  triggers: {
+    name: string;
+    body: string;
+    plain: boolean;
+    table?: string;
+    fingerprint?: string;
+    unfilled: boolean;
+  }[];
 }
 
-/** Reads the current state of our triggers in one query. */
+/**
+ * Reads the current state of our triggers in one query: those of the definitions, and those that svc created from earlier ones. A
+ * partition's copy of a trigger is not a trigger of its own.
+ */
 export async function inspectTriggers(
   sql: Pick<Sql, "unsafe">,
   triggers: readonly Trigger[] = ourTriggers,
 ): Promise<Found> {
-  const tables = listOf(triggers.map(({ table }) => table));
   const [row] = await sql.unsafe(`
-    with own as (${ownTriggers(triggers)})
     select
       (select json_agg(c.relname || '.' || a.attname)
         from pg_attribute a join pg_class c on c.oid = a.attrelid
-        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname in (${tables})
-          and a.attnum > 0 and not a.attisdropped)::text as columns,
-      (select json_agg(json_build_object('name', t.tgname, 'table', c.relname,
-          'fingerprint', concat_ws(' ', t.tgtype, p.proname, t.tgenabled, t.tgattr::text, coalesce(t.tgqual::text, ''), t.tgnargs),
-          'unfilled', coalesce(obj_description(t.oid, 'pg_trigger') = '${unfilled}', false)))
-        from own join pg_trigger t on t.oid = own.oid join pg_class c on c.oid = t.tgrelid
-          join pg_proc p on p.oid = t.tgfoid)::text as triggers,
-      (select json_agg(json_build_object('name', p.proname, 'body', p.prosrc,
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+          and c.relname in (${listOf(triggers.map(({ table }) => table))}) and a.attnum > 0 and not a.attisdropped)::text as columns,
+      (select json_agg(json_strip_nulls(json_build_object('name', p.proname, 'body', p.prosrc, 'table', c.relname,
           'plain', l.lanname = 'plpgsql' and p.provolatile = 'v' and not p.prosecdef and p.proconfig is null,
-          'lent', exists (select from pg_trigger t where t.tgfoid = p.oid and t.tgparentid = 0
-            and t.oid not in (select oid from own))))
-        from (${ownFunctions(triggers)}) f join pg_proc p on p.oid = f.oid
-          join pg_language l on l.oid = p.prolang)::text as functions`);
+          'fingerprint', concat_ws(' ', t.tgtype, p.proname, t.tgenabled, t.tgattr::text, coalesce(t.tgqual::text, ''), t.tgnargs),
+          'unfilled', coalesce(obj_description(t.oid, 'pg_trigger') = '${unfilled}', false))))
+        from pg_proc p join pg_language l on l.oid = p.prolang
+          left join (pg_trigger t join pg_class c on c.oid = t.tgrelid and c.relnamespace = 'public'::regnamespace)
+            on t.tgfoid = p.oid and t.tgname = p.proname and t.tgparentid = 0
+        where p.pronamespace = 'public'::regnamespace and p.pronargs = 0 and p.prorettype = 'trigger'::regtype
+          and (p.proname in (${listOf(triggers.map(({ name }) => name))}) or starts_with(p.prosrc, ${literal(`\n${signature}\n`)})))::text as triggers`);
   const list = (json: unknown) => (typeof json === "string" ? JSON.parse(json) : []);
-  return {
-    columns: new Set(list(row?.columns)),
-    triggers: list(row?.triggers),
-    functions: list(row?.functions),
-  };
+  return { columns: new Set(list(row?.columns)), triggers: list(row?.triggers) };
 }
 
 /**
