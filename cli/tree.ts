@@ -187,7 +187,7 @@ export const root: Group = {
     database: {
       summary: "Manage the database",
       instead: {
-        show: "svc database history --verbose --range REV:REV",
+        show: "svc database history --verbose",
         branches: "svc database heads, or svc database history",
         edit: "an editor, for drizzle/revisions/REV/up.sql and down.sql",
         migrate: "svc database upgrade",

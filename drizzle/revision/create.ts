@@ -1,7 +1,7 @@
 import { relative } from "node:path";
-import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { hasSourceTree, isClone } from "../../platform/own_command.ts";
-import { findRevision, headsOf, type Revision, readRevisionsFrom, revisionsDirectory } from "./history.ts";
+import { headsOf, readRevisionsFrom, revisionsDirectory } from "./history.ts";
 import { describeLosses } from "./loss.ts";
 import { mergeSnapshots } from "./merge.ts";
 import { oneHead } from "./plan.ts";
@@ -14,8 +14,6 @@ interface CreateOptions {
   renames?: readonly string[];
   autogenerate?: boolean;
   id?: string;
-  /** The head to follow, if there are several. */
-  head?: string;
   now: Date;
   /** drizzle/revisions, or another folder of revisions. */
   directory?: string;
@@ -45,7 +43,7 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   if (!autogenerate && renames.length > 0) throw new InvalidInput("rename", "--rename needs --autogenerate");
   const { generate, parseRename } = await generator();
   const revisions = await readRevisionsFrom(directory);
-  const parents = revisions.length > 0 ? [headToFollow(revisions, options.head)] : [];
+  const parents = revisions.length > 0 ? [oneHead(revisions)] : [];
   const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
   const schema = options.schema ?? (await sourceSchema());
   const { parts, snapshot, suggestions } = await generate(previous, schema, {
@@ -92,14 +90,6 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   return { id: follows[0]!, folders, advice };
 }
 
-function headToFollow(revisions: readonly Revision[], name: string | undefined): string {
-  if (name === undefined) return oneHead(revisions);
-  const { id } = findRevision(revisions, name);
-  const heads = headsOf(revisions);
-  if (heads.includes(id)) return id;
-  throw new Conflict(`Revision ${id} is not a head: a revision follows ${heads.join(" or ")}`);
-}
-
 const emptySql = {
   up: "-- Write the change here.",
   down: "-- Write the SQL that reverts it here. If it cannot be reverted, replace this line with the mark (see svc database revision --help).",
@@ -115,19 +105,12 @@ export async function mergeHeads(options: {
   id?: string;
   now: Date;
   directory?: string;
-  /** The heads to merge; all by default. */
-  heads?: readonly string[];
 }): Promise<Created | undefined> {
   const { now, directory = revisionsDirectory } = options;
   assertClone();
   const revisions = await readRevisionsFrom(directory);
   const heads = headsOf(revisions);
-  const meant = new Set((options.heads ?? heads).map((name) => findRevision(revisions, name).id));
   if (heads.length < 2) return undefined;
-  const missing = heads.filter((head) => !meant.has(head));
-  if (missing.length > 0 || meant.size !== heads.length) {
-    throw new Conflict(`A merge joins all heads, which are ${heads.join(", ")}: svc database merge`);
-  }
   const message = checkMessage(options.message ?? "merge");
   const id = checkRevisionId(options.id ?? revisionId(message, now));
   const snapshot = await mergeSnapshots(revisions, (head) => readSnapshot(directory, head));

@@ -1,4 +1,3 @@
-import { isUtf8 } from "node:buffer";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { InvalidInput, SvcError } from "../../platform/errors.ts";
@@ -61,17 +60,11 @@ export async function readRevisionsFrom(directory: string): Promise<Revision[]> 
 
 async function readRevision(directory: string, id: string): Promise<Revision> {
   const text = async (file: string) => {
-    const content = await readFile(join(directory, id, file)).catch((cause: unknown) => {
+    const content = await readFile(join(directory, id, file), "utf8").catch((cause: unknown) => {
       throw new SvcError("configuration", `Revision ${id} has no ${file}, or it cannot be read`, { cause });
     });
-    if (!isUtf8(content)) {
-      throw new SvcError("configuration", `${file} of revision ${id} is not UTF-8: convert it`);
-    }
-    // git may convert line endings, and an editor may add a byte order mark; neither changes the meaning.
-    return content
-      .toString("utf8")
-      .replace(/^\uFEFF/, "")
-      .replaceAll("\r\n", "\n");
+    // git may convert line endings, which does not change the meaning.
+    return content.replaceAll("\r\n", "\n");
   };
   const [up, down, json] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
   const manifest = parseManifest(id, json, up, down);
@@ -197,48 +190,20 @@ function reachableFrom(from: string, next: (id: string) => readonly string[]): S
 }
 
 /**
- * Finds the revision that a person names: its id, a unique prefix of it, `head`, or one of these with `+N` or `-N` for
- * N revisions after or before (`base+1` is the first).
+ * Finds the revision that a person names: its id, a unique prefix of it, or `head`.
  * @throws InvalidInput `revision`
  */
 export function findRevision<T extends Node>(revisions: readonly T[], name: string): T {
-  const exact = revisions.find(({ id }) => id === name);
-  if (exact) return exact;
-  if (name === "head" || name === "heads") return theHead(revisions, name);
-  const [match, ...others] = name === "" ? [] : revisions.filter(({ id }) => id.startsWith(name));
-  if (others.length > 0) {
-    const all = [match!, ...others].map(({ id }) => id).join(", ");
-    throw new InvalidInput("revision", `${name} is a prefix of several revisions: ${all}`);
-  }
-  if (match) return match;
-  const [, start, sign, count] = /^(.+)([+-])(\d+)$/.exec(name) ?? [];
-  if (start !== undefined)
-    return stepsFrom(revisions, name, start, sign === "+" ? Number(count) : -Number(count));
-  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
-}
-
-function theHead<T extends Node>(revisions: readonly T[], name: string): T {
   const heads = headsOf(revisions);
-  const head = revisions.find(({ id }) => id === heads[0]);
-  if (head && heads.length === 1) return head;
+  const isHeadName = name === "head" || name === "heads";
+  const exact = revisions.filter(({ id }) => (isHeadName ? heads.includes(id) : id === name));
+  const meant = exact.length > 0 || name === "" ? exact : revisions.filter(({ id }) => id.startsWith(name));
+  if (meant.length === 1) return meant[0]!;
+  const ids = meant.map(({ id }) => id).join(", ");
   throw new InvalidInput(
     "revision",
-    `${name} is not one revision: the heads are ${heads.join(", ") || "none"}`,
+    meant.length === 0
+      ? `There is no revision ${name}: svc database history lists them`
+      : `${name} may be several revisions: ${ids}`,
   );
-}
-
-function stepsFrom<T extends Node>(revisions: readonly T[], name: string, start: string, count: number): T {
-  let at = start === "base" ? undefined : findRevision(revisions, start);
-  for (let left = Math.abs(count); left > 0; left -= 1) {
-    const next: T[] = revisions.filter((one) => {
-      if (count < 0) return at?.parents.includes(one.id);
-      return at ? one.parents.includes(at.id) : one.parents.length === 0;
-    });
-    const ids = next.map(({ id }) => id).join(", ");
-    if (next.length > 1) throw new InvalidInput("revision", `${name} is not one revision: it may be ${ids}`);
-    at = next[0];
-    if (!at) break;
-  }
-  if (at) return at;
-  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
 }

@@ -1,6 +1,5 @@
-import { InvalidInput } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
-import { descendantsOf, findRevision, headsOf, inOrder, readRevisions, withAncestors } from "./history.ts";
+import { inOrder, readRevisions } from "./history.ts";
 import { ask } from "./session.ts";
 import { compareRevisions, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";
@@ -65,41 +64,6 @@ function entryOf(
     irreversible: manifest.irreversible === true,
     edited,
   };
-}
-
-/**
- * The entries of an inclusive range `FROM:TO`. Either end may be omitted, and each may be `base`, `current`,
- * `current-N`, `-N` as a short form of that, or anything that `findRevision` accepts.
- * @throws InvalidInput `range`
- */
-export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
-  const [from = "", to = "", ...more] = range.split(":");
-  if (!range.includes(":") || more.length > 0) {
-    throw new InvalidInput("range", `"${range}" is not a range: write FROM:TO, as ${range || "base"}:head`);
-  }
-  const after = from === "" || from === "base" ? [] : endsOf(entries, from);
-  const before = to === "" ? [] : endsOf(entries, to);
-  const isAfter = (id: string) =>
-    after.length === 0 || after.some((end) => end === id || descendantsOf(entries, end).has(id));
-  const isBefore = (id: string) => to === "" || before.some((end) => withAncestors(entries, end).has(id));
-  return entries.filter(({ id }) => isAfter(id) && isBefore(id));
-}
-
-function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
-  if (name === "base") return [];
-  // Like Alembic: `-2` means `current-2`.
-  const [asked, steps = ""] = /^(?=.)(?:current)?([+-]\d+)?$/.exec(name) ?? [];
-  if (asked === undefined) return [findRevision(entries, name).id];
-  const heads = currentOf(entries);
-  return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
-}
-
-/** The revisions that the database is at. @throws InvalidInput if no database was queried */
-export function currentOf(entries: readonly HistoryEntry[]): string[] {
-  if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
-    throw new InvalidInput("range", "Only a database knows what is current: set SVC_DATABASE_URL");
-  }
-  return headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
 }
 
 async function appliedOf(url: string): Promise<Applied[]> {

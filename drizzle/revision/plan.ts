@@ -160,22 +160,7 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
   const unknown = applied.filter(({ id }) => !ours.has(id));
   if (unknown.length === 0) return;
   if (known.every(({ id }) => there.has(id)) && unknown.every(({ manifest }) => manifest.compatible)) return;
-  if (precedeHistory(known, unknown)) {
-    throw new Conflict(
-      `The database was created by a version before ${firstOf(known)}, which cannot be upgraded: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
-    );
-  }
   throw new Conflict(
     `The database has revision ${unknown.map(({ id }) => id).join(", ")}, which this release does not know: it is newer. Use the release that has it, or go back: svc database downgrade`,
   );
-}
-
-/** Whether all these revisions are older than the first one that this release knows. */
-export function precedeHistory(known: readonly Revision[], unknown: readonly { id: string }[]): boolean {
-  const first = firstOf(known);
-  return first !== undefined && unknown.length > 0 && unknown.every(({ id }) => id < first);
-}
-
-function firstOf(known: readonly Revision[]): string | undefined {
-  return known.find(({ parents }) => parents.length === 0)?.id;
 }

@@ -1,6 +1,6 @@
-import { Conflict, InvalidInput } from "../../platform/errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { assertReversible } from "./downgrade.ts";
-import { findRevision, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
+import { type Revision, readRevisions } from "./history.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
@@ -17,9 +17,8 @@ import {
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
 interface ScriptOptions {
-  /** Not needed for a range. */
-  url?: string;
-  /** See planUpgrade and planDowngrade; or a range `FROM:TO`, for a database that is at FROM. */
+  url: string;
+  /** See planUpgrade and planDowngrade. */
   target?: string;
   /** Omit the guards, which stop the script if rows or values would be lost. */
   allowDataLoss?: boolean;
@@ -29,9 +28,8 @@ interface ScriptOptions {
 /** The SQL that `upgrade` would run now, to read or to run with psql. Changes nothing. */
 export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
-  const { allowDataLoss } = options;
-  const { applied, target } = await startOf(options, known);
-  const plan = planUpgrade(known, applied, target);
+  const { url, target, allowDataLoss } = options;
+  const plan = planUpgrade(known, await readOnly(url), target);
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
     if (manifest.transactional && readMarks(up).transactional) {
@@ -47,40 +45,14 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
 /** The SQL that `downgrade` would run now. Changes nothing. */
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
-  const { applied, target } = await startOf(options, known);
-  const plan = planDowngrade(known, applied, target);
+  const { url, target, allowDataLoss } = options;
+  const plan = planDowngrade(known, await readOnly(url), target);
   for (const row of plan) assertReversible(row);
-  const { allowDataLoss } = options;
   const steps = plan.map(({ id, down }) => {
     const begun = stateScript(id, "reverting");
     return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
   });
   return script(steps, "");
-}
-
-/** Whether a target is a range `FROM:TO`, which needs no database. */
-export function isRange(target: string | undefined): target is string {
-  return target?.includes(":") === true;
-}
-
-async function startOf(
-  { url, target }: ScriptOptions,
-  known: readonly Revision[],
-): Promise<{ applied: Applied[]; target?: string }> {
-  if (!isRange(target)) return { applied: await readOnly(url!), target };
-  const [from = "", to = ""] = target.split(":");
-  if (to === "" || target.split(":").length > 2) {
-    throw new InvalidInput("revision", `"${target}" is not a range: write FROM:TO, as base:head`);
-  }
-  const done = from === "" || from === "base" ? [] : withAncestors(known, findRevision(known, from).id);
-  const there = new Set(done);
-  const applied = inOrder(known)
-    .filter(({ id }) => there.has(id))
-    .map(({ id, checksum, down, parents, manifest }, at): Applied => {
-      const appliedAt = new Date(at);
-      return { id, checksum, down, parents, manifest, state: "applied", appliedAt };
-    });
-  return { applied, target: to };
 }
 
 /** @throws Conflict when a revision was interrupted: only `svc database upgrade` can finish it */

@@ -10,14 +10,9 @@ interface Options extends Pick<LockOptions, "url" | "patience" | "notice"> {
 
 /**
  * Records that the database is at `target` (`head`, `base`, or a revision) without running anything, for a schema that
- * got there another way. Leaves unknown revisions alone unless the target is `base` or `purge` is set.
+ * got there another way. Leaves unknown revisions alone unless the target is `base`.
  */
-export async function stamp({
-  revisions,
-  target,
-  purge = false,
-  ...lock
-}: Options & { target: string; purge?: boolean }): Promise<string[]> {
+export async function stamp({ revisions, target, ...lock }: Options & { target: string }): Promise<string[]> {
   const known = revisions ?? (await readRevisions());
   const id = isHead(target) ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
   const wanted = id === undefined ? new Set<string>() : withAncestors(known, id);
@@ -28,7 +23,7 @@ export async function stamp({
       const there = new Map(applied.map((row) => [row.id, row]));
       for (const row of applied) {
         const ours = known.some((revision) => revision.id === row.id);
-        if (!wanted.has(row.id) && (ours || purge || target === "base"))
+        if (!wanted.has(row.id) && (ours || target === "base"))
           await transaction.unsafe(forgetScript(row.id));
       }
       for (const revision of inOrder(known)) {

@@ -33,7 +33,6 @@ test.each([
   ["two lines, one of them not ours but compatible", [a, b], [row(a), row(b), row(aside2)], "heads"],
   ["a revision whose end is unknown", [a, b], [row(a), row(b, "applying")], "behind"],
   ["a revision that is being reverted", [a, b], [row(a), row(b, "reverting")], "behind"],
-  ["a database from before the first revision", [testRevision("b", [], "")], [row(a)], "behind"],
   ["a newer release's index being built", [a], [row(a), row(compatibleB, "applying")], "ahead"],
   ["a newer release's change in progress", [a], [row(a), row(b, "applying")], "newer"],
   ["a newer release's revision being reverted", [a], [row(a), row(b, "reverting")], "ok"],

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { Conflict } from "../../platform/errors.ts";
 import type { Database } from "../client.ts";
 import { headsOf, type Revision, readRevisions } from "./history.ts";
-import { precedeHistory, withParents } from "./plan.ts";
+import { withParents } from "./plan.ts";
 import { type Applied, toApplied } from "./store.ts";
 
 /**
@@ -49,8 +49,6 @@ export function compareRevisions(known: readonly Revision[], rows: readonly Appl
   const interrupted = rows.flatMap(({ id, state }) => (state === "applied" ? [] : [{ id, state }]));
   const answer = (state: SchemaState): SchemaStatus => ({ state, current, head, interrupted });
   const unknown = rows.filter(({ id, state }) => !ours.has(id) && state !== "reverting");
-  // `svc database upgrade` says what to do with it.
-  if (precedeHistory(known, unknown)) return answer("behind");
   if (unknown.some(({ manifest }) => !manifest.compatible)) return answer("newer");
   if (known.some(({ id }) => !there.has(id))) return answer("behind");
   if (current.length > 1) return answer("heads");

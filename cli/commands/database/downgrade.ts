@@ -1,7 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
-import { UsageError } from "../../errors.ts";
 
 export default defineCommand({
   summary: "Downgrade the schema to an older revision",
@@ -9,7 +8,7 @@ export default defineCommand({
     revision: {
       type: "positional",
       required: false,
-      description: "Target: -1 (the default), -N for N revisions, base, a revision, or REV-N",
+      description: "Target: -1 (the default), -N for N revisions, base, or a revision",
     },
     allowDataLoss: { type: "boolean", description: "Allow data to be dropped" },
     sql: { type: "boolean", description: "Print the SQL instead of running it" },
@@ -22,18 +21,15 @@ export default defineCommand({
   ],
   notes: [
     "Reverts one revision, or down to the target, with the SQL that the database keeps of each revision, so that an older release can revert revisions of a newer one. Stop the newer servers and workers first, and start the older ones afterwards.",
-    "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM, from the files of this release.",
     "A downgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data. `svc database dump` makes a backup.",
   ],
   async run({ revision: target, allowDataLoss, sql, lockTimeout: patience }, io) {
+    const url = await databaseUrl(io);
     if (sql) {
-      const { isRange, downgradeScript } = await import("../../../drizzle/revision/script.ts");
-      const url = isRange(target) ? undefined : await databaseUrl(io);
+      const { downgradeScript } = await import("../../../drizzle/revision/script.ts");
       io.stdout.write(await downgradeScript({ url, target, allowDataLoss }));
       return;
     }
-    if (target?.includes(":")) throw new UsageError(`the range ${target} requires --sql`);
-    const url = await databaseUrl(io);
     const [{ downgrade }, { follow }] = await Promise.all([
       import("../../../drizzle/revision/downgrade.ts"),
       import("../../database/revisions.ts"),

@@ -1,15 +1,8 @@
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "Create a revision that merges several heads",
+  summary: "Create a revision that merges all heads",
   args: {
-    heads: {
-      type: "positional",
-      multiple: true,
-      required: false,
-      metavar: "HEAD",
-      description: "Revisions to merge (default: all heads)",
-    },
     message: {
       type: "string",
       short: "m",
@@ -27,11 +20,9 @@ export default defineCommand({
     "When two branches each add a revision, there are two heads, and an upgrade stops. This creates a revision that follows both and changes nothing.",
     "If both change the same thing in different ways, it names that and creates no revision. `svc database check --drift` tries the result on an empty database.",
   ],
-  async run({ heads, message, revId }, io) {
+  async run({ message, revId }, io) {
     const { mergeHeads } = await import("../../../drizzle/revision/create.ts");
-    const named = heads?.filter((name) => name !== "heads") ?? [];
     const created = await mergeHeads({
-      heads: named.length > 0 ? named : undefined,
       message,
       id: revId,
       now: io.clock.now(),

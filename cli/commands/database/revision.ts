@@ -17,7 +17,6 @@ export default defineCommand({
       description:
         "Rename a column, or a value as ENUM.OLD:NEW, and keep its data (OLD:NEW renames a table, OLD:SCHEMA.NEW moves it); can be repeated",
     },
-    head: { type: "string", metavar: "REV", description: "Parent revision, if there are several heads" },
     revId: {
       type: "string",
       metavar: "ID",
@@ -39,14 +38,13 @@ export default defineCommand({
     "Prints the data that the revision drops, and suggests --rename if a drop and an addition look like a rename. A table that changed only its schema is moved. Each index with .concurrently() gets another revision.",
     "`compatible` in manifest.json says whether the previous release works with the new schema; correct it if it is wrong.",
   ],
-  async run({ message, autogenerate, rename, head, revId }, io) {
+  async run({ message, autogenerate, rename, revId }, io) {
     const { createRevision } = await import("../../../drizzle/revision/create.ts");
     const created = await createRevision({
       message,
       autogenerate,
       renames: rename,
       id: revId,
-      head,
       now: io.clock.now(),
     });
     if (!created) {

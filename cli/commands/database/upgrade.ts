@@ -1,7 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { lockTimeout } from "../../database/lock_timeout.ts";
 import { databaseUrl } from "../../database/url.ts";
-import { UsageError } from "../../errors.ts";
 
 export default defineCommand({
   summary: "Upgrade the schema to a newer revision",
@@ -9,32 +8,24 @@ export default defineCommand({
     revision: {
       type: "positional",
       required: false,
-      description: "Target: head (the default), +N for N revisions, a revision, or REV+N",
+      description: "Target: head (the default), +N for N revisions, or a revision",
     },
     allowDataLoss: { type: "boolean", description: "Allow data to be dropped" },
     sql: { type: "boolean", description: "Print the SQL instead of running it" },
     lockTimeout,
   },
-  examples: [
-    "svc database upgrade",
-    "svc database upgrade +1",
-    "svc database upgrade --sql > upgrade.sql",
-    "svc database upgrade base:head --sql",
-  ],
+  examples: ["svc database upgrade", "svc database upgrade +1", "svc database upgrade --sql > upgrade.sql"],
   notes: [
     "Upgrades the database of SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE). Each revision runs in its own transaction: if one fails, it is rolled back, and those before it stay. Only one upgrade runs at a time; others wait.",
-    "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM.",
     "An upgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data.",
   ],
   async run({ revision: target, allowDataLoss, sql, lockTimeout: patience }, io) {
+    const url = await databaseUrl(io);
     if (sql) {
-      const { isRange, upgradeScript } = await import("../../../drizzle/revision/script.ts");
-      const url = isRange(target) ? undefined : await databaseUrl(io);
+      const { upgradeScript } = await import("../../../drizzle/revision/script.ts");
       io.stdout.write(await upgradeScript({ url, target, allowDataLoss }));
       return;
     }
-    if (target?.includes(":")) throw new UsageError(`the range ${target} requires --sql`);
-    const url = await databaseUrl(io);
     const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
       import("../../../drizzle/revision/upgrade.ts"),
       import("../../database/revisions.ts"),
