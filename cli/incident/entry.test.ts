@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
+import { eq } from "drizzle-orm";
+import { conversation } from "../../drizzle/schema/index.ts";
 import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 let { server, member, reported } = {} as IncidentServer;
 useIncidentServer(
@@ -29,6 +32,8 @@ async function ran(person: CliUser, ...args: string[]): Promise<string> {
 /** Adds a note, a report or a message to a new incident, and returns its name. */
 async function said(...args: string[]): Promise<{ id: number; name: string; entry: string }> {
   const { id, name } = await reported();
+  // A step of the report opens it.
+  await until("the conversation", () => server.db.$count(conversation, eq(conversation.incidentId, id)));
   await ran(carol, args[0]!, ...(args[0] === "update" ? [name] : ["-i", name]), ...args.slice(1));
   const { body } = await member.call("GET", `/incidents/${id}/events?sort=-id&limit=20`);
   const kinds = ["note", "report.written", "message.sent"];

@@ -15,7 +15,7 @@ import {
 import { startServing } from "../../tests/support/http/serving.ts";
 
 // Bun answers 400, or nothing, if bytes follow a request whose answer is pending. A request that got no answer has
-// changed nothing.
+// changed nothing; the exception is TLS with another whole request, where Bun reports the end only when the client closes.
 
 const folder = mkdtempSync(join(tmpdir(), "svc-last-bytes-"));
 let server: TestServer;
@@ -61,8 +61,8 @@ const following: Record<string, string> = {
   "something else": "x y z\r\n\r\n",
 };
 
-async function check(open: () => Socket): Promise<void> {
-  for (const [kind, more] of Object.entries(following)) {
+async function check(open: () => Socket, cases = following): Promise<void> {
+  for (const [kind, more] of Object.entries(cases)) {
     const name = crypto.randomUUID();
     const answered = await statuses(open(), post(name) + more);
     // One that runs without its connection would end before this one.
@@ -84,7 +84,8 @@ test("also over TLS, and on a Unix socket", async () => {
   Bun.spawnSync(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", ...place]);
   const run = { app: "server/main:app", env: environmentOf(server) };
   await using tls = await startServing(folder, ["--ssl-keyfile", key!, "--ssl-certfile", certificate!], run);
-  await check(() => connectTls({ port: tls.port, host: "127.0.0.1", rejectUnauthorized: false }));
+  const { "another request": _, ...overTls } = following;
+  await check(() => connectTls({ port: tls.port, host: "127.0.0.1", rejectUnauthorized: false }), overTls);
   await using _local = await startServing(folder, ["--uds", uds!], { ...run, port: false });
   await check(() => connect({ path: uds! }));
 }, 120_000);

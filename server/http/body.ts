@@ -93,7 +93,8 @@ export const readForm = (request: Request, largest = largestFormBytes): Promise<
 /**
  * Call it before a request changes anything. If more bytes follow a request in the same packet (an empty line, another
  * request), Bun answers 400 or closes the connection as soon as its handler waits for anything. The answer to the
- * request would be lost, so it must not run.
+ * request would be lost, so it must not run. Over TLS, a whole second request is noticed only if the client closes in time:
+ * Bun sends its close_notify and waits for the answer, and nothing shows it before.
  *
  * @throws InvalidInput if the connection has ended
  */
