@@ -90,18 +90,20 @@ async function applyTogether(sql: Sql, step: Step, options: StepOptions): Promis
   const guardOf = allowDataLoss ? new Map<number, string>() : guards(text);
   const flush = othersFollow ? "set local synchronous_commit = off;\n" : "";
   let running: Statement | undefined;
+  let before = "";
   const transaction = async () => {
+    // Goes with the first statement, because a round trip less is a tenth of the time of many small revisions.
+    let opening = "begin;\n";
     try {
-      await sql.unsafe("begin");
       for (const statement of splitStatements(text)) {
         running = statement;
-        const guard = guardOf.get(statement.offset);
-        if (guard) await sql.unsafe(guard);
-        await sql.unsafe(statement.text);
+        before = `${opening}${guardOf.get(statement.offset) ?? ""}\n`;
+        opening = "";
+        await sql.unsafe(before + statement.text);
       }
       running = undefined;
       // The text may have set anything, itself or in what it calls: a role may not write `revision`.
-      const rest = `${settings}${flush}${end};\n`;
+      const rest = `${opening}${settings}${flush}${end};\n`;
       await sql.unsafe(after ? rest : `${rest}commit`);
       if (!after) return;
       await after(sql);
@@ -116,7 +118,7 @@ async function applyTogether(sql: Sql, step: Step, options: StepOptions): Promis
   } catch (error) {
     const whole = `The revision is applied as a whole or not at all: ${command} continues from there`;
     const next = isStatementError(error) ? unchanged : whole;
-    throw lossRefusal(error, command) ?? explainFailure(error, { what, text, statement: running, next });
+    throw lossRefusal(error, command) ?? explainFailure(error, { what, text, statement: running, before, next });
   }
 }
 

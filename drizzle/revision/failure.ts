@@ -10,6 +10,8 @@ export interface Failure {
   text: string;
   /** The statement that ran; undefined if none of the file did. */
   statement?: Statement;
+  /** The SQL sent before the statement, in the same message. */
+  before?: string;
   /** The current state, and the command to run next. */
   next: string;
 }
@@ -19,13 +21,13 @@ export interface Failure {
  * @returns the error unchanged if it comes from neither PostgreSQL nor the network; one line if the database is
  * read-only
  */
-export function explainFailure(error: unknown, { what, text, statement, next }: Failure): unknown {
+export function explainFailure(error: unknown, { what, text, statement, before = "", next }: Failure): unknown {
   if (error instanceof SvcError) return error;
   const known = operatorsError(error);
   if (known === error && !isPostgresError(error)) return error;
   // Not the statement's fault: this database is read-only.
   if (errorCode(error) === "25006") return known;
-  const at = statement && (positionIn(statement, error) ?? statement.start);
+  const at = statement && (positionIn(statement, before, error) ?? statement.start);
   const line = at === undefined ? "" : `, line ${text.slice(0, at).split("\n").length}`;
   const lines = [
     `${what}${line}: ${reasonFor(error, known)}`,
@@ -39,8 +41,8 @@ export function explainFailure(error: unknown, { what, text, statement, next }: 
 }
 
 /** PostgreSQL counts characters; JavaScript counts those outside the Basic Multilingual Plane twice. */
-function positionIn({ text, offset }: Statement, error: unknown): number | undefined {
-  const position = Number((error as { position?: string }).position);
+function positionIn({ text, offset }: Statement, before: string, error: unknown): number | undefined {
+  const position = Number((error as { position?: string }).position) - [...before].length;
   return position > 0 ? offset + [...text].slice(0, position - 1).join("").length : undefined;
 }
 
