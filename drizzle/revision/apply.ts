@@ -118,7 +118,9 @@ async function applyTogether(sql: Sql, step: Step, options: StepOptions): Promis
   } catch (error) {
     const whole = `The revision is applied as a whole or not at all: ${command} continues from there`;
     const next = isStatementError(error) ? unchanged : whole;
-    throw lossRefusal(error, command) ?? explainFailure(error, { what, text, statement: running, before, next });
+    throw (
+      lossRefusal(error, command) ?? explainFailure(error, { what, text, statement: running, before, next })
+    );
   }
 }
 

@@ -21,7 +21,10 @@ export interface Failure {
  * @returns the error unchanged if it comes from neither PostgreSQL nor the network; one line if the database is
  * read-only
  */
-export function explainFailure(error: unknown, { what, text, statement, before = "", next }: Failure): unknown {
+export function explainFailure(
+  error: unknown,
+  { what, text, statement, before = "", next }: Failure,
+): unknown {
   if (error instanceof SvcError) return error;
   const known = operatorsError(error);
   if (known === error && !isPostgresError(error)) return error;

@@ -10,7 +10,7 @@ export const lockKey = 7_798_563;
 const defaultPatience = 60;
 const longestPauseMilliseconds = 250;
 
-export interface LockOptions<T = unknown> {
+export interface LockOptions {
   url: string;
   /** The lock's holder as shown to others: `svc database upgrade`. */
   purpose: string;
@@ -18,8 +18,6 @@ export interface LockOptions<T = unknown> {
   patience?: number;
   /** Called once, when another session holds the lock. */
   notice?: (message: string) => void;
-  /** Runs first, without the lock. If it returns a result, `work` does not run. */
-  unless?: (sql: Sql) => Promise<T | undefined>;
 }
 
 /**
@@ -29,9 +27,8 @@ export interface LockOptions<T = unknown> {
  * @throws Conflict naming the other holder after waiting too long; Unavailable when PostgreSQL refuses us, or is behind
  * a pooler
  */
-export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => Promise<T>): Promise<T> {
+export async function withLock<T>(options: LockOptions, work: (sql: Sql) => Promise<T>): Promise<T> {
   let lost = false;
-  let changed = false;
   const sql = openSql(options.url, {
     max: 1,
     // If postgres.js renewed the connection, the new one would not hold the lock.
@@ -46,17 +43,12 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
     // Behind a pooler, the lock and the settings would stay with a connection that another client uses next.
     await refusePooler(sql);
     await sql.unsafe(settings);
-    const found = await options.unless?.(sql);
-    if (found !== undefined) return found;
-    changed = true;
     await acquire(sql, options);
     return await work(guarded(sql, () => lost));
   } catch (error) {
     throw operatorsError(error);
   } finally {
-    // If nothing changed, the result does not depend on closing the connection.
-    const ended = sql.end({ timeout: 5 });
-    if (changed) await ended;
+    await sql.end({ timeout: 5 });
   }
 }
 

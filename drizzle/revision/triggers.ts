@@ -71,11 +71,6 @@ export async function installTriggers(
   if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
 }
 
-/** Whether there is nothing to create and nothing to fill. */
-export function isInSync(found: Found, triggers: readonly Trigger[] = ourTriggers): boolean {
-  return changesOf(found, triggers).script.length === 0 && !found.triggers.some(({ unfilled }) => unfilled);
-}
-
 interface Changes extends Omit<SyncResult, "filled"> {
   script: string[];
 }
@@ -173,7 +168,7 @@ function fingerprintOf({ name, timing, events }: Trigger): string {
   return [type, name, "O", "", "", 0].join(" ");
 }
 
-export interface Found {
+interface Found {
   /** `table.column` of the schema `public`, of the tables that have triggers by definition. */
   columns: Set<string>;
   /** Our functions, each with its trigger unless that is missing. */
@@ -191,7 +186,7 @@ export interface Found {
  * Reads the current state of our triggers in one query: those of the definitions, and those that svc created from earlier ones. A
  * partition's copy of a trigger is not a trigger of its own.
  */
-export async function inspectTriggers(
+async function inspectTriggers(
   sql: Pick<Sql, "unsafe">,
   triggers: readonly Trigger[] = ourTriggers,
 ): Promise<Found> {

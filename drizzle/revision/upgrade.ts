@@ -8,7 +8,7 @@ import { refuseLosses } from "./loss.ts";
 import { isHead, oneHead, planUpgrade, withParents } from "./plan.ts";
 import type { After } from "./step.ts";
 import { type Applied, createRevisionTable, readApplied } from "./store.ts";
-import { inspectTriggers, installTriggers, isInSync, type SyncResult, syncTriggers } from "./triggers.ts";
+import { installTriggers, type SyncResult, syncTriggers } from "./triggers.ts";
 
 export interface ChangeOptions {
   url: string;
@@ -46,9 +46,8 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const known = options.revisions ?? (await readRevisions());
   // Checked before the database is queried: a release with two heads is invalid.
   if (isHead(options.target ?? "head")) oneHead(known);
-  const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   const { url, patience, notice } = options;
-  return withLock({ url, patience, notice, purpose: "svc database upgrade", unless: idle }, async (sql) => {
+  return withLock({ url, patience, notice, purpose: "svc database upgrade" }, async (sql) => {
     await createRevisionTable(sql);
     const applied = (await readApplied(sql)) ?? [];
     const plan = planUpgrade(known, applied, options.target);
@@ -85,18 +84,6 @@ async function isEmpty(sql: Sql): Promise<boolean> {
   const tables =
     await sql`select from pg_stat_user_tables where relid <> 'public.revision'::regclass limit 1`;
   return tables.length === 0;
-}
-
-/** Returns the result if nothing needs to change. Takes one query and no lock, which is enough for most upgrades. */
-async function nothingToDo(
-  sql: Sql,
-  known: readonly Revision[],
-  target: string | undefined,
-): Promise<UpgradeResult | undefined> {
-  const [applied, found] = await Promise.all([readApplied(sql), inspectTriggers(sql)]);
-  if (!applied || planUpgrade(known, applied, target).length > 0) return undefined;
-  if (isOurs(known, applied) && !isInSync(found)) return undefined;
-  return { applied: [], head: headText(known, applied), triggers: untouched };
 }
 
 const untouched: SyncResult = { created: [], repaired: [], removed: [], filled: {} };
