@@ -164,6 +164,19 @@ test("a statement that PostgreSQL rejects has no effect, and runs again once its
   expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"], head: "2" });
 });
 
+test("a unique index that the rows do not allow leaves no invalid index", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions: [table] });
+  await using sql = closing(url);
+  await sql.client`insert into a values (1), (1)`;
+  const up = "-- svc: no-transaction\ncreate unique index concurrently a_idx on a (id);";
+  await expect(upgrade({ url, revisions: [table, testRevision("2", ["1"], up)] })).rejects.toThrow(
+    "Nothing of revision 2 was applied",
+  );
+  expect(await isValid(sql.client, "a_idx")).toBeUndefined();
+});
+
 test("a rejected statement does not leave the revision half-applied, in either direction", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;

@@ -99,6 +99,11 @@ describe("upgrade", () => {
       "insert into report values (1, 'abc')",
     ],
     [
+      "a column that our triggers derive from others",
+      "alter table team drop column search",
+      "create table team (search tsvector); insert into team values ('lamp')",
+    ],
+    [
       "a constraint",
       "alter table report drop constraint report_pkey",
       "insert into report values (1, 'abc')",
