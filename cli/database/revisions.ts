@@ -69,7 +69,6 @@ export function describeRevision(entry: HistoryEntry): string {
     ["Compatible", entry.compatible ? "yes: the previous release works with it" : "no"],
     ["Transaction", entry.transactional ? undefined : "none"],
     ["Downgrade", entry.irreversible ? "not possible" : undefined],
-    ["SQL", entry.edited ? "edited since it was generated" : undefined],
     ["Files", entry.unknown ? "none: only the database has it" : undefined],
   ];
   return lines

@@ -9,7 +9,7 @@ import { withScratchDatabase } from "./scratch.ts";
 import { ask } from "./session.ts";
 import { snapshotSchema } from "./snapshot_schema.ts";
 import { readApplied } from "./store.ts";
-import { applyEach } from "./upgrade.ts";
+import { upgrade } from "./upgrade.ts";
 import { readSnapshot } from "./write.ts";
 
 /** One problem: a line of text, and its details. */
@@ -72,7 +72,7 @@ export async function findDrift(url: string, revisions?: readonly Revision[]): P
     const actual = await canonicalSchema(sql);
     const ours = known.filter(({ id }) => there.has(id));
     const expected = await withScratchDatabase(url, "svc database check --drift", async (scratch) => {
-      await applyEach(scratch, ours);
+      if (ours.length > 0) await upgrade({ url: scratch, revisions: ours });
       return ask(scratch, canonicalSchema);
     });
     return difference(expected, actual);
@@ -101,7 +101,7 @@ export async function findWrongRevisions(url: string, directory = revisionsDirec
     });
   return difference(
     await inScratch((scratch) => ask(scratch, (sql) => sql.unsafe(snapshotSchema(snapshot)))),
-    await inScratch((scratch) => applyEach(scratch, revisions)),
+    await inScratch((scratch) => upgrade({ url: scratch, revisions })),
   );
 }
 

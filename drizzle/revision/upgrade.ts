@@ -2,7 +2,7 @@ import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
 import { applyUp } from "./apply.ts";
-import { headsOf, inOrder, type Revision, readRevisions } from "./history.ts";
+import { headsOf, type Revision, readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
 import { isHead, oneHead, planUpgrade, withParents } from "./plan.ts";
@@ -70,13 +70,6 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
     const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: notice }) : untouched;
     return { applied: plan.map(({ id }) => id), head: headText(known, now), triggers };
   });
-}
-
-/** Applies all revisions in order, including unmerged lines. For a database that holds nothing else. */
-export async function applyEach(url: string, revisions: readonly Revision[]): Promise<void> {
-  // Each run opens a connection and inspects all triggers.
-  const targets = headsOf(revisions).length === 1 ? ["head"] : inOrder(revisions).map(({ id }) => id);
-  for (const target of targets) await upgrade({ url, revisions, target, allowDataLoss: true });
 }
 
 /** Whether there are no other tables, so that an earlier revision of the plan wrote every row that a later one meets. */
