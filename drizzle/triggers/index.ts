@@ -75,21 +75,55 @@ function unified(text: string): string {
   return `case when ${isOther} then ${text} else pg_catalog.normalize(${text}, 'NFKC') end`;
 }
 
+/** Characters: the parser's time grows with the square of this, and a run's with its length. */
+const piece = 255;
+const piecesAtOnce = 32;
+
+/**
+ * PostgreSQL's parser reads a text without spaces again from many of its characters, such as `a_a_a_`, and one with several
+ * `<!--` from each to the end: 16,000 characters took seconds. So long runs get spaces, and comments are read as text.
+ * Letters and digits alone are read once.
+ *
+ * A regular expression finds such a run quickly, but would take 0.1 ms for each space. `substr` counts characters from the
+ * beginning, hence two steps.
+ */
+function quickToParse(text: string): string {
+  const part = piece * piecesAtOnce;
+  const parts = `select pg_catalog.substr(word, 1 + ${part} * i, ${part}) as part
+    from pg_catalog.generate_series(0, pg_catalog.length(word) / ${part}) i offset 0`;
+  const pieces = `select pg_catalog.string_agg(pg_catalog.substr(part, 1 + ${piece} * i, ${piece}), ' ')
+    from (${parts}) parts, pg_catalog.generate_series(0, ${piecesAtOnce - 1}) i`;
+  const words = `pg_catalog.string_to_array(pg_catalog.translate(given, E'\\n\\r\\t', '   '), ' ')`;
+  const isQuick = `pg_catalog.length(word) < ${piece} or word !~ '[^[:alnum:]]'`;
+  const separated = `select pg_catalog.string_agg(case when ${isQuick} then word else (${pieces}) end, ' ')
+    from pg_catalog.unnest(${words}) word`;
+  return `(select case when given ~ E'[^ \\n\\r\\t]{${piece}}' then (${separated}) else given end
+    from (select ${withoutComments(text)} as given offset 0) texts)`;
+}
+
+/** `<!--` begins no comment, which would be left out. */
+const withoutComments = (text: string) => `pg_catalog.replace(${text}, '<!--', ' ')`;
+
 /** The weighted words of several texts, given as SQL expressions. */
-function vector(texts: readonly (readonly [string, Weight])[]): string {
+function vector(texts: readonly (readonly [string, Weight])[], prepare = quickToParse): string {
   const share = Math.floor(longest / texts.length);
   return texts
     .map(([text, weight]) => {
       const part = `pg_catalog.left(${unified(`coalesce(${text}, '')`)}, ${share})`;
-      const words = `pg_catalog.to_tsvector('${language}', ${part})`;
+      const words = `pg_catalog.to_tsvector('${language}', ${prepare(part)})`;
       return `pg_catalog.setweight(${words}, '${weight}')`;
     })
     .join(" || ");
 }
 
 /** Skips the work for an update that changes none of these texts; setting `search` to null recomputes it. */
-function searchTrigger(table: string, columns: readonly string[], value: (row: string) => string): Trigger {
+function searchTrigger(
+  table: string,
+  columns: readonly string[],
+  value: (row: string, prepare?: (text: string) => string) => string,
+): Trigger {
   const values = (row: string) => columns.map((column) => `${row}.${column}`).join(", ");
+  const lengths = columns.map((column) => `pg_catalog.octet_length(new.${column}::pg_catalog.text)`);
   return {
     name: `svc_${table}_search`,
     table,
@@ -99,7 +133,12 @@ function searchTrigger(table: string, columns: readonly string[], value: (row: s
     body: `
 begin
   if tg_op = 'INSERT' or new.search is null or (${values("new")}) is distinct from (${values("old")}) then
-    new.search := ${value("new")};
+    -- An expression without a subquery takes a third of the time.
+    if greatest(${lengths.join(", ")}) < ${piece} then
+      new.search := ${value("new", withoutComments)};
+    else
+      new.search := ${value("new")};
+    end if;
   end if;
   return new;
 end
@@ -138,8 +177,11 @@ end
 
 const searchTriggers: readonly Trigger[] = [
   ...Object.entries(searched).map(([table, columns]) =>
-    searchTrigger(table, Object.keys(columns), (row) =>
-      vector(Object.entries(columns).map(([column, weight]) => [`${row}.${column}`, weight] as const)),
+    searchTrigger(table, Object.keys(columns), (row, prepare) =>
+      vector(
+        Object.entries(columns).map(([column, weight]) => [`${row}.${column}`, weight] as const),
+        prepare,
+      ),
     ),
   ),
   ...documents,
@@ -147,8 +189,8 @@ const searchTriggers: readonly Trigger[] = [
   searchTrigger(
     "event",
     ["kind", "description"],
-    (row) =>
-      `case when ${row}.kind = 'note' then ${vector([[`${row}.description`, "A"]])} else ''::pg_catalog.tsvector end`,
+    (row, prepare) =>
+      `case when ${row}.kind = 'note' then ${vector([[`${row}.description`, "A"]], prepare)} else ''::pg_catalog.tsvector end`,
   ),
 ];
 
