@@ -10,7 +10,8 @@ import { guide, rollback, type StepOptions, whenFree } from "./step.ts";
 import { type Applied, forgetScript, recordScript, stateScript } from "./store.ts";
 
 /** One direction of a revision. */
-interface Step {
+export interface Step {
+  id: string;
   /** `up.sql of revision ID` */
   what: string;
   /** The command that runs it. */
@@ -20,64 +21,62 @@ interface Step {
   text: string;
   /** Whether it runs without a transaction. */
   isAlone: boolean;
-  /** Whether an earlier run of it was interrupted. */
-  again: boolean;
   /** The SQL that records it: before and after, and if it had no effect. The first and last are for one that `isAlone`. */
   begin: string;
   end: string;
   undo: string;
 }
 
-/**
- * Applies and records one revision: in a transaction, or else recorded as `applying` before and as `applied` after.
- *
- * @throws SvcError naming file, line, statement, PostgreSQL's reason and the next step
- * @throws Conflict when rows or values would be lost, or when a person has to look at an interrupted statement
- */
-export async function applyUp(
-  sql: Sql,
-  revision: Revision,
-  options: StepOptions & { again?: boolean } = {},
-): Promise<void> {
+export function stepUp(revision: Revision): Step {
   const { id, up, manifest } = revision;
   const isAlone = !manifest.transactional || !readMarks(up).transactional;
-  const step = {
+  return {
+    id,
     what: `up.sql of revision ${id}`,
     command: "svc database upgrade",
     unchanged: `Nothing of revision ${id} was applied; earlier revisions remain applied. Correct the cause, then run: svc database upgrade (${guide})`,
     text: up,
     isAlone,
-    again: options.again ?? false,
     begin: recordScript(revision, "applying"),
     end: isAlone ? stateScript(id, "applied") : recordScript(revision),
     undo: forgetScript(id),
   };
-  await apply(sql, id, step, options);
 }
 
-/** Reverts one revision with the down SQL stored in the database. */
-export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {}): Promise<void> {
-  const { id, down } = row;
-  const step = {
+/** With the down SQL stored in the database. */
+export function stepDown({ id, down }: Applied): Step {
+  return {
+    id,
     what: `down.sql of revision ${id}`,
     command: "svc database downgrade",
     unchanged: `Revision ${id} is still applied, as it was. Correct the cause, then run: svc database downgrade (${guide})`,
     text: down,
     isAlone: !readMarks(down).transactional,
-    again: row.state === "reverting",
     begin: stateScript(id, "reverting"),
     end: forgetScript(id),
     undo: stateScript(id, "applied"),
   };
-  await apply(sql, id, step, options);
 }
 
-async function apply(sql: Sql, id: string, step: Step, options: StepOptions): Promise<void> {
-  const { what, text, isAlone, again } = step;
+/** @throws SvcError `configuration` when the text contains what a revision may not */
+export const checkStep = ({ what, text, isAlone }: Step) =>
   checkStatements(what, text, { transactional: !isAlone });
-  if (!isAlone) return await applyTogether(sql, step, options);
-  if (again && !isResumable(text)) throw new Conflict(`${what} was interrupted. ${doubt(id)}`);
-  await applyAlone(sql, id, step);
+
+/**
+ * Runs and records one step: in a transaction, or else with a record of its beginning. `again`: an earlier run was interrupted.
+ *
+ * @throws SvcError naming file, line, statement, PostgreSQL's reason and the next step
+ * @throws Conflict when rows or values would be lost, or when a person has to look at an interrupted statement
+ */
+export async function apply(
+  sql: Sql,
+  step: Step,
+  { again = false, ...options }: StepOptions & { again?: boolean },
+): Promise<void> {
+  checkStep(step);
+  if (!step.isAlone) return await applyTogether(sql, step, options);
+  if (again && !isResumable(step.text)) throw new Conflict(`${step.what} was interrupted. ${doubt(step.id)}`);
+  await applyAlone(sql, step, again);
   await options.after?.(sql);
 }
 
@@ -125,8 +124,8 @@ async function applyTogether(sql: Sql, step: Step, options: StepOptions): Promis
 }
 
 /** Runs the statements one after another, each without a transaction. */
-async function applyAlone(sql: Sql, id: string, step: Step): Promise<void> {
-  const { what, command, text, again, begin, end, undo, unchanged } = step;
+async function applyAlone(sql: Sql, step: Step, again: boolean): Promise<void> {
+  const { id, what, command, text, begin, end, undo, unchanged } = step;
   if (!again) await sql.unsafe(begin);
   // CREATE INDEX CONCURRENTLY waits for other transactions without blocking them, so it needs no lock timeout.
   await sql.unsafe(`${settings}set lock_timeout = 0`);

@@ -1,5 +1,5 @@
 import { Conflict } from "../../platform/errors.ts";
-import { applyDown } from "./apply.ts";
+import { apply, stepDown } from "./apply.ts";
 import { readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
@@ -33,7 +33,8 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
       left = left.filter(({ id }) => id !== row.id);
       // What remains of a newer release has triggers that this one does not know.
       const after = isOurs(known, left) ? afterStep(row.down) : undefined;
-      await applyDown(sql, row, { allowDataLoss, after, onRetry: notice });
+      const again = row.state === "reverting";
+      await apply(sql, stepDown(row), { allowDataLoss, after, onRetry: notice, again });
       options.log?.(row.id);
     }
     if (isOurs(known, left)) await syncTriggers(sql, { onRetry: notice });

@@ -1,7 +1,7 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
-import { applyUp } from "./apply.ts";
+import { apply, stepUp } from "./apply.ts";
 import { headsOf, type Revision, readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
@@ -57,7 +57,7 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
     if (!allowDataLoss) await refuseLosses(sql, scripts, command, notice);
     for (const revision of plan) {
       options.begin?.(revision.id);
-      await applyUp(sql, revision, {
+      await apply(sql, stepUp(revision), {
         allowDataLoss,
         after: afterStep(revision.up),
         onRetry: notice,
