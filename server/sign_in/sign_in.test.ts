@@ -230,6 +230,19 @@ describe("an issuer", () => {
     expect(early.issuer.discoveries).toBe(2);
   });
 
+  test.each(["authorization_endpoint", "token_endpoint", "jwks_uri"])(
+    "whose metadata lose their %s is used with the last ones that had it",
+    async (member) => {
+      await using early = await startTestServer();
+      const open = async () => new TestBrowser().open((await newChallenge(early)).challengeUrl);
+      expect((await open()).text).toContain("Sign in a terminal?");
+      early.issuer.metadata = { [member]: undefined };
+      early.clock.advance(60);
+      expect((await open()).text).toContain("Sign in a terminal?");
+      expect(early.issuer.discoveries).toBe(2);
+    },
+  );
+
   test("without an authorization endpoint in the cache is asked for it again", async () => {
     await using early = await startTestServer();
     const open = async () => new TestBrowser().open((await newChallenge(early)).challengeUrl);

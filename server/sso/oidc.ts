@@ -271,6 +271,8 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
       // Anyone can create a tenant, with a user who has any e-mail address.
       if (found.serverMetadata().issuer.includes("{tenantid}"))
         throw new Error("SVC_OIDC_ISSUER admits every tenant of Entra ID: it must name one");
+      for (const needed of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const)
+        if (!found.serverMetadata()[needed]) throw new Error(`no ${needed}`);
       known = { document: await answer!.text(), at, goodFor: freshMilliseconds };
     } catch (cause) {
       if (!known) throw isOutage(cause) ? unreachable(cause) : invalidMetadata(cause);
