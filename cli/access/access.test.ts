@@ -7,6 +7,7 @@ import { configHome, NOW, testIo } from "../../tests/support/cli/io.ts";
 import { privateDirectory } from "../client/private_file.ts";
 import get from "../commands/access/get.ts";
 import type { Fetch } from "../io.ts";
+import { run } from "../run.ts";
 import { AccessClient, type AccessRequest, type Wanted } from "./access.ts";
 
 const rule = { approval: "group", approver_groups: ["security", "dba"], approvals_needed: 2 };
@@ -57,6 +58,30 @@ test("the wait for an approval ends when the server refuses, or fails until the 
   expect([refused.state, refused.calls]).toEqual([expect.any(Forbidden), 1]);
   const gone = await decided(failing(503));
   expect([gone.state, gone.calls]).toEqual([expect.any(Unavailable), 1800]);
+});
+
+test("- reads the reason and the note of a decision from stdin, and a list goes on after 1,000 items", async () => {
+  const sent: unknown[] = [];
+  const fetch: Fetch = async (url, { method, body }) => {
+    if (method === "POST") sent.push(JSON.parse(String(body)));
+    if (method === "POST") return Response.json({ id: 3, role: "till", user: "ada", approved_by: [] });
+    const first = Number(new URL(url).searchParams.get("cursor") ?? 0);
+    const next = first + Number(new URL(url).searchParams.get("limit"));
+    const items = Array.from({ length: Math.min(next, 2500) - first }, (_, at) => first + at);
+    return Response.json({ items, next_cursor: next < 2500 ? String(next) : null });
+  };
+  const token = fakeToken({ now: NOW.getTime() });
+  const io = testIo({
+    env: { SVC_SERVER: "http://127.0.0.1:1", SVC_TOKEN: token },
+    fetch,
+    readStdin: async () => Buffer.from("Find the stuck order\n"),
+  });
+  await AccessClient.within(io, async (client) => {
+    await client.ask("till", { reason: "-" });
+    expect(await client.list<number>("/tasks/")).toHaveLength(2500);
+  });
+  expect(await run(["access", "deny", "3", "-n", "-"], io)).toBe(0);
+  expect(sent).toEqual([{ role: "till", reason: "Find the stuck order" }, { note: "Find the stuck order" }]);
 });
 
 test("an approved request whose incident is closed does not hide another one", async () => {

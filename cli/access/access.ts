@@ -6,6 +6,7 @@ import { mayPass, request } from "../client/request.ts";
 import { authorization } from "../client/session.ts";
 import { UsageError } from "../errors.ts";
 import { parseIncidentId } from "../incident/id.ts";
+import { optionText } from "../incident/written_text.ts";
 import { startProgress } from "../progress.ts";
 import { printable } from "../text.ts";
 import { localTime, parseSpan, units } from "../when.ts";
@@ -165,7 +166,8 @@ export class AccessClient extends ApiClient {
     { reason, duration, breakGlass, ...wanted }: Wanted & { reason: string },
   ): Promise<AccessRequest> {
     const incident = await this.incidentName(wanted.incident);
-    const body = { role, incident, reason, duration, break_glass: breakGlass };
+    const text = await optionText(this.io, reason, "reason");
+    const body = { role, incident, reason: text, duration, break_glass: breakGlass };
     return this.call("POST", "/access/requests/", body);
   }
 }
@@ -213,7 +215,12 @@ export const wantedArgs = {
     metavar: "INCIDENT",
     description: "The incident that the access is for: INC-7, its number or its URL",
   },
-  reason: { type: "string", short: "r", metavar: "TEXT", description: "The reason, for the approver" },
+  reason: {
+    type: "string",
+    short: "r",
+    metavar: "TEXT",
+    description: "The reason, for the approver; - reads stdin",
+  },
   duration: {
     type: "custom",
     parse: parseDuration,

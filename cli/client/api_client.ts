@@ -104,8 +104,8 @@ export class ApiClient {
     );
   }
 
-  /** Returns the first items of a list, at most `most`. */
-  async list<T>(path: string, query: Query = {}, most = 1000): Promise<T[]> {
+  /** Returns the items of a list: all, or the first ones, at most `most`. */
+  async list<T>(path: string, query: Query = {}, most = Number.POSITIVE_INFINITY): Promise<T[]> {
     const items: T[] = [];
     for await (const page of this.pages<T>(path, query, most)) items.push(...page);
     return items;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { eq } from "drizzle-orm";
-import { conversation } from "../../drizzle/schema/index.ts";
+import { auditLog, conversation } from "../../drizzle/schema/index.ts";
 import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser, wideTerminal } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
@@ -249,10 +249,15 @@ test("svc incident redact removes the text and its earlier ones, and says where 
   expect((await root.svc("inc", "redact", "-i", name, entry, "--yes")).code).toBe(2);
   expect((await root.svc(...args)).stderr).toContain("There is no terminal for the confirmation: add --yes");
   expect((await carol.svc(...args, "--yes")).code).toBe(1);
-  const { code, stderr } = await root.svc(...args, "--yes");
+  const piped = root.with({ readStdin: async () => Buffer.from("A password\n") });
+  const { code, stderr } = await piped.svc(...args.with(-1, "-"), "--yes");
   expect([code, stderr]).toEqual([0, expect.stringMatching(/^INC-\d+: Broken\n[\s\S]*[Bb]ackups/)]);
   const shown = await timeline(name);
   expect(shown).toContain(`  carol  Redacted by root, ${server.clock.now().toISOString()} (${entry})\n`);
   expect(shown).toContain(`  root  redacted ${entry}\n`);
+  const audited = await server.db.select().from(auditLog);
+  expect(audited).toContainEqual(
+    expect.objectContaining({ data: expect.objectContaining({ reason: "A password" }) }),
+  );
   expect(shown + (await ran(root, "history", "-i", name, entry))).not.toContain("hunter");
 });

@@ -16,6 +16,11 @@ export async function readText(io: Io, file: string, what: string): Promise<stri
   return decodeText(bytes, shown, what);
 }
 
+/** The value of an option that takes a text: itself, or stdin for `-`. @throws InvalidInput */
+export async function optionText(io: Io, text: string, what: string): Promise<string> {
+  return text === "-" ? (await readText(io, "-", what)).trim() : text;
+}
+
 function readFile(file: string, shown: string): Uint8Array {
   try {
     const descriptor = fs.openSync(file, "r");

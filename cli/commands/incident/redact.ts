@@ -5,6 +5,7 @@ import { aboutEntry, entryArg, entryPath, parseEntry, readEntry } from "../../in
 import { IncidentClient, type TimelineEvent } from "../../incident/incident.ts";
 import { entryName } from "../../incident/timeline.ts";
 import { done } from "../../incident/write.ts";
+import { optionText } from "../../incident/written_text.ts";
 import { printable } from "../../text.ts";
 
 interface Redaction {
@@ -22,7 +23,7 @@ export default defineCommand({
       type: "string",
       required: true,
       metavar: "TEXT",
-      description: "Why, for the timeline and the audit log; not what it said",
+      description: "Why, for the timeline and the audit log; not what it said; - reads stdin",
     },
     ...incidentArg,
     yes: { type: "boolean", short: "y", description: "Skip the confirmation" },
@@ -40,7 +41,9 @@ export default defineCommand({
       const what = `This removes ${aboutEntry(seen, incident, io)}. Its earlier texts are removed with it, and it cannot be undone.`;
       await confirmByName(io, what, entryName(id), yes);
       const path = `${entryPath(incident, id)}/redact`;
-      const { event, received_by, notice } = await client.post<Redaction>(path, { reason });
+      const { event, received_by, notice } = await client.post<Redaction>(path, {
+        reason: await optionText(io, reason, "reason"),
+      });
       done(io, incident, json, { event, received_by, notice });
       for (const slug of received_by)
         io.stderr.write(`The plugin ${printable(slug, 80)} was sent the text: remove it there, too\n`);
