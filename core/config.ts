@@ -350,6 +350,7 @@ export function parseConfig(environment: Environment): { config: Config; faults:
   return {
     config: Object.freeze({
       ...config,
+      adminGroup: config.adminGroup.normalize("NFC"),
       publicUrl: originOf(config.publicUrl),
       mtlsUrl: config.mtlsUrl && originOf(config.mtlsUrl),
     }),

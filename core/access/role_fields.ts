@@ -77,11 +77,11 @@ export function parseRole(context: PluginContext, fields: RoleFields, kept: Sett
       description: parseText("description", fields.description, 500),
       pluginSlug: plugin.slug,
       settings,
-      groups: [...new Set(groups)],
+      groups: namesOf(groups),
       defaultDuration,
       maxDuration,
       approval: fields.approval,
-      approverGroups: [...new Set(approverGroups)],
+      approverGroups: namesOf(approverGroups),
       approvalsNeeded,
       incidentRequired: fields.incidentRequired,
       breakGlass: fields.breakGlass,
@@ -110,3 +110,6 @@ function parseSettings(plugin: ActivePlugin<"credential">, given: Settings, kept
     throw new InvalidInput("settings", `The plugin ${plugin.slug} has no setting named ${key.slice(0, 60)}`);
   return { settings, secrets };
 }
+
+/** Spelled as those of users (server/sso/claims.ts), each once. */
+const namesOf = (groups: readonly string[]) => [...new Set(groups.map((group) => group.normalize("NFC")))];

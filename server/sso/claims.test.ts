@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readUser } from "../../cli/client/answer.ts";
+import { groupsOf as certificateGroups } from "../../core/auth/certificate/identify.ts";
 import { readConfig } from "../../core/config.ts";
 import type { Identity } from "../../core/context.ts";
 import { createLog } from "../../platform/log.ts";
@@ -113,4 +114,14 @@ test.each([
 ])("the claim %s of %j gives no groups, and a line in the log", (name, claims, level) => {
   expect(groupsOf(claims, name)).toEqual([]);
   expect(logged).toEqual([expect.objectContaining({ level, claim: name })]);
+});
+
+test("a group is the same in both spellings of é, as is SVC_ADMIN_GROUP", () => {
+  const decomposed = "e\u0301quipe";
+  const composed = "\u00e9quipe";
+  expect(groupsOf({ groups: [decomposed, composed] })).toEqual([composed, composed]);
+  expect(readConfig({ SVC_ADMIN_GROUP: decomposed }).adminGroup).toBe(composed);
+  expect(
+    certificateGroups({ units: [], organisations: [], uris: [] }, "ada", `user:ada=${decomposed}`),
+  ).toEqual([composed]);
 });

@@ -30,7 +30,8 @@ export function identityOf(
     throw new Unauthenticated("The sign-in provider has not verified your e-mail address");
   }
   const given = claimAt(claims, config.oidcGroupsClaim);
-  const list = groupsIn(given);
+  // As in SVC_ADMIN_GROUP, SVC_MTLS_GROUPS and access roles: both spellings of é are one group.
+  const list = groupsIn(given).map((one) => (typeof one === "string" ? one.normalize("NFC") : one));
   const groups = list.filter(isGroup);
   const ignored = list.filter((one) => !isGroup(one));
   const claim = config.oidcGroupsClaim;

@@ -136,7 +136,7 @@ export function groupsOf(
           : kind === "uri"
             ? uris.some((uri) => uri.startsWith(value))
             : kind === "user" && value.normalize("NFC").toLowerCase() === user;
-    return applies ? [group] : [];
+    return applies ? [group.normalize("NFC")] : [];
   });
   return [...new Set(groups)];
 }
