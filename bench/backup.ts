@@ -39,12 +39,13 @@ export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
     // Writes left over from the previous step must not count for this one.
     await admin`checkpoint`;
   };
-  const steps = (
-    ["svc dump", "pg_dump", "svc restore", "pg_restore", "portable dump", "portable restore"] as const
-  ).map((name): Step => ({ name, times: [] }));
+  const steps = (["svc dump", "pg_dump", "svc restore", "pg_restore"] as const).map((name): Step => ({
+    name,
+    times: [],
+  }));
   for (let round = 0; round < rounds; round += 1) {
     const commands = [
-      () => time(directory, [svc, "database", "dump", "--format", "custom"], env),
+      () => time(directory, [svc, "database", "dump"], env),
       () =>
         time(
           directory,
@@ -66,8 +67,6 @@ export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
           ],
           password,
         ),
-      () => time(directory, [svc, "database", "dump", "--format", "portable"], env),
-      () => time(directory, [svc, "database", "restore", "--yes"], toTarget),
     ];
     for (const [at, command] of commands.entries()) {
       await emptyTarget();
@@ -82,15 +81,14 @@ function report(steps: readonly Step[], version: string): void {
   console.log(
     `\ndump and restore of ${gigabytes} GB, PostgreSQL ${version}, not durable; median of ${rounds}, seconds\n`,
   );
-  const [dump, pgDump, restore, pgRestore, ...portable] = steps.map(({ times }) => support.median(times)) as [
+  const [dump, pgDump, restore, pgRestore] = steps.map(({ times }) => support.median(times)) as [
     number,
     number,
     number,
     number,
-    ...number[],
   ];
   for (const [at, { name }] of steps.entries()) {
-    const seconds = [dump, pgDump, restore, pgRestore, ...portable][at]!;
+    const seconds = [dump, pgDump, restore, pgRestore][at]!;
     console.log(`${name.padEnd(17)}${seconds.toFixed(1).padStart(7)}`);
   }
   console.log("");

@@ -111,10 +111,8 @@ test("no table, dump, log, trace, argument or file contains a secret of a creden
   await dump({
     url: server.databaseUrl,
     path,
-    format: "portable",
     release: "0",
     clock: systemClock,
-    env: {},
   });
   await until("the traces", () => exported.includes("access/leases"));
   const places = {

@@ -20,10 +20,8 @@ test("formats sizes with three digits", () => {
 });
 
 test("describes the backup in one line", () => {
-  const backup = { format: "custom" as const, bytes: 12_345_678, tables: 41, rows: 12_345, heads: ["X"] };
-  expect(backupText(backup)).toBe(
-    "svc-backup.dump (custom format, 12.3 MB, 41 tables, 12,345 rows, revision X)",
-  );
+  const backup = { bytes: 12_345_678, tables: 41, rows: 12_345, heads: ["X"] };
+  expect(backupText(backup)).toBe("svc-backup.dump (12.3 MB, 41 tables, 12,345 rows, revision X)");
   expect(backupText({ ...backup, tables: 1, rows: 1_234_567, heads: [] })).toEndWith(
     "1 table, 1,234,567 rows, no revision)",
   );

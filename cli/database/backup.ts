@@ -61,12 +61,12 @@ export function progressText({ doing, table, bytes, of }: Progress): string {
   return `${what}${table === undefined ? "" : ` ${table}`}${size}${part}`;
 }
 
-/** `svc-backup.dump (custom format, 12.3 MB, 41 tables, 12,345 rows, revision X)` */
-export function backupText({ format, bytes, tables, rows, heads }: Backup): string {
+/** `svc-backup.dump (12.3 MB, 41 tables, 12,345 rows, revision X)` */
+export function backupText({ bytes, tables, rows, heads }: Backup): string {
   const count = (number: number, word: string) =>
     `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
   const revision = heads.length === 0 ? "no revision" : `revision ${heads.join(", ")}`;
-  return `${backupFile} (${format} format, ${sizeText(bytes)}, ${count(tables, "table")}, ${count(rows, "row")}, ${revision})`;
+  return `${backupFile} (${sizeText(bytes)}, ${count(tables, "table")}, ${count(rows, "row")}, ${revision})`;
 }
 
 export function sizeText(bytes: number): string {

@@ -1,49 +1,42 @@
 import type { Clock } from "../../platform/clock.ts";
 import { Conflict, Unavailable } from "../../platform/errors.ts";
 import { withTimeLimit } from "../../platform/time_limit.ts";
-import type { Environment } from "../../platform/variable.ts";
-import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
 import { type Revision, readRevisions } from "../revision/history.ts";
 import type { Applied } from "../revision/store.ts";
-import { dumpCustom } from "./dump_custom.ts";
-import { dumpPortable } from "./dump_portable.ts";
-import { isOurs, refuseIncomplete } from "./identity.ts";
+import { copyOut, countLines } from "./copy.ts";
+import { isOurs, refuseIncomplete, tablesOf } from "./identity.ts";
 import {
+  copyTarget,
   headsOfApplied,
-  type Inventory,
+  plainName,
   type Runner,
   readEverything,
-  readForeignTables,
   readInventory,
+  readSequences,
+  type Table,
+  tableName,
 } from "./inventory.ts";
+import { endsTransaction } from "./load.ts";
 import type { OnProgress } from "./progress.ts";
-import { majorVersion, withSession } from "./session.ts";
-import { serverOf } from "./tool_process.ts";
-import { findTool, missingTool, type ToolSearch } from "./tools.ts";
+import { readRows, verifyBackup } from "./reader.ts";
+import { withSession } from "./session.ts";
 import { writeWhole } from "./unfinished.ts";
-
-/** `custom` is pg_dump's format; `portable` is ours, for a machine without PostgreSQL's tools. */
-export type Format = "custom" | "portable";
+import { BackupWriter } from "./writer.ts";
 
 export interface DumpOptions {
   url: string;
   /** The file to write. An existing file stays until the new one is complete. */
   path: string;
-  /** `auto`: custom if a pg_dump of the server's version is found, portable if there is no pg_dump at all. */
-  format?: Format | "auto";
   /** The release of svc, for the record. */
   release: string;
   clock: Clock;
-  env: Environment;
-  tools?: ToolSearch["directoriesOf"];
   revisions?: readonly Revision[];
   signal?: AbortSignal;
   progress?: OnProgress;
 }
 
 export interface Backup {
-  format: Format;
   /** The file's size. */
   bytes: number;
   tables: number;
@@ -52,43 +45,31 @@ export interface Backup {
   heads: string[];
 }
 
-/** The input of a dump format: a transaction with a single snapshot, and a file to fill. */
-export interface DumpWork extends Omit<DumpOptions, "format"> {
-  sql: Sql;
-  snapshot: Runner;
-  inventory: Inventory & { applied: Applied[] };
-  known: readonly Revision[];
-  unfinished: string;
-  major: number;
-}
-
 /** How long stopped work may take to clean up. */
 const unwindMilliseconds = 3000;
+const tellEveryBytes = 1 << 20;
 
 /**
  * Backs up a consistent snapshot of the database while it is in use.
  *
- * @throws Unavailable for an error from the server or the file system, and for a pg_dump of another version
- * @throws Conflict for a database that is not ours, or that the portable format cannot represent
+ * @throws Unavailable for an error from the server or the file system
+ * @throws Conflict for a database that is not ours, or that a restore could not recreate
  */
 export async function dump(options: DumpOptions): Promise<Backup> {
   const known = options.revisions ?? (await readRevisions());
   let failure: unknown;
   let working: Promise<unknown> = Promise.resolve();
   try {
-    return await withSession(options.url, options.signal, async (sql) => {
-      const major = await majorVersion(sql);
-      const format = await chooseFormat(sql, major, options);
-      return sql.begin("isolation level repeatable read read only", async (transaction) => {
-        const work = { ...options, sql, snapshot: transaction, known, major, format };
-        const backup = dumpSnapshot(work).catch((error) => {
+    return await withSession(options.url, options.signal, (sql) =>
+      sql.begin("isolation level repeatable read read only", async (transaction) => {
+        const backup = dumpSnapshot(transaction, options, known).catch((error) => {
           failure = error;
           throw error;
         });
         working = backup.catch(() => {});
         return backup;
-      });
-    });
+      }),
+    );
   } catch (error) {
     // Cutting the connection ends the transaction; the work then removes its unfinished file.
     await withTimeLimit(unwindMilliseconds, working);
@@ -98,13 +79,9 @@ export async function dump(options: DumpOptions): Promise<Backup> {
   }
 }
 
-type Snapshot = Omit<DumpWork, "inventory" | "unfinished"> & { format: Format };
-
-async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
-  const { snapshot: transaction, known, format, path } = snapshot;
-  await transaction.unsafe(readEverything);
-  const { applied, ...inventory } = await readInventory(transaction);
-  const { tables } = inventory;
+async function dumpSnapshot(sql: Runner, options: DumpOptions, known: readonly Revision[]): Promise<Backup> {
+  await sql.unsafe(readEverything);
+  const { applied, tables } = await readInventory(sql);
   if (!applied) throw new Conflict("This database has no schema of svc: there is nothing to back up");
   if (!isOurs(applied, known)) {
     throw new Conflict(
@@ -113,33 +90,122 @@ async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
         : "This release knows none of the revisions in this database: dump it with the newer release that created them",
     );
   }
-  await refuseIncomplete(transaction, "This database", applied, known);
-  const foreign = format === "custom" ? await readForeignTables(transaction) : [];
-  if (foreign.length > 0) {
-    throw new Conflict(
-      `A backup does not contain the server of the foreign table ${foreign.join(", ")}, so it could not be restored: move it to another database, or drop it`,
-    );
-  }
-  const { rows, bytes } = await writeWhole(path, async (unfinished) => {
-    const work = { ...snapshot, inventory: { ...inventory, applied }, unfinished };
-    return format === "custom" ? dumpCustom(work) : dumpPortable(work);
+  await refuseIncomplete(sql, "This database", applied, known);
+  refuseUnfinished(applied);
+  const ours = backedUp(tables, applied, known);
+  const { rows, bytes } = await writeWhole(options.path, async (unfinished) => {
+    const written = await writeRows(sql, unfinished, ours, applied, options);
+    await readBack(unfinished, ours, written.rows, options.progress);
+    return written;
   });
   return {
-    format,
     bytes,
-    tables: tables.length,
+    tables: ours.length,
     rows: rows.reduce((sum, count) => sum + count, 0),
     heads: headsOfApplied(applied, known),
   };
 }
 
-async function chooseFormat(sql: Sql, major: number, options: DumpOptions): Promise<Format> {
-  const { format = "auto", env, tools } = options;
-  if (format === "portable") return format;
-  const found = await findTool("pg_dump", major, { server: serverOf(sql), env, directoriesOf: tools });
-  if ("tool" in found) return "custom";
-  if (format === "auto" && found.others.length === 0) return "portable";
-  throw missingTool("pg_dump", major, found.others);
+/**
+ * The tables that the revisions create. A schema that they never mention belongs to the database's administrator.
+ * @throws Conflict for what a restore could not recreate: a backup that cannot be restored is worse than none
+ */
+function backedUp(
+  tables: readonly Table[],
+  applied: readonly Applied[],
+  known: readonly Revision[],
+): Table[] {
+  const ids = new Set(applied.map(({ id }) => id));
+  const revisions = known.filter(({ id }) => ids.has(id));
+  // In a database of a newer release, the SQL of some revisions is unknown here.
+  if (revisions.length < ids.size) return [...tables];
+  const { ever } = tablesOf(revisions);
+  const isOwn = (table: Table) => ever.has(tableName(table));
+  // Where the SQL of a revision mentions the schema, it may create the table in a way that we cannot follow.
+  const isTheirs = ({ schema }: Table) =>
+    schema !== "public" && !revisions.some(({ up }) => up.includes(schema));
+  const strangers = tables.filter((table) => !isOwn(table) && !isTheirs(table));
+  if (strangers.length > 0) {
+    throw new Conflict(
+      `No revision creates ${strangers.map(plainName).join(", ")}, so a restore would lose it: move it to another schema (alter table NAME set schema SCHEMA)`,
+    );
+  }
+  const commits = revisions.find(({ up }) => endsTransaction(up));
+  if (commits) {
+    throw new Conflict(
+      `Revision ${commits.id} commits in a DO block, so a restore could not run it in its transaction: back up with pg_dump`,
+    );
+  }
+  return tables.filter(isOwn);
+}
+
+function refuseUnfinished(applied: readonly Applied[]): void {
+  const half = applied.find(({ state }) => state !== "applied");
+  if (!half) return;
+  throw new Conflict(
+    `Revision ${half.id} was interrupted while ${half.state}: run svc database upgrade to finish it`,
+  );
+}
+
+interface Written {
+  /** One count per table. */
+  rows: number[];
+  /** The file's size. */
+  bytes: number;
+}
+
+/** Writes the rows with COPY, one table after another. */
+async function writeRows(
+  sql: Runner,
+  path: string,
+  tables: Table[],
+  applied: readonly Applied[],
+  { clock, release, progress }: DumpOptions,
+): Promise<Written> {
+  const [server] = await sql.unsafe("select current_setting('server_version') as version");
+  const schemas = new Set(["public", ...tables.map(({ schema }) => schema)]);
+  await using writer = await BackupWriter.open(path, {
+    created_at: clock.now().toISOString(),
+    release,
+    server_version: server!.version,
+    compression: "zstd",
+    revisions: applied.map(({ id, checksum }) => ({ id, checksum })),
+    tables,
+    sequences: (await readSequences(sql)).filter(({ schema }) => schemas.has(schema)),
+  });
+  const rows: number[] = [];
+  for (const [index, table] of tables.entries()) {
+    const tell = () => progress?.({ doing: "dumping", table: plainName(table), bytes: writer.bytes });
+    tell();
+    let told = writer.bytes;
+    const copy = await copyOut(sql, `copy ${copyTarget(table)} to stdout`);
+    for await (const piece of copy) {
+      if (!writer.add(index, piece)) await writer.drained;
+      if (writer.bytes - told < tellEveryBytes) continue;
+      told = writer.bytes;
+      tell();
+    }
+    rows.push(await copy.count);
+  }
+  await writer.finish(rows);
+  return { rows, bytes: writer.fileBytes };
+}
+
+/** Reads the whole file as `restore` does. @throws Unavailable if it does not hold the rows */
+async function readBack(
+  path: string,
+  tables: readonly Table[],
+  rows: readonly number[],
+  progress?: OnProgress,
+): Promise<void> {
+  const content = await verifyBackup(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const found = tables.map(() => 0);
+  for await (const piece of readRows(path, content)) found[piece.table]! += countLines(piece.rows);
+  const wrong = tables.filter((_, index) => found[index] !== rows[index]);
+  if (wrong.length === 0) return;
+  throw new Unavailable(
+    `The file does not hold the rows of ${wrong.map(plainName).join(", ")}: nothing was written`,
+  );
 }
 
 /** A restore requires the schema's owner; a dump only requires read access. */
@@ -147,7 +213,16 @@ function readError(error: unknown): unknown {
   if (!isPostgresError(error)) return error;
   const options = { cause: error };
   if (error.code === "42501") {
-    return new Unavailable(`PostgreSQL: ${error.message}. Dump as the owner of the tables`, options);
+    const advice = error.message.includes("row-level security")
+      ? "Dump as a role that sees every row (alter role NAME bypassrls)"
+      : "Dump as the owner of the tables, or grant the right to read them (grant pg_read_all_data to NAME)";
+    return new Unavailable(`PostgreSQL: ${error.message}. ${advice}`, options);
+  }
+  if (error.code === "22021" || error.code === "22P05") {
+    return new Conflict(
+      `A text is not valid UTF-8 (${error.message}), as in a database with the encoding SQL_ASCII: back up with pg_dump, and move the data to a database with the encoding UTF8`,
+      options,
+    );
   }
   if (error.code !== "55P03") return error;
   return new Conflict(

@@ -13,19 +13,6 @@ export interface Table {
   types?: string[];
 }
 
-/** A table and its row count. */
-export interface TableRows {
-  schema: string;
-  name: string;
-  rows: number;
-}
-
-export interface Extension {
-  name: string;
-  /** The schema that contains its objects. */
-  schema: string;
-}
-
 export interface Sequence {
   schema: string;
   name: string;
@@ -38,9 +25,6 @@ export interface Sequence {
 export interface Inventory {
   /** Sorted by schema and name. */
   tables: Table[];
-  /** Includes `public`; excludes schemas created by an extension. */
-  schemas: string[];
-  extensions: Extension[];
   /** Undefined if the database is not ours: it lacks svc's table `revision`. */
   applied: Applied[] | undefined;
 }
@@ -83,28 +67,10 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   // Locks the tables until the transaction ends, so that they cannot be altered while being read.
   const names = found.map(tableName);
   if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
-  const schemas = await sql.unsafe(`
-    select n.nspname as name from pg_namespace n where not (${foreignSchema}) and not exists (select from pg_depend d
-      where d.classid = 'pg_namespace'::regclass and d.objid = n.oid and d.deptype = 'e')
-    order by n.nspname collate "C"`);
-  const extensions = await sql.unsafe(`
-    select e.extname as name, n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace
-    where n.nspname <> 'pg_catalog' order by e.extname collate "C"`);
   return {
     tables: found,
-    schemas: schemas.map(({ name }) => name),
-    extensions: extensions.map(({ name, schema }) => ({ name, schema })),
     applied: await readApplied(sql),
   };
-}
-
-/** The foreign tables that belong to no extension, for a person. */
-export async function readForeignTables(sql: Runner): Promise<string[]> {
-  const rows = await sql.unsafe(`
-    select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where c.relkind = 'f' and not (${foreignSchema}) and not ${ofExtension}
-    order by n.nspname collate "C", c.relname collate "C"`);
-  return rows.map(({ schema, name }) => plainName({ schema, name }));
 }
 
 /** The heads of the applied revisions. */

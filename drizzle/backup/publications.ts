@@ -1,4 +1,4 @@
-import { tryStatement } from "./extensions.ts";
+import { literal } from "../sql_text.ts";
 import type { Runner } from "./inventory.ts";
 
 /** The tables and schemas that publications name. */
@@ -34,4 +34,20 @@ export async function rememberPublications(
         `the subscribers of the publication ${name} still have the rows from before: subscribe them again`,
       );
   };
+}
+
+/**
+ * Runs a statement on the server, where an error does not abort the transaction. (postgres.js fails a transaction of
+ * which a query has failed, even if a savepoint was rolled back.)
+ *
+ * @returns PostgreSQL's message if it failed
+ */
+async function tryStatement(sql: Runner, statement: string): Promise<string> {
+  await sql.unsafe(`do $svc_try$ begin
+    perform set_config('svc.error', '', true);
+    execute ${literal(statement)};
+  exception when others then perform set_config('svc.error', sqlerrm, true);
+  end $svc_try$`);
+  const [row] = await sql.unsafe("select current_setting('svc.error') as error");
+  return row!.error;
 }

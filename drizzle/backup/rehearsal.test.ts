@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import {
   contentOf,
@@ -30,29 +29,14 @@ const scratches = async ({ name }: { name: string }) => {
   return found.map(({ datname }) => datname);
 };
 
-/** A pg_restore that fails while writing rows. */
-async function brokenTool(directory: string, ending: string): Promise<string> {
-  const tool = join(directory, "pg_restore");
-  await Bun.write(
-    tool,
-    `#!/bin/sh
-    case "$*" in *--section=data*) ${backups.debian.tools}/pg_restore "$@" | head -c 2000; ${ending} ;; esac
-    exec ${backups.debian.tools}/pg_restore "$@"`,
-  );
-  await chmod(tool, 0o755);
-  return `${directory}:/usr/bin:/bin`;
-}
-
 test("a bad backup is detected while the tables stay in use, without disturbing anyone", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
   await dump(options(live.url, path));
   const before = await contentOf(live.url);
-  const PATH = await brokenTool(directory.path, 'echo "pg_restore: error: made up" >&2; exit 1');
   const failing = testRevision("4_fails", ["3_index"], "select 1 / (count(*) - 1) from egg");
   const cases: [Partial<RestoreOptions>, string][] = [
-    [{ env: { PATH } }, "pg_restore: made up"],
     [
       { revisions: [...hostileRevisions, failing] },
       "This release cannot upgrade the backup to head, so nothing was changed: up.sql of revision 4_fails",
@@ -71,21 +55,6 @@ test("a bad backup is detected while the tables stay in use, without disturbing 
     expect(await contentOf(live.url)).toEqual(before);
     expect(await scratches(live)).toEqual([]);
   }
-});
-
-test("a pg_restore that crashes is reported as such", async () => {
-  await using directory = await temporaryDirectory();
-  await using live = await liveDatabase();
-  const path = join(directory.path, "backup");
-  await dump(options(live.url, path));
-  const crash = { env: { PATH: await brokenTool(directory.path, "kill -SEGV $$") } };
-  expect(await detailOf(restore({ ...options(live.url, path), ...crash }))).toBe(
-    "pg_restore: it crashed. Install the current minor release of PostgreSQL's client tools, then run it again",
-  );
-  const killed = { env: { PATH: await brokenTool(directory.path, "kill -KILL $$") } };
-  expect(await detailOf(restore({ ...options(live.url, path), ...killed }))).toBe(
-    "pg_restore: it was killed, perhaps for lack of memory. Run it again with more memory",
-  );
 });
 
 test("the database in which a backup is tried is dropped afterwards, and no other database is", async () => {
@@ -149,42 +118,18 @@ test("a file that is replaced while it is being read is not restored", async () 
   expect(await contentOf(live.url)).toEqual(before);
 });
 
-test("a schema changed by hand is restored as it was, and the difference is reported", async () => {
+test("a schema changed by hand is reported when it is restored", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
-  await run(live.url, "drop index many_word_idx; alter table egg add column yolk int default 3");
-  await dump({ ...options(live.url, path), format: "custom" });
-  const before = await contentOf(live.url);
+  await run(live.url, "alter table egg add column yolk int default 3");
+  await dump(options(live.url, path));
   const notices: string[] = [];
   await restore({ ...options(live.url, path), notice: (message) => notices.push(message) });
-  expect(notices).toEqual([
-    "the schema in the backup differs from what its revisions create (2 differences): svc database check --drift lists them afterwards",
-  ]);
-  expect(await contentOf(live.url)).toEqual(before);
-});
-
-test("objects of the database's administrator are not backed up, and do not block a restore", async () => {
-  await using directory = await temporaryDirectory();
-  await using live = await liveDatabase();
-  await using other = await createDatabaseOn(backups.debian.url);
-  const path = join(directory.path, "backup");
-  await run(
-    live.url,
-    `create extension pg_trgm; create index by_hand on seeded using gin (name gin_trgm_ops);
-     create schema tools; create extension citext schema tools; create table tools.word (word tools.citext);
-     create publication everything for all tables;
-     create function watch() returns event_trigger language plpgsql as $$ begin end $$;
-     create event trigger watch on ddl_command_end execute function watch();
-     select lo_create(4711)`,
+  expect(notices).toContain(
+    "the schema in the backup differs from what its revisions create (1 difference): svc database check --drift lists them afterwards",
   );
-  const before = await contentOf(live.url);
-  await dump({ ...options(live.url, path), format: "custom" });
-  await run(live.url, "drop event trigger watch");
-  await restore(options(live.url, path));
-  expect(await contentOf(live.url)).toEqual(before);
-  await restore(options(other.url, path));
-  expect(await contentOf(other.url)).toEqual(before);
+  expect(await run(live.url, "select distinct yolk from egg")).toMatchObject([{ yolk: 3 }]);
 });
 
 test("publications keep the tables that are replaced", async () => {
@@ -192,7 +137,7 @@ test("publications keep the tables that are replaced", async () => {
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
   await run(live.url, 'create schema "S 1"; create table "S 1".t (id int primary key)');
-  await dump({ ...options(live.url, path), format: "custom" });
+  await dump(options(live.url, path));
   await run(
     live.url,
     `create table later (id int primary key);
@@ -207,31 +152,6 @@ test("publications keep the tables that are replaced", async () => {
   expect([...(await published())]).toEqual(before.filter(({ tablename }) => tablename !== "later"));
   expect(notices.filter((notice) => notice.includes("publication"))).toEqual([
     'the publication Odd one has lost a table: relation "public.later" does not exist: alter publication "Odd one" add table only public.later',
-    ...["Odd one", "whole"].map(
-      (name) =>
-        `the subscribers of the publication ${name} still have the rows from before: subscribe them again`,
-    ),
+    "the subscribers of the publication Odd one still have the rows from before: subscribe them again",
   ]);
-});
-
-test("an extension that this user may not install is reported, and not needed", async () => {
-  await using directory = await temporaryDirectory();
-  await using live = await liveDatabase();
-  const path = join(directory.path, "backup");
-  await run(live.url, "create extension pageinspect");
-  await dump({ ...options(live.url, path), format: "custom" });
-  const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
-  await run(backups.debian.url, `create role ${role} login password 'x'`);
-  try {
-    await using database = await createDatabaseOn(backups.debian.url, `owner ${role}`);
-    const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
-    const notices: string[] = [];
-    await restore({ ...options(url, path), notice: (message) => notices.push(message) });
-    expect(notices).toEqual([
-      `the extension pageinspect of the backup's database is not installed here: permission denied to create extension "pageinspect"`,
-    ]);
-    expect(await contentOf(url)).toEqual(await contentOf(live.url));
-  } finally {
-    await run(backups.debian.url, `drop role ${role}`);
-  }
 });

@@ -11,7 +11,7 @@ import { testServerUrl } from "../../tests/support/database/database.ts";
 import { useDebianBackups } from "../../tests/support/database/debian_postgres_backup.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { upgrade } from "../revision/upgrade.ts";
-import { dump, type Format } from "./dump.ts";
+import { dump } from "./dump.ts";
 import { restore } from "./restore.ts";
 
 // Revisions that cannot run in a transaction, which a restore runs again in one.
@@ -21,10 +21,9 @@ const { options } = backups;
 const run = (url: string, statements: string) =>
   using(url, async (sql) => void (await sql.unsafe(statements)));
 
-const cases: [string, () => string | Promise<string>, Format][] = [
-  ["PostgreSQL with its tools, custom", () => backups.debian.url, "custom"],
-  ["PostgreSQL with its tools, portable", () => backups.debian.url, "portable"],
-  ["the embedded PostgreSQL, portable", testServerUrl, "portable"],
+const cases: [string, () => string | Promise<string>][] = [
+  ["PostgreSQL of Debian", () => backups.debian.url],
+  ["the embedded PostgreSQL", testServerUrl],
 ];
 
 const alone = (id: string, parent: string, up: string) =>
@@ -66,7 +65,7 @@ async function databaseAt(server: string, revisions: typeof hostileRevisions) {
   return database;
 }
 
-test.each(cases)("%s: maintenance is left out, and settings are reset", async (_name, serverOf, format) => {
+test.each(cases)("%s: maintenance is left out, and settings are reset", async (_name, serverOf) => {
   const server = await serverOf();
   await using directory = await temporaryDirectory();
   const role = `svc_test_${crypto.randomUUID().slice(0, 8)}`;
@@ -78,37 +77,21 @@ test.each(cases)("%s: maintenance is left out, and settings are reset", async (_
   const before = await contentOf(database.url);
   const notices: string[] = [];
   const notice = (message: string) => notices.push(message);
-  const more = { format, revisions: maintenance, notice };
+  const more = { revisions: maintenance, notice };
   await dump(options(database.url, path, more));
   await restore(options(database.url, path, more));
   expect(await contentOf(database.url)).toEqual(before);
   expect(notices).toEqual([]);
 });
 
-test("custom: a schema is compared although its revisions do not run in one transaction", async () => {
-  await using directory = await temporaryDirectory();
-  const revisions = [...hostileRevisions, alone("4_commits", "3_index", commits)];
-  await using database = await databaseAt(backups.debian.url, revisions);
-  const path = join(directory.path, "backup");
-  const notices: string[] = [];
-  const notice = (message: string) => notices.push(message);
-  await dump(options(database.url, path, { revisions }));
-  await restore(options(database.url, path, { revisions, notice }));
-  expect(notices).toEqual([]);
-  await run(database.url, "create table more ()");
-  await dump(options(database.url, path, { revisions }));
-  await restore(options(database.url, path, { revisions, notice }));
-  expect(notices).toEqual([expect.stringContaining("differs from what its revisions create (1 difference)")]);
-});
-
-test("portable: a revision that commits is refused by dump, and named by restore", async () => {
+test("a revision that commits is refused by dump, and named by restore", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const refused = [...hostileRevisions, alone("4_commits", "3_index", commits)];
   await using database = await databaseAt(await testServerUrl(), refused);
   const detail = (work: Promise<unknown>) => work.catch((error) => error.detail);
-  expect(await detail(dump(options(database.url, path, { format: "portable", revisions: refused })))).toBe(
-    "Revision 4_commits commits in a DO block, so the portable format cannot restore it: install PostgreSQL's client tools and dump with --format custom",
+  expect(await detail(dump(options(database.url, path, { revisions: refused })))).toBe(
+    "Revision 4_commits commits in a DO block, so a restore could not run it in its transaction: back up with pg_dump",
   );
   const revisions = [
     ...hostileRevisions,
@@ -120,7 +103,7 @@ test("portable: a revision that commits is refused by dump, and named by restore
     alone("5_call", "4_procedure", "call c()"),
   ];
   await using other = await databaseAt(await testServerUrl(), revisions);
-  await dump(options(other.url, path, { format: "portable", revisions }));
+  await dump(options(other.url, path, { revisions }));
   const before = await contentOf(other.url);
   expect(await detail(restore(options(other.url, path, { revisions })))).toBe(
     "The tables cannot be created in one transaction, nothing was changed: up.sql of revision 5_call: invalid transaction termination",

@@ -1,38 +1,34 @@
 import type { BigIntStats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { Conflict, InvalidInput, SvcError, Unavailable } from "../../platform/errors.ts";
-import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
 import { findDrift } from "../revision/check.ts";
+import { databaseExists } from "../revision/create_database.ts";
 import { type DatabaseDescription, describeDatabase, dropEverything } from "../revision/drop.ts";
-import { type Revision, readRevisions } from "../revision/history.ts";
+import { headsOf, type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
 import { mayCreateDatabase, withScratchDatabase } from "../revision/scratch.ts";
 import { whenFree } from "../revision/step.ts";
 import { readApplied } from "../revision/store.ts";
 import { upgrade } from "../revision/upgrade.ts";
-import type { Backup, Format } from "./dump.ts";
-import { provideExtensions } from "./extensions.ts";
+import type { Backup } from "./dump.ts";
 import { fileError } from "./file_error.ts";
+import { magic } from "./format.ts";
 import { refuseIncomplete } from "./identity.ts";
-import { countRows, type Extension, plainName, type Runner, type TableRows, tableName } from "./inventory.ts";
-import { portableMagic } from "./portable_file.ts";
+import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
+import { loadBackup, type TableRows } from "./load.ts";
 import type { OnProgress } from "./progress.ts";
 import { rememberPublications } from "./publications.ts";
-import { openCustom } from "./restore_custom.ts";
-import { openPortable } from "./restore_portable.ts";
+import { type BackupContent, verifyBackup } from "./reader.ts";
 import { cutOnAbort, withSession } from "./session.ts";
-import { creating, describeTarget, type Target } from "./target.ts";
-import { requireTool, type ToolSearch } from "./tools.ts";
+import { creating } from "./target.ts";
 
 export interface RestoreOptions {
   url: string;
   path: string;
-  env: Environment;
   /** Called before a database that is not empty is replaced; throws to cancel. */
   confirm: (database: DatabaseDescription) => Promise<void>;
-  tools?: ToolSearch["directoriesOf"];
   revisions?: readonly Revision[];
   /** Seconds to wait for another schema change. */
   patience?: number;
@@ -43,21 +39,14 @@ export interface RestoreOptions {
 }
 
 interface RestoreResult extends Backup {
-  /** The revisions that the upgrade to head applied afterwards. */
+  /** The revisions that the upgrade to head applied afterwards; `heads` are those of the backup. */
   applied: string[];
 }
 
-/** A backup that is complete, as far as its format can tell. */
-export interface OpenBackup {
-  format: Format;
-  revisions: { id: string; checksum: string }[];
-  /** The schemas it creates, besides `public`. */
-  schemas: string[];
-  /** Installed where it was made, but not part of it. */
-  extensions: Extension[];
+/** A backup whose file is intact. */
+interface OpenBackup {
+  content: BackupContent;
   tables: TableRows[];
-  /** Creates tables and rows in this transaction of an empty database. @returns the rows loaded, by `tableName` */
-  load(sql: Runner, known: readonly Revision[]): Promise<Map<string, number>>;
 }
 
 /**
@@ -74,20 +63,22 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const { url, path, signal } = options;
   const known = options.revisions ?? (await readRevisions());
   try {
-    const target = await describeTarget(url, signal);
+    const exists = await databaseExists(url);
     const file = await fileIdentity(path);
-    const backup = await openBackup(options, target);
+    const backup = await openBackup(options);
     refuseUnknown(path, backup, known);
     const work: Work = { ...options, known, backup, unchanged: () => refuseChanged(path, file) };
-    const database = target.exists ? await describeDatabase(url, replacedBy(backup)) : undefined;
+    const database = exists ? await describeDatabase(url, replacedBy(backup)) : undefined;
     const isReplaced = database !== undefined && database.objects > 0;
     if (isReplaced) await options.confirm(database);
     signal?.throwIfAborted();
-    const rows = await creating(url, !target.exists, () => replace(work, isReplaced));
+    const rows = await creating(url, !exists, () => replace(work, isReplaced));
     options.progress?.({ doing: "upgrading" });
-    const { applied, head } = await toHead(options, known);
-    const { format, tables } = backup;
-    return { format, bytes: Number(file.size), tables: tables.length, rows, heads: [head], applied };
+    const { applied } = await toHead(options, known);
+    const heads = headsOf(
+      known.filter(({ id }) => backup.content.header.revisions.some((one) => one.id === id)),
+    );
+    return { bytes: Number(file.size), tables: backup.tables.length, rows, heads, applied };
   } catch (error) {
     signal?.throwIfAborted();
     throw operatorsError(fileError(error, path));
@@ -95,7 +86,9 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
 }
 
 /** The schemas whose content a backup replaces. */
-const replacedBy = ({ schemas }: OpenBackup) => ["public", ...schemas];
+const replacedBy = ({ tables }: OpenBackup) => [
+  ...new Set(["public", ...tables.map(({ schema }) => schema)]),
+];
 
 interface Work extends RestoreOptions {
   known: readonly Revision[];
@@ -118,16 +111,22 @@ async function refuseChanged(path: string, checked: FileIdentity): Promise<void>
   throw new Conflict(`${path} was replaced while it was read: nothing was changed. Run it again`);
 }
 
-async function openBackup(options: RestoreOptions, { major, server }: Target): Promise<OpenBackup> {
-  const { path, env, signal, progress } = options;
-  const format = await formatOf(path);
-  if (format === "portable") return openPortable(path, options);
-  const pgRestore = await requireTool("pg_restore", major, { server, env, directoriesOf: options.tools });
-  return openCustom({ path, pgRestore, env, signal, progress });
+/**
+ * Checks that the whole file is intact before anything else happens.
+ * @throws InvalidInput for a file that is not a backup, truncated, damaged or of a newer format
+ */
+async function openBackup({ path, progress }: RestoreOptions): Promise<OpenBackup> {
+  await refuseForeign(path);
+  const content = await verifyBackup(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const { header, summary } = content;
+  return {
+    content,
+    tables: header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 })),
+  };
 }
 
-/** Detects the format from the first bytes. @throws InvalidInput for any other file */
-export async function formatOf(path: string): Promise<Format> {
+/** Looks at the first bytes. @throws InvalidInput for any other file */
+export async function refuseForeign(path: string): Promise<void> {
   let start: Buffer;
   try {
     const found = await stat(path);
@@ -136,7 +135,7 @@ export async function formatOf(path: string): Promise<Format> {
       throw new InvalidInput("file", `${path} is not a regular file`);
     const handle = await open(path, "r");
     try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(portableMagic.length), 0);
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(magic.length), 0);
       start = buffer.subarray(0, bytesRead);
     } finally {
       await handle.close();
@@ -144,13 +143,18 @@ export async function formatOf(path: string): Promise<Format> {
   } catch (error) {
     throw fileError(error, path);
   }
-  if (start.subarray(0, 5).toString("latin1") === "PGDMP") return "custom";
-  if (start.equals(portableMagic)) return "portable";
-  const why = start.length === 0 ? "it is empty" : "its format is unknown";
+  if (start.toString("latin1") === magic) return;
+  const isArchive = start.toString("latin1").startsWith("PGDMP");
+  const why = isArchive
+    ? "it is an archive of pg_dump; load it with pg_restore"
+    : start.length === 0
+      ? "it is empty"
+      : "its format is unknown";
   throw new InvalidInput("file", `${path} is not a backup of svc: ${why}`);
 }
 
-function refuseUnknown(path: string, { revisions }: OpenBackup, known: readonly Revision[]): void {
+function refuseUnknown(path: string, { content }: OpenBackup, known: readonly Revision[]): void {
+  const { revisions } = content.header;
   if (revisions.length === 0)
     throw new InvalidInput("file", `${path} is not a backup of svc: it has no revision`);
   const ours = new Map(known.map((revision) => [revision.id, revision.checksum]));
@@ -217,8 +221,7 @@ async function replaceIn(sql: Runner, work: Work): Promise<number> {
   const { backup, known, progress } = work;
   const addToPublications = await rememberPublications(sql, work.notice);
   await dropEverything(sql, replacedBy(backup));
-  await provideExtensions(sql, backup.extensions, work.notice);
-  const loaded = await backup.load(sql, known).catch((error) => {
+  const loaded = await loadBackup(sql, work, known).catch((error) => {
     throw loadError(error);
   });
   await sql.unsafe(settings);
@@ -236,12 +239,12 @@ async function compare(sql: Runner, { backup, known }: Work, loaded: Map<string,
     if (error instanceof Conflict) return undefined;
     throw error;
   });
-  const text = (rows: OpenBackup["revisions"]) =>
+  const text = (rows: { id: string; checksum: string }[]) =>
     rows
       .map(({ id, checksum }) => `${id} ${checksum}`)
       .sort()
       .join("\n");
-  if (!applied || text(applied) !== text(backup.revisions)) {
+  if (!applied || text(applied) !== text(backup.content.header.revisions)) {
     throw new Conflict("The restored revisions differ from those of the backup: nothing was changed");
   }
   const counts = await countRows(sql, backup.tables);

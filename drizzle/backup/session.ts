@@ -48,9 +48,3 @@ export async function cutOnAbort<T>(
     signal?.removeEventListener("abort", cut);
   }
 }
-
-/** The server's major version. */
-export async function majorVersion(sql: Pick<Sql, "unsafe">): Promise<number> {
-  const [row] = await sql.unsafe("select current_setting('server_version_num')::int / 10000 as major");
-  return row!.major;
-}

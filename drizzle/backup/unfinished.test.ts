@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdir, readdir, stat, utimes } from "node:fs/promises";
+import { mkdir, readdir, stat, symlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { writeWhole } from "./unfinished.ts";
@@ -61,4 +61,18 @@ test("files of a killed dump are removed after a day without writes, and newer o
   }
   await writeWhole(path, async () => {});
   expect((await readdir(directory.path)).sort()).toEqual([alive, other, "backup"]);
+});
+
+test("a pipe, a directory, and links to them are refused before the work, and stay", async () => {
+  await using directory = await temporaryDirectory();
+  const at = (name: string) => join(directory.path, name);
+  expect(Bun.spawnSync(["mkfifo", at("pipe")]).exitCode).toBe(0);
+  await symlink(at("pipe"), at("link"));
+  await symlink("/dev/null", at("device"));
+  for (const name of ["pipe", "link", "device"]) {
+    const refused = writeWhole(at(name), () => expect.unreachable()).catch((error) => error.detail);
+    expect(await refused).toBe(`${at(name)} is not a regular file: move it away`);
+  }
+  expect((await readdir(directory.path)).sort()).toEqual(["device", "link", "pipe"]);
+  expect((await stat(at("link"))).isFIFO()).toBeTrue();
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { lstat, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Unavailable } from "../../platform/errors.ts";
 import { fileError } from "./file_error.ts";
@@ -17,7 +17,7 @@ export async function writeWhole<T>(path: string, write: (unfinished: string) =>
   const directory = dirname(path);
   const unfinished = join(directory, `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
   try {
-    await refuseDirectory(path);
+    await refuseSpecial(path);
     await removeDead(path);
     await (await open(unfinished, "wx", 0o600)).close();
   } catch (error) {
@@ -36,10 +36,13 @@ export async function writeWhole<T>(path: string, write: (unfinished: string) =>
   }
 }
 
-/** The rename would fail too, but only after all the work. */
-async function refuseDirectory(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found?.isDirectory()) throw new Unavailable(`${path} is a directory`);
+/** Refuses a pipe, a device, a directory, and a link to one of them, which the rename would replace. */
+async function refuseSpecial(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found && !found.isFile())
+    throw new Unavailable(
+      `${path} is ${found.isDirectory() ? "a directory" : "not a regular file"}: move it away`,
+    );
 }
 
 async function removeDead(path: string): Promise<void> {

@@ -159,8 +159,10 @@ test("a server that is gone or not listening yet is skipped: every request is an
   await watched;
 });
 
-test("a dump is made by the tools of the database's version", async () => {
-  expect(await compose.done("run", "--rm", "tools", "svc", "database", "dump")).toContain("custom format");
+test("a dump is made by the tools", async () => {
+  expect(await compose.done("run", "--rm", "tools", "svc", "database", "dump")).toContain(
+    "Wrote svc-backup.dump (",
+  );
 });
 
 test("after down and up, the data and the token are still there", async () => {

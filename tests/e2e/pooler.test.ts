@@ -143,7 +143,7 @@ test.each([
   ["worker", ["scheduler", "start"]],
   ["task that is run now", ["scheduler", "start", "--eager", "incident-task-sync"]],
   ["schema change", ["database", "upgrade"]],
-  ["dump", ["database", "dump", "--format", "portable"]],
+  ["dump", ["database", "dump"]],
 ])("with only the pooler's address, a %s reports it and does nothing", async (_, args) => {
   await using program = svc(args, incomplete);
   expect(await program.exit()).toBe(1);

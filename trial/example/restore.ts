@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import type { Runner } from "../../drizzle/backup/inventory.ts";
+import { makeTables } from "../../drizzle/backup/load.ts";
 import type { OnProgress } from "../../drizzle/backup/progress.ts";
 import { rememberPublications } from "../../drizzle/backup/publications.ts";
-import { makeTables } from "../../drizzle/backup/restore_portable.ts";
 import { creating } from "../../drizzle/backup/target.ts";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
 import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";

@@ -10,7 +10,7 @@ test("--lock-timeout 0 names the holder of the lock immediately; others say what
   await using directory = await temporaryDirectory();
   const run = (...args: string[]) =>
     svc(["database", ...args], { SVC_DATABASE_URL: database.url }, directory.path);
-  expect((await run("dump", "--format", "portable")).code).toBe(0);
+  expect((await run("dump")).code).toBe(0);
   expect((await run("downgrade")).code).toBe(0);
   const holder = openSql(database.url, { max: 1, connection: { application_name: "somebody else" } });
   await holder`select pg_advisory_lock(7798563)`;

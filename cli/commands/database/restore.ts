@@ -16,7 +16,6 @@ export default defineCommand({
   notes: [
     `Replaces the contents of the database with ${backupFile} from the working directory. If the database is not empty, the backup is first loaded and checked in a temporary database; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is unchanged. Then the schema is upgraded, and the triggers are installed. A missing database is created.`,
     "If the database is not empty, asks for its name on a terminal, and requires --yes elsewhere. Servers can keep running: they wait until the restore is done.",
-    "A backup in the custom format needs pg_restore of the server's version.",
     "--example loads three months of incidents of a fictional company, up to now.",
   ],
   async run({ yes, example, lockTimeout: patience }, io) {
@@ -43,7 +42,7 @@ export default defineCommand({
     const { restore } = await import("../../../drizzle/backup/restore.ts");
     const path = backupPath();
     const restored = await stoppable(io, (signal) =>
-      restore({ url, path, env: io.env, confirm, patience, signal, progress, notice }),
+      restore({ url, path, confirm, patience, signal, progress, notice }),
     ).finally(clear);
     const upgraded =
       restored.applied.length === 0 ? "" : `, brought to head by ${restored.applied.join(", ")}`;

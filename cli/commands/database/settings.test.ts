@@ -79,7 +79,7 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
         select now(), gen_random_uuid(), 'noise', '{}' from generate_series(1, 20000)`),
     );
     const before = await contentOf(ownUrl);
-    await run("dump", "--format", objects ? "custom" : "portable");
+    await run("dump");
     await using(ownUrl, (sql) => sql`delete from audit_log`);
     await run("restore", "--yes");
     expect(await contentOf(ownUrl)).toEqual(before);
@@ -115,8 +115,6 @@ test("a statement_timeout of the database interrupts no schema change, dump or r
     );
     await running;
   };
-  for (const format of ["portable", "custom"]) {
-    await runLate("dump", "--format", format);
-    await runLate("restore", "--yes");
-  }
+  await runLate("dump");
+  await runLate("restore", "--yes");
 });

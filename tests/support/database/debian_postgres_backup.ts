@@ -5,7 +5,7 @@ import { TestClock } from "../clock.ts";
 import { createHostile, hostileRevisions } from "./backup.ts";
 import { type DebianServer, debianServer } from "./debian_postgres.ts";
 
-/** Debian's PostgreSQL, for backups with the tools of that server. */
+/** Debian's PostgreSQL, for backups. */
 export function useDebianBackups() {
   let debian: DebianServer;
   beforeAll(async () => {
@@ -15,10 +15,8 @@ export function useDebianBackups() {
     get debian() {
       return debian;
     },
-    /** Of dump and restore, without a question. Finds only the tools of this server, whatever else the machine has. */
+    /** Of dump and restore, without a question. */
     options: (url: string, path: string, more: Partial<DumpOptions & RestoreOptions> = {}) => ({
-      env: { PATH: debian.tools },
-      tools: () => [],
       release: "1",
       clock: new TestClock(),
       revisions: hostileRevisions,

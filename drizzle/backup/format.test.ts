@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
-import type { PortableHeader } from "./portable_file.ts";
-import { readPortable, verifyPortable } from "./portable_reader.ts";
-import { PortableWriter } from "./portable_writer.ts";
-import { formatOf } from "./restore.ts";
+import type { BackupHeader } from "./format.ts";
+import { readRows, verifyBackup } from "./reader.ts";
+import { refuseForeign } from "./restore.ts";
+import { BackupWriter } from "./writer.ts";
 
-const header: PortableHeader = {
+const header: BackupHeader = {
   created_at: "2026-01-02T03:04:05.000Z",
   release: "1.2.3",
   server_version: "18.4",
@@ -21,7 +21,7 @@ const rows = Buffer.concat(Array.from({ length: 400_000 }, (_, index) => Buffer.
 
 async function writeFile(path: string): Promise<Buffer> {
   await Bun.write(path, "");
-  await using writer = await PortableWriter.open(path, header);
+  await using writer = await BackupWriter.open(path, header);
   for (let at = 0; at < rows.length; at += 99_991) {
     if (!writer.add(0, rows.subarray(at, at + 99_991))) await writer.drained;
   }
@@ -36,14 +36,14 @@ test("what was written can be read back, table by table", async () => {
   const bytes = await writeFile(path);
   const summary = { rows: [400_000, 0, 1], bytes: rows.length + 5 };
   const reported: number[] = [];
-  expect(await verifyPortable(path, (at) => reported.push(at))).toEqual({ header, summary });
+  expect(await verifyBackup(path, (at) => reported.push(at))).toEqual({ header, summary });
   expect(reported.length).toBeGreaterThan(3);
-  const read = await Array.fromAsync(readPortable(path, { header, summary }));
+  const read = await Array.fromAsync(readRows(path, { header, summary }));
   const of = (table: number) =>
     Buffer.concat(read.filter((one) => one.table === table).map(({ rows }) => rows));
   expect(of(0).equals(rows)).toBeTrue();
   expect([of(1).toString(), of(2).toString()]).toEqual(["", "last\n"]);
-  expect(await formatOf(path)).toBe("portable");
+  await refuseForeign(path);
   expect(bytes.toString("latin1").split("\n", 2)[1]).toBe(JSON.stringify(header));
 });
 
@@ -54,7 +54,7 @@ test("a file that ends early is reported as truncated, wherever it ends", async 
   const ends = [0, 5, 12, 100, 1000, bytes.length - 33, bytes.length - 32, bytes.length - 1];
   for (const end of [...ends, ...Array.from({ length: 20 }, (_, i) => Math.floor((i / 20) * bytes.length))]) {
     await Bun.write(path, bytes.subarray(0, end));
-    const error = await verifyPortable(path).catch((error) => error);
+    const error = await verifyBackup(path).catch((error) => error);
     expect({ end, detail: error.detail }).toEqual({
       end,
       detail: `${path} is truncated: its end is missing`,
@@ -71,14 +71,14 @@ test("a flipped bit is detected, wherever it is", async () => {
     const changed = Buffer.from(bytes);
     changed[at]! ^= 4;
     await Bun.write(path, changed);
-    const error = await verifyPortable(path).catch((error) => error);
+    const error = await verifyBackup(path).catch((error) => error);
     expect({ at, detail: error.detail }).toEqual({
       at,
       detail: expect.stringMatching(/ is (damaged|truncated): |newer release/),
     });
   }
   await Bun.write(path, Buffer.concat([bytes, Buffer.from("x")]));
-  expect(verifyPortable(path)).rejects.toThrow("is damaged: its content has changed since it was written");
+  expect(verifyBackup(path)).rejects.toThrow("is damaged: its content has changed since it was written");
 });
 
 test("a newer format and a foreign file are reported as such", async () => {
@@ -86,20 +86,20 @@ test("a newer format and a foreign file are reported as such", async () => {
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
   await Bun.write(path, Buffer.concat([Buffer.from("SVC-BACKUP 2 7\n"), bytes.subarray(20)]));
-  expect(verifyPortable(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 2)`);
+  expect(verifyBackup(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 2)`);
   await Bun.write(path, "");
-  expect(formatOf(path)).rejects.toThrow(`${path} is not a backup of svc: it is empty`);
+  expect(refuseForeign(path)).rejects.toThrow(`${path} is not a backup of svc: it is empty`);
   for (const text of ["SVC", "-- PostgreSQL database dump", "\u0000".repeat(40)]) {
     await Bun.write(path, text);
-    expect(formatOf(path)).rejects.toThrow(`${path} is not a backup of svc: its format is unknown`);
+    expect(refuseForeign(path)).rejects.toThrow(`${path} is not a backup of svc: its format is unknown`);
   }
   await Bun.write(path, "PGDMP\u0001");
-  expect(await formatOf(path)).toBe("custom");
-  expect(formatOf(join(directory.path, "nothing"))).rejects.toThrow(
+  expect(refuseForeign(path)).rejects.toThrow("it is an archive of pg_dump");
+  expect(refuseForeign(join(directory.path, "nothing"))).rejects.toThrow(
     `There is no nothing in ${directory.path}`,
   );
-  expect(formatOf(directory.path)).rejects.toThrow(`${directory.path} is a directory`);
+  expect(refuseForeign(directory.path)).rejects.toThrow(`${directory.path} is a directory`);
   const pipe = join(directory.path, "pipe");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
-  expect(formatOf(pipe)).rejects.toThrow(`${pipe} is not a regular file`);
+  expect(refuseForeign(pipe)).rejects.toThrow(`${pipe} is not a regular file`);
 });

@@ -1,8 +1,7 @@
 import type { Sequence, Table } from "./inventory.ts";
 
 /**
- * The portable format, for a machine without PostgreSQL's tools: the rows of every table as COPY's text, and which
- * revisions make the tables. `head -2 svc-backup.dump` shows what it is.
+ * The format of a backup: the rows of every table as COPY's text, and which revisions make the tables. `head -2 svc-backup.dump` shows what it is.
  *
  *     SVC-BACKUP 1 <bytes of the header>\n
  *     <header: JSON>\n
@@ -14,12 +13,10 @@ import type { Sequence, Table } from "./inventory.ts";
  * Numbers are big-endian. A change of the format must increment `formatVersion` and keep reading older versions.
  */
 export const formatVersion = 1;
+/** The first bytes of a backup. */
 export const magic = "SVC-BACKUP ";
 
-/** The first bytes of a portable file. */
-export const portableMagic = Buffer.from(magic);
-
-export interface PortableHeader {
+export interface BackupHeader {
   created_at: string;
   /** The release of svc. */
   release: string;
@@ -31,7 +28,7 @@ export interface PortableHeader {
   sequences: Sequence[];
 }
 
-export interface PortableSummary {
+export interface BackupSummary {
   /** One count per table in the header. */
   rows: number[];
   /** The size of all rows, before compression. */

@@ -3,20 +3,20 @@ import { promisify } from "node:util";
 import { type ZlibOptions, zstdDecompress } from "node:zlib";
 import { InvalidInput } from "../../platform/errors.ts";
 import {
+  type BackupHeader,
+  type BackupSummary,
   blockBytes,
   endMark,
   formatVersion,
   hashBytes,
   longestBlock,
   longestHeader,
-  type PortableHeader,
-  type PortableSummary,
-} from "./portable_file.ts";
+} from "./format.ts";
 import { areObjects, areTexts, parseJson } from "./shape.ts";
 
-export interface PortableContent {
-  header: PortableHeader;
-  summary: PortableSummary;
+export interface BackupContent {
+  header: BackupHeader;
+  summary: BackupSummary;
 }
 
 /**
@@ -24,7 +24,7 @@ export interface PortableContent {
  * @param told called after each block with the bytes read so far
  * @throws InvalidInput for a file that is truncated, damaged, of a newer format, or not a backup
  */
-export async function verifyPortable(path: string, told?: (bytes: number) => void): Promise<PortableContent> {
+export async function verifyBackup(path: string, told?: (bytes: number) => void): Promise<BackupContent> {
   const handle = await open(path, "r");
   try {
     const reader = await Reader.open(path, handle);
@@ -37,7 +37,7 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
       const written = await reader.take(hashBytes);
       if (!digest.equals(written)) throw reader.damaged();
       if (reader.size !== reader.position) throw reader.damaged();
-      const summary = parseJson<PortableSummary>(content);
+      const summary = parseJson<BackupSummary>(content);
       const whole = Number.isSafeInteger(summary?.bytes) && summary?.rows?.length === header.tables.length;
       return { header, summary: whole ? summary! : reader.refuse() };
     }
@@ -47,12 +47,12 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
 }
 
 /**
- * Yields the rows of a file that passed `verifyPortable`: each piece with the index of its table. Rejects a block that
+ * Yields the rows of a file that passed `verifyBackup`: each piece with the index of its table. Rejects a block that
  * would decompress to more than we write, and rows beyond what the file declares, before allocating memory for them.
  */
-export async function* readPortable(
+export async function* readRows(
   path: string,
-  { header, summary }: PortableContent,
+  { header, summary }: BackupContent,
 ): AsyncGenerator<{ table: number; rows: Uint8Array }> {
   const handle = await open(path, "r");
   try {
@@ -93,7 +93,7 @@ class Reader {
     return new Reader(path, handle, (await handle.stat()).size);
   }
 
-  async header(): Promise<PortableHeader> {
+  async header(): Promise<BackupHeader> {
     let line = "";
     while (!line.endsWith("\n")) {
       line += (await this.take(1)).toString("latin1");
@@ -104,7 +104,7 @@ class Reader {
       throw new InvalidInput("file", `${this.path} was made by a newer release of svc (format ${version})`);
     }
     if (length === undefined || Number(length) > longestHeader) throw this.damaged();
-    const header = parseJson<PortableHeader>(await this.take(Number(length)));
+    const header = parseJson<BackupHeader>(await this.take(Number(length)));
     await this.take(1);
     const { revisions, tables, sequences } = header ?? {};
     const whole =

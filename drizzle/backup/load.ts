@@ -17,43 +17,28 @@ import {
   tableName,
 } from "./inventory.ts";
 import { clearTheWay, refreshViews, setSequences } from "./loading.ts";
-import { type PortableContent, readPortable, verifyPortable } from "./portable_reader.ts";
 import type { OnProgress } from "./progress.ts";
-import type { OpenBackup } from "./restore.ts";
+import { type BackupContent, readRows } from "./reader.ts";
 
-interface Told {
+/** A table and its row count. */
+export interface TableRows extends Table {
+  rows: number;
+}
+
+interface Loading {
+  path: string;
+  backup: { content: BackupContent; tables: readonly TableRows[] };
   progress?: OnProgress;
   notice?: (message: string) => void;
 }
 
 /**
- * Checks that the whole file is intact before anything else happens.
- * @throws InvalidInput for a file that is truncated, damaged or of a newer format
+ * Creates tables and rows in this transaction of an empty database.
+ * @returns the rows loaded, by `tableName`
  */
-export async function openPortable(path: string, told: Told): Promise<OpenBackup> {
-  const { progress } = told;
-  const content = await verifyPortable(path, (bytes) => progress?.({ doing: "checking", bytes }));
-  const { header, summary } = content;
-  const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
-  return {
-    format: "portable",
-    revisions: header.revisions,
-    schemas: [...new Set(tables.map(({ schema }) => schema))].filter((name) => name !== "public"),
-    extensions: [],
-    tables,
-    load: (sql, known) => load({ ...told, path, content, tables }, sql, known),
-  };
-}
-
-interface Checked extends Told {
-  path: string;
-  content: PortableContent;
-  tables: readonly (Table & { rows: number })[];
-}
-
-async function load(
-  { path, content, tables, progress, notice }: Checked,
+export async function loadBackup(
   sql: Runner,
+  { path, backup: { content, tables }, progress, notice }: Loading,
   known: readonly Revision[],
 ): Promise<Map<string, number>> {
   const { header, summary } = content;
@@ -65,7 +50,7 @@ async function load(
   if (tables.length > 0) await sql.unsafe(`truncate only ${tables.map(tableName).join(", only ")}`);
   const counts = new Map<string, number>();
   let bytes = 0;
-  for await (const { table, rows } of byTable(readPortable(path, content))) {
+  for await (const { table, rows } of byTable(readRows(path, content))) {
     const target = tables[table]!;
     const name = plainName(target);
     const told = async function* () {

@@ -1,17 +1,17 @@
 import { type FileHandle, open } from "node:fs/promises";
 import {
+  type BackupHeader,
+  type BackupSummary,
   blockBytes,
   endMark,
   formatVersion,
   magic,
-  type PortableHeader,
-  type PortableSummary,
-} from "./portable_file.ts";
+} from "./format.ts";
 
 const newline = Buffer.from("\n");
 
-/** Writes the portable format into an existing, empty file. */
-export class PortableWriter implements AsyncDisposable {
+/** Writes a backup into an existing, empty file. */
+export class BackupWriter implements AsyncDisposable {
   readonly #hash = new Bun.CryptoHasher("sha256");
   readonly #handle: FileHandle;
   #block = Buffer.allocUnsafe(blockBytes);
@@ -27,8 +27,8 @@ export class PortableWriter implements AsyncDisposable {
     this.#handle = handle;
   }
 
-  static async open(path: string, header: PortableHeader): Promise<PortableWriter> {
-    const writer = new PortableWriter(await open(path, "r+"));
+  static async open(path: string, header: BackupHeader): Promise<BackupWriter> {
+    const writer = new BackupWriter(await open(path, "r+"));
     const json = Buffer.from(JSON.stringify(header));
     await writer.#write(
       Buffer.concat([Buffer.from(`${magic}${formatVersion} ${json.length}\n`), json, newline]),
@@ -69,7 +69,7 @@ export class PortableWriter implements AsyncDisposable {
   async finish(rows: number[]): Promise<void> {
     this.#flush();
     await this.#written;
-    const json = Buffer.from(JSON.stringify({ rows, bytes: this.#bytes } satisfies PortableSummary));
+    const json = Buffer.from(JSON.stringify({ rows, bytes: this.#bytes } satisfies BackupSummary));
     await this.#write(Buffer.concat([blockHead(endMark, json.length), json]));
     await this.#write(this.#hash.digest());
   }
