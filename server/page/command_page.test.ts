@@ -48,6 +48,13 @@ describe("a browser that follows a link of ours", () => {
     expect(pages[0]).toEqual(pages[1]!);
   });
 
+  test("gets the same answer to HEAD, without a body", async () => {
+    const [get, head] = [await open("/incidents/44"), await open("/incidents/44", { method: "HEAD" })];
+    const headersOf = ({ headers }: Response) =>
+      [...headers].filter(([name]) => !["date", "x-request-id"].includes(name)).sort();
+    expect([head.status, headersOf(head), await head.text()]).toEqual([401, headersOf(get), ""]);
+  });
+
   test("gets the page with a token that is no longer valid in its cookie, too", async () => {
     const response = await open("/incidents/44", { headers: { cookie: "svc_auth=a.b.c" } });
     expect([response.status, response.headers.get("content-type")]).toEqual([

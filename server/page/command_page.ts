@@ -26,7 +26,8 @@ export const isLink = (path: string): boolean => commands.some((one) => one.path
  */
 export function commandPage(request: Request, path: string, publicUrl: string): Response | undefined {
   const { method, headers } = request;
-  const isBrowser = method === "GET" && !headers.has("authorization") && acceptsHtml(headers.get("accept"));
+  const reads = method === "GET" || method === "HEAD";
+  const isBrowser = reads && !headers.has("authorization") && acceptsHtml(headers.get("accept"));
   const found = isBrowser ? commands.find((one) => one.path.test(path)) : undefined;
   if (found === undefined) return undefined;
   const [, id = ""] = found.path.exec(path)!;
