@@ -1,5 +1,4 @@
-# One image for every part. Its command is `svc`, by default `svc server start`. PostgreSQL's client tools are in the stage
-# `tools`, a separate container in compose, because dumps need the pg_dump of the database's version and servers do not.
+# One image for every part. Its command is `svc`, by default `svc server start`.
 
 FROM oven/bun:1.4.5 AS dependencies
 WORKDIR /app
@@ -16,27 +15,13 @@ COPY . .
 RUN chmod -R a+rX .
 COPY --from=dependencies /app/node_modules node_modules
 
-FROM postgres:18 AS tools
-COPY --from=program /usr/local/bin/bun /usr/local/bin/bun
-COPY --from=program /app /app
-RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup \
- && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
-LABEL org.opencontainers.image.title="svc tools" \
-      org.opencontainers.image.description="svc beside PostgreSQL's client tools, for dumps and restores"
-USER 1000:1000
-ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
-WORKDIR /backup
-ARG BUILD
-ENV SVC_BUILD=$BUILD
-ENTRYPOINT []
-CMD ["svc", "--help"]
-
 FROM oven/bun:1.4.5
 LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
       org.opencontainers.image.version="0.1.0"
 # A new volume gets the owner of the folder where it is mounted. The setuid bits are not needed.
-RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
+RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /run/svc /backup \
+ && chown 1000:1000 /run/svc /backup \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=program /app /app
 WORKDIR /app
