@@ -1,14 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { IncidentApi } from "../../tests/support/cli/incident_api.ts";
-import { configHome, testIo } from "../../tests/support/cli/io.ts";
+import { configHome, NOW, testIo } from "../../tests/support/cli/io.ts";
 import { spawnSvc, svcOnTerminal, testProgram } from "../../tests/support/cli/process.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { withEntry } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
+import type { Session } from "../client/session.ts";
 import type { Io } from "../io.ts";
 import { run } from "../run.ts";
 import { firstEvents } from "./watch.ts";
+import { endingText } from "./watch_text.ts";
 
 /** `svc incident watch` as a process: through a pipe, and on a real pseudo-terminal. */
 
@@ -481,4 +483,17 @@ describe("on a terminal", () => {
     expect(after).toContain("Checkout is down");
     expect(after).toContain("Note: rolled back");
   });
+});
+
+test("a clock that is set days ahead while watching does not say that the sign-in has ended", () => {
+  const textAfter = (minutes: number) =>
+    endingText({ expiresAt: NOW } as Session, {
+      clock: { now: () => new Date(NOW.getTime() + minutes * 60_000) },
+    });
+  expect([-11, -10, 0, 3 * 24 * 60].map(textAfter)).toEqual([
+    undefined,
+    "signed out in 10m: svc login",
+    "signed out in a minute: svc login",
+    undefined,
+  ]);
 });

@@ -103,11 +103,13 @@ function timeText(instant: string, { clock }: Pick<Io, "clock">): string {
 
 const lastMinutes = 10;
 
-/** Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. */
+/**
+ * Shown in the last minutes of a sign-in: watching ends with it, unless the user signs in again. That it has ended, only the
+ * server says: if it is long over by our clock and the stream continues, our clock was set ahead meanwhile.
+ */
 export function endingText({ expiresAt }: Session, { clock }: Pick<Io, "clock">): string | undefined {
   const left = (expiresAt.getTime() - clock.now().getTime()) / 60_000;
-  if (left > lastMinutes) return undefined;
-  if (left <= 0) return "signed out: svc login";
+  if (left > lastMinutes || left < -1) return undefined;
   return left <= 1 ? "signed out in a minute: svc login" : `signed out in ${Math.ceil(left)}m: svc login`;
 }
 
