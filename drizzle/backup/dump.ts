@@ -17,7 +17,7 @@ import {
   type Table,
   tableName,
 } from "./inventory.ts";
-import { endsTransaction } from "./load.ts";
+import { needsOwnTransaction } from "./load.ts";
 import type { OnProgress } from "./progress.ts";
 import { readRows, verifyBackup } from "./reader.ts";
 import { withSession } from "./session.ts";
@@ -130,10 +130,10 @@ function backedUp(
       `No revision creates ${strangers.map(plainName).join(", ")}, so a restore would lose it: move it to another schema (alter table NAME set schema SCHEMA)`,
     );
   }
-  const commits = revisions.find(({ up }) => endsTransaction(up));
+  const commits = revisions.find(({ up }) => needsOwnTransaction(up));
   if (commits) {
     throw new Conflict(
-      `Revision ${commits.id} commits in a DO block, so a restore could not run it in its transaction: back up with pg_dump`,
+      `Revision ${commits.id} has a statement (CALL, or DO with COMMIT) that a restore could not run in its transaction: back up with pg_dump`,
     );
   }
   return tables.filter(isOwn);

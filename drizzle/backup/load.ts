@@ -119,10 +119,16 @@ function inTransaction(up: string): string {
     .join("\n;\n");
 }
 
-/** Whether a DO block ends its transaction, which fails in the one that also loads the rows. */
-export function endsTransaction(up: string): boolean {
+/**
+ * Whether a statement cannot run in the transaction that also loads the rows: a DO block that ends its transaction, a
+ * procedure, which may, and what PostgreSQL never allows in one.
+ */
+export function needsOwnTransaction(up: string): boolean {
   return splitStatements(up).some(({ text }) => {
-    const [first, ...words] = wordsOf(text);
+    const [first = "", ...words] = wordsOf(text);
+    if (first === "CALL" || (first === "ALTER" && words[0] === "SYSTEM")) return true;
+    if (/^(CREATE|DROP)$/.test(first) && /^(DATABASE|TABLESPACE|SUBSCRIPTION)$/.test(words[0] ?? ""))
+      return true;
     if (first !== "DO") return false;
     const bodies = words.filter((word) => word.startsWith("$")).map((word) => word.replace(/^\$.*?\$/, ""));
     return bodies

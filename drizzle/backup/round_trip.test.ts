@@ -292,6 +292,52 @@ describe("refused before anything changes", () => {
     expect(await contentOf(database.url)).toEqual(before);
   });
 
+  test("a dump that may not read everything gives the advice that helps", async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, "backup");
+    const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
+    await runStatement(embedded, `create role ${role} login password 'x'`);
+    {
+      await using database = await createHostile(embedded);
+      const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
+      const detail = () => dump(options(url, path)).catch((error) => error.detail);
+      await runStatement(
+        database.url,
+        `grant select on all tables in schema public to ${role}; revoke select on revision from ${role}`,
+      );
+      expect(await detail()).toMatch(
+        /^PostgreSQL: permission denied for table .* or grant the right to read them/,
+      );
+      await runStatement(
+        database.url,
+        `grant select on all tables in schema public to ${role};
+         do $$ declare s text; begin for s in select nspname from pg_namespace where nspname !~ '^pg_' loop
+           execute format('grant usage on schema %I to ${role}; grant select on all tables in schema %I to ${role}; grant select on all sequences in schema %I to ${role}', s, s, s);
+         end loop; end $$;
+         alter table seeded enable row level security; alter table seeded force row level security`,
+      );
+      expect(await detail()).toBe(
+        'PostgreSQL: query would be affected by row-level security policy for table "seeded". Dump as a role that sees every row (alter role NAME bypassrls)',
+      );
+      await runStatement(database.url, `drop owned by ${role}`);
+    }
+    await runStatement(embedded, `drop role ${role}`);
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
+  test("a text that is not UTF-8, in a database with the encoding SQL_ASCII", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createDatabaseOn(
+      embedded,
+      "template template0 encoding sql_ascii locale_provider libc lc_collate 'C' lc_ctype 'C'",
+    );
+    await upgrade({ url: database.url, revisions: hostileRevisions });
+    await runStatement(database.url, "insert into seeded values (convert_from('\\xff', 'sql_ascii'), 9)");
+    const refused = dump(options(database.url, join(directory.path, "x")));
+    expect(await refused.catch((error) => error.detail)).toStartWith("A text is not valid UTF-8 (");
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
   test("an archive of pg_dump, and a database without our schema", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(debian.url);

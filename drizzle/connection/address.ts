@@ -16,12 +16,6 @@ const onlyOfLibpq = [
   "keepalives_count",
 ];
 
-/** Encryption settings from libpq's files. */
-export interface Encryption extends ConnectionOptions {
-  /** The same settings for a tool that uses libpq. */
-  variables: Record<string, string>;
-}
-
 /** Where a server listens. A host that begins with a slash is the directory of its Unix socket, as for libpq. */
 export interface Place {
   host: string;
@@ -33,7 +27,7 @@ export interface Address {
   /** Undefined if postgres.js reads it from the address or from PGHOST. */
   place?: Place;
   /** Undefined if postgres.js reads all settings from the address itself. */
-  ssl?: Encryption | "verify-full";
+  ssl?: ConnectionOptions | "verify-full";
   /** Whether the address sets a connection timeout. */
   hasTimeout: boolean;
 }
@@ -84,12 +78,5 @@ function encryption(parameters: URLSearchParams): Address["ssl"] {
     ...(key ? { key: readFileSync(key) } : {}),
     ...(verified === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
     ...(verified === "require" ? { rejectUnauthorized: false } : {}),
-    variables: {
-      // Without an authority libpq verifies nothing; our own connection verifies with the system's authorities.
-      PGSSLMODE: root ? verified : "require",
-      ...(root ? { PGSSLROOTCERT: root } : {}),
-      ...(certificate ? { PGSSLCERT: certificate } : {}),
-      ...(key ? { PGSSLKEY: key } : {}),
-    },
   };
 }
