@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import type { BackupHeader } from "./format.ts";
 import { readRows, verifyBackup } from "./reader.ts";
@@ -47,6 +48,34 @@ test("what was written can be read back, table by table", async () => {
   expect(bytes.toString("latin1").split("\n", 2)[1]).toBe(JSON.stringify(header));
 });
 
+/** The same backup as format 1 wrote it: without the starts of skippable frames. */
+function asFirstFormat(bytes: Buffer): Buffer {
+  const start = bytes.indexOf("\n", bytes.indexOf("\n") + 1) + 1;
+  const parts: Uint8Array[] = [
+    Buffer.from(bytes.subarray(0, start).toString().replace("SVC-BACKUP 2", "SVC-BACKUP 1")),
+  ];
+  for (let at = start; at < bytes.length - 32;) {
+    const end = at + 16 + bytes.readUInt32BE(at + 12);
+    parts.push(bytes.subarray(at + 8, end));
+    at = end;
+  }
+  const content = Buffer.concat(parts);
+  return Buffer.concat([content, new Bun.CryptoHasher("sha256").update(content).digest()]);
+}
+
+test("everything after the header is zstd, and the first format can still be read", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await writeFile(path);
+  const start = bytes.indexOf("\n", bytes.indexOf("\n") + 1) + 1;
+  const text = zstdDecompressSync(bytes.subarray(start));
+  expect(text.equals(Buffer.concat([rows, Buffer.from("last\n")]))).toBeTrue();
+  await Bun.write(path, asFirstFormat(bytes));
+  const content = await verifyBackup(path);
+  const read = await Array.fromAsync(readRows(path, content));
+  expect(Buffer.concat(read.map((one) => one.rows)).equals(text)).toBeTrue();
+});
+
 test("a file that ends early is reported as truncated, wherever it ends", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
@@ -85,8 +114,8 @@ test("a newer format and a foreign file are reported as such", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
-  await Bun.write(path, Buffer.concat([Buffer.from("SVC-BACKUP 2 7\n"), bytes.subarray(20)]));
-  expect(verifyBackup(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 2)`);
+  await Bun.write(path, Buffer.concat([Buffer.from("SVC-BACKUP 3 7\n"), bytes.subarray(20)]));
+  expect(verifyBackup(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 3)`);
   await Bun.write(path, "");
   expect(refuseForeign(path)).rejects.toThrow(`${path} is not a backup of svc: it is empty`);
   for (const text of ["SVC", "-- PostgreSQL database dump", "\u0000".repeat(40)]) {

@@ -81,6 +81,7 @@ type Decompress = (
 
 class Reader {
   position = 0;
+  #version = formatVersion;
   readonly #hash = new Bun.CryptoHasher("sha256");
 
   private constructor(
@@ -103,6 +104,7 @@ class Reader {
     if (Number(version) > formatVersion) {
       throw new InvalidInput("file", `${this.path} was made by a newer release of svc (format ${version})`);
     }
+    this.#version = Number(version);
     if (length === undefined || Number(length) > longestHeader) throw this.damaged();
     const header = parseJson<BackupHeader>(await this.take(Number(length)));
     await this.take(1);
@@ -116,6 +118,7 @@ class Reader {
   }
 
   async block(): Promise<{ table: number; content: Buffer }> {
+    if (this.#version > 1) await this.take(8);
     const head = await this.take(8);
     const [table, length] = [head.readUInt32BE(0), head.readUInt32BE(4)];
     if (length > (table === endMark ? longestHeader : longestBlock)) throw this.damaged();

@@ -5,7 +5,9 @@ import {
   blockBytes,
   endMark,
   formatVersion,
+  hashBytes,
   magic,
+  skippableMagic,
 } from "./format.ts";
 
 const newline = Buffer.from("\n");
@@ -108,8 +110,11 @@ export class BackupWriter implements AsyncDisposable {
 }
 
 function blockHead(table: number, length: number): Buffer {
-  const head = Buffer.allocUnsafe(8);
-  head.writeUInt32BE(table, 0);
-  head.writeUInt32BE(length, 4);
+  const head = Buffer.allocUnsafe(16);
+  head.writeUInt32LE(skippableMagic, 0);
+  // zstd skips only the head of a block, but all of the end.
+  head.writeUInt32LE(table === endMark ? 8 + length + hashBytes : 8, 4);
+  head.writeUInt32BE(table, 8);
+  head.writeUInt32BE(length, 12);
   return head;
 }
