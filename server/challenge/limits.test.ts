@@ -44,6 +44,17 @@ describe("limits", () => {
     expect(answers.filter(({ http }) => http === 429)).toHaveLength(3);
   });
 
+  test("a challenge that is polled without pause is not looked up each time", async () => {
+    await using server = await startTestServer({ ratePoll: 60 });
+    const challenge = await newChallenge(server);
+    const now = { headers: { prefer: "wait=0" } };
+    await Promise.all(Array.from({ length: 50 }, () => poll(server, challenge, now)));
+    await decide(challenge, "approve");
+    expect((await poll(server, challenge, now)).http).toBe(429);
+    server.clock.advance(1);
+    expect((await poll(server, challenge, now)).body.status).toBe("success");
+  });
+
   test("polls without the right verifier are limited, without limiting the right one", async () => {
     await using server = await startTestServer();
     const challenge = await newChallenge(server);

@@ -1,21 +1,20 @@
 import type { Server } from "bun";
-import { Elysia, status, t } from "elysia";
+import { Elysia, t } from "elysia";
 import { thumbprintOf } from "../../core/auth/certificate/certificate.ts";
 import { createChallenge, openedChannel } from "../../core/auth/challenge/create.ts";
-import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
-import { countChallenge } from "../../core/auth/challenge/outcomes.ts";
 import {
-  type PollContext,
-  type PollOutcome,
-  pollChallenge,
-  pollFromMemory,
-} from "../../core/auth/challenge/poll.ts";
+  GenerationLimit,
+  KnownChallenges,
+  OpenChallenges,
+  PollLimits,
+} from "../../core/auth/challenge/limits.ts";
+import { countChallenge } from "../../core/auth/challenge/outcomes.ts";
+import { type PollContext, pollChallenge, pollFromMemory } from "../../core/auth/challenge/poll.ts";
+import type { PollOutcome } from "../../core/auth/challenge/state.ts";
 import { canonicalUserName } from "../../core/auth/user/name.ts";
 import { databaseAnswer } from "../../drizzle/database_answer.ts";
 import { addressScope } from "../../platform/address.ts";
 import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../platform/errors.ts";
-import { RateLimit } from "../../platform/rate_limit.ts";
-import { sha256Hex } from "../../platform/secret.ts";
 import { tokenCookie } from "../auth/actor.ts";
 import { presentedCertificates } from "../auth/certificate.ts";
 import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
@@ -28,13 +27,10 @@ export const challengeRoute = "/noauth/v1/:operation/:argument";
 
 /** A held poll ends before the idle timeouts of common proxies (60 s) and of this server. */
 const longestWaitSeconds = 30;
-const pendingBody = '{"status":"pending"}';
+const statusOf = { pending: 200, success: 200, denied: 403, unknown: 404, expired: 410 } as const;
 /** A prepared Headers object is copied faster than a plain object is read. */
-const pendingInit = {
-  headers: new Headers({ ...usualHeaders, "content-type": "application/json" }),
-};
-/** Polls of one challenge in a burst; after that, one per half interval. */
-const pollBurst = 5;
+const pollHeaders = new Headers({ ...usualHeaders, "content-type": "application/json" });
+const pendingInit = { headers: pollHeaders };
 
 /**
  * The challenge protocol's routes that need no sign-in: generator and poller (docs/protocol.md). Elysia's router takes a colon
@@ -46,14 +42,7 @@ export function challengeRoutes(deps: Deps) {
   const known = new KnownChallenges(clock, config.challengeLifetime);
   deps.listener.subscribe({ channels: { [openedChannel]: (key) => known.add(key) } });
   const generateContext = { ...deps, known, open: new OpenChallenges() };
-  const pollsAtOnce = Math.max(50, Math.ceil(config.ratePoll / 10));
-  const polls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
-  /** For unknown tokens: a flood of them does not limit clients that wait for approval. */
-  const strangePolls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
-  const pollsOfOne = new RateLimit(clock, 120 / config.challengeInterval, pollBurst);
-  /** For one challenge and address, before the verifier is checked. */
-  const looksAtOne = new RateLimit(clock, 10 * (120 / config.challengeInterval), 10 * pollBurst);
-  const pollContext: PollContext = { ...deps, limit: pollsOfOne, addressLimit: polls, known };
+  const pollContext: PollContext = { ...deps, limits: new PollLimits(clock, config), known };
   const certificates = presentedCertificates(deps);
   const secure = config.publicUrl.startsWith("https://");
 
@@ -92,16 +81,8 @@ export function challengeRoutes(deps: Deps) {
     }
   }
 
-  async function poll(token: string, request: Request, server: Server<unknown> | null, headers: Headers) {
+  async function poll(token: string, request: Request, server: Server<unknown> | null) {
     const address = addressOf(deps, request, server);
-    const scope = addressScope(address);
-    const now = clock.now();
-    const key = sha256Hex(token);
-    const retryAfter = known.has(key)
-      ? looksAtOne.take(`${scope} ${key}`, now)
-      : strangePolls.take(scope, now);
-    if (retryAfter > 0) return answer({ status: "pending", retryAfter }, headers);
-    const addressBucket = polls.bucket(scope, now);
     const wait = waitOf(request);
     if (wait) server?.timeout(request, longestWaitSeconds + 10);
     const seen = { url: request.url, authorization: request.headers.get("authorization") };
@@ -114,13 +95,11 @@ export function challengeRoutes(deps: Deps) {
         token,
         verifier,
         address,
-        addressBucket,
         certificate,
         seen,
         wait,
         signal,
       }),
-      headers,
     );
   }
 
@@ -132,48 +111,31 @@ export function challengeRoutes(deps: Deps) {
     const { url, headers: sent } = request;
     const facts = watch.recall(url);
     if (!facts || request.method !== "GET" || sent.has("prefer")) return undefined;
-    const now = clock.now();
     const address = () => addressOf(deps, request, server);
-    const outcome = pollFromMemory(pollContext, facts, sent.get("authorization"), address, now);
-    if (!outcome) return undefined;
-    // A bound client is identified by its verifier. Its polls count for the address that looked it up, because reading
-    // the address costs as much as all other checks together.
-    const bucket = facts.bound ? facts.addressBucket : polls.bucket(addressScope(address()), now);
-    const retryAfter = outcome.retryAfter ?? polls.takeFrom(bucket, now);
-    if (retryAfter === 0) return new Response(pendingBody, pendingInit);
-    const headers = new Headers(pendingInit.headers);
-    headers.set("retry-after", String(retryAfter));
-    return new Response(pendingBody, { status: 429, headers });
+    const outcome = pollFromMemory(pollContext, facts, sent.get("authorization"), address, clock.now());
+    return outcome && answer(outcome);
   }
 
-  function answer(outcome: PollOutcome, headers: Headers) {
-    switch (outcome.status) {
-      case "pending":
-        if (!outcome.retryAfter) return { status: outcome.status };
-        headers["retry-after"] = String(outcome.retryAfter);
-        return status(429, { status: outcome.status });
-      case "success":
-        return {
-          status: outcome.status,
-          encoded_jwt: outcome.jwt,
-          cookie_name: tokenCookie,
-          expiration: Math.floor(outcome.expiresAt.getTime() / 1000),
-          user: outcome.user,
-          ...(secure ? { secure: true, http_only: true, same_site: 2 } : {}),
-        };
-      case "denied":
-        return status(403, { status: outcome.status });
-      case "expired":
-        return status(410, { status: outcome.status });
-      case "unknown":
-        return status(404, { status: outcome.status });
+  function answer(outcome: PollOutcome): Response {
+    const { status } = outcome;
+    if (status === "success") {
+      const { jwt, expiresAt, user } = outcome;
+      const expiration = Math.floor(expiresAt.getTime() / 1000);
+      const token = { status, encoded_jwt: jwt, cookie_name: tokenCookie, expiration, user };
+      const attributes = secure ? { secure: true, http_only: true, same_site: 2 } : {};
+      return new Response(JSON.stringify({ ...token, ...attributes }), pendingInit);
     }
+    if (status !== "pending" || !outcome.retryAfter)
+      return new Response(`{"status":"${status}"}`, { ...pendingInit, status: statusOf[status] });
+    const headers = new Headers(pollHeaders);
+    headers.set("retry-after", String(outcome.retryAfter));
+    return new Response(`{"status":"${status}"}`, { status: 429, headers });
   }
 
   const routes = new Elysia({ name: "challenge" })
     .get(
       challengeRoute,
-      ({ params, request, server, set }) => {
+      ({ params, request, server }) => {
         // Elysia lets HEAD run a GET handler, which would collect the token and discard it.
         if (request.method !== "GET") throw new NotFound("This address supports only GET");
         // Before anything is counted: a user is not responsible for requests that another site triggers.
@@ -182,7 +144,7 @@ export function challengeRoutes(deps: Deps) {
         switch (params.operation) {
           case "challenge_poller":
           case "challenge:poller":
-            return poll(params.argument ?? "", request, server, set.headers);
+            return poll(params.argument ?? "", request, server);
           case "challenge_generator":
           case "challenge:generator":
             if (params.argument === null)
@@ -215,8 +177,6 @@ export function challengeRoutes(deps: Deps) {
     });
   return { routes, pollAtOnce };
 }
-
-type Headers = Record<string, string | number | undefined>;
 
 /** `Authorization: Challenge <verifier>`; a verifier is 43 to 128 unreserved characters (RFC 7636, 4.1). */
 function verifierOf(authorization: string | null): string | undefined {

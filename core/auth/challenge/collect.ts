@@ -6,14 +6,19 @@ import type { Context } from "../../context.ts";
 import { signToken, type TokenClaims } from "../token/issue.ts";
 import type { Keys } from "../token/keys.ts";
 import { countChallenge } from "./outcomes.ts";
-import type { PollOutcome, PollRequest } from "./poll.ts";
-import type { Challenge } from "./state.ts";
+import type { Challenge, PollOutcome } from "./state.ts";
 
 /** How long the verifier's holder may collect again, in case the answer was lost. */
 const collectAgainSeconds = 10;
 
 interface CollectContext extends Context {
   keys: Keys;
+}
+
+/** The client that collects, and the thumbprint of its certificate, if it has one. */
+interface Collector {
+  address: string;
+  certificate?: string;
 }
 
 /**
@@ -23,7 +28,7 @@ interface CollectContext extends Context {
 export async function collect(
   { db, clock, config, keys, telemetry }: CollectContext,
   found: Challenge,
-  { address, certificate }: Pick<PollRequest, "address" | "certificate">,
+  { address, certificate }: Collector,
 ): Promise<PollOutcome> {
   // Before the row changes: a missing key must not use up the challenge.
   const key = await keys.signing();
@@ -79,7 +84,7 @@ export async function collect(
 export async function collectAgain(
   { db, clock, config, keys }: CollectContext,
   found: Challenge,
-  { certificate }: Pick<PollRequest, "certificate">,
+  { certificate }: Collector,
 ): Promise<PollOutcome> {
   const inTime = found.collectedAt && clock.now() < after(found.collectedAt, collectAgainSeconds);
   if (found.codeChallenge === null || !inTime) return { status: "unknown" };

@@ -2,7 +2,7 @@ import { and, gt, isNull, sql } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope } from "../../../platform/address.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import { RateLimit } from "../../../platform/rate_limit.ts";
+import { type Bucket, RateLimit } from "../../../platform/rate_limit.ts";
 import type { Context } from "../../context.ts";
 
 /** One user name's share of its address's limit: one in this many. */
@@ -37,6 +37,52 @@ export class GenerationLimit {
     if (wait > 0) return wait;
     const retryAfter = this.#users.take(`${scope} ${user}`, now);
     return retryAfter || this.#addresses.takeFrom(address, now);
+  }
+}
+
+/** Polls of one challenge in a burst; after that, one per half interval. */
+const pollBurst = 5;
+
+/**
+ * Limits polls per challenge and per address. The buckets are separate, so that nobody uses up another's polls: a client's
+ * own, those of strangers who know its token, and those of unknown tokens.
+ */
+export class PollLimits {
+  readonly #challenges: RateLimit;
+  readonly #addresses: RateLimit;
+
+  constructor(
+    clock: Clock,
+    { challengeInterval, ratePoll }: { challengeInterval: number; ratePoll: number },
+  ) {
+    this.#challenges = new RateLimit(clock, 120 / challengeInterval, pollBurst);
+    this.#addresses = new RateLimit(clock, ratePoll, Math.max(50, Math.ceil(ratePoll / 10)));
+  }
+
+  ofChallenge(id: string): Bucket {
+    return this.#challenges.bucket(id);
+  }
+
+  ofAddress(scope: string, now: Date): Bucket {
+    return this.#addresses.bucket(scope, now);
+  }
+
+  /**
+   * Counts a poll that has to ask the database: of one known challenge, or of any unknown token.
+   * @returns 0 if it is allowed, else the seconds to wait, like the others
+   */
+  takeLookup(scope: string, challenge: string | undefined, now: Date): number {
+    return this.#addresses.take(`${scope} ${challenge ?? "unknown"}`, now);
+  }
+
+  /** Counts a poll of a pending challenge. If its limit refuses it, it does not count against the address. */
+  take(ofChallenge: Bucket, ofAddress: Bucket, now: Date): number {
+    return this.#challenges.takeFrom(ofChallenge, now) || this.#addresses.takeFrom(ofAddress, now);
+  }
+
+  /** Counts a poll without the right verifier. */
+  takeWrong(id: string): number {
+    return this.#challenges.take(`wrong ${id}`);
   }
 }
 

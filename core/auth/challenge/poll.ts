@@ -2,24 +2,20 @@ import { eq } from "drizzle-orm";
 import { databaseAnswer } from "../../../drizzle/database_answer.ts";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../../../platform/address.ts";
-import type { Bucket, RateLimit } from "../../../platform/rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../../../platform/secret.ts";
 import type { Context } from "../../context.ts";
 import type { Keys } from "../token/keys.ts";
 import { collect, collectAgain } from "./collect.ts";
-import type { KnownChallenges } from "./limits.ts";
+import type { KnownChallenges, PollLimits } from "./limits.ts";
 import { noteWrongVerifier } from "./note.ts";
 import { countChallenge } from "./outcomes.ts";
-import { type Challenge, stateOf } from "./state.ts";
+import { type Challenge, type PollOutcome, stateOf } from "./state.ts";
 import type { ChallengeWatch, PendingFacts } from "./watch.ts";
 
 export interface PollContext extends Context {
   watch: ChallengeWatch;
   keys: Keys;
-  /** A bucket for each challenge, and another for those who poll it without its verifier. */
-  limit: RateLimit;
-  /** Counts each address's polls of existing challenges. */
-  addressLimit: RateLimit;
+  limits: PollLimits;
   known: KnownChallenges;
 }
 
@@ -28,7 +24,6 @@ export interface PollRequest {
   token: string;
   verifier?: string;
   address: string;
-  addressBucket: Bucket;
   /** The thumbprint of the client's certificate, if it has one. The token is bound to it. */
   certificate?: string;
   /** The request as received, by which a repeated one is recognised. */
@@ -43,11 +38,6 @@ export interface SeenPoll {
   url: string;
   authorization: string | null;
 }
-
-export type PollOutcome =
-  | { status: "pending"; retryAfter?: number }
-  | { status: "success"; jwt: string; expiresAt: Date; user: string }
-  | { status: "unknown" | "expired" | "denied" };
 
 /** An answer, and the challenge as long as waiting for it is useful. */
 interface Look {
@@ -68,29 +58,38 @@ export function pollFromMemory(
   authorization: string | null,
   address: () => string,
   now: Date,
-): Extract<PollOutcome, { status: "pending" }> | undefined {
+): PollOutcome | undefined {
   if (now.getTime() >= facts.expiresAt) return undefined;
   if (!facts.bound) {
     if (facts.scope !== null && !isInScope(address(), facts.scope)) return undefined;
   } else if (!authorization || !facts.authorization || !sameText(authorization, facts.authorization)) {
     return undefined;
   }
-  return counted(context, facts.bucket, now);
+  // A bound client is identified by its verifier. Its polls count for the address that looked it up, because reading the
+  // address costs as much as all other checks together.
+  const ofAddress = facts.bound
+    ? facts.addressBucket
+    : context.limits.ofAddress(addressScope(address()), now);
+  return pending(context.limits.take(facts.bucket, ofAddress, now));
 }
 
 /** Answers a poll from the database (docs/protocol.md, "Poll"), after a wait if requested. */
 export async function pollChallenge(context: PollContext, request: PollRequest): Promise<PollOutcome> {
   const { clock, watch } = context;
+  const key = sha256Hex(request.token);
+  const scope = addressScope(request.address);
+  const isKnown = context.known.has(key);
+  const wait = context.limits.takeLookup(scope, isKnown ? key : undefined, clock.now());
+  if (wait > 0) return pending(wait);
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
   const lookInTime = () => databaseAnswer(look(context, request));
   const { outcome, waiting } = await lookInTime();
   if (!waiting) return outcome;
-  const pending = countedTwice(context, waiting.bucket, request.addressBucket, clock.now());
-  if (pending.retryAfter || !request.wait || !waiting.bound) return pending;
+  const retryAfter = context.limits.take(waiting.bucket, waiting.addressBucket, clock.now());
+  if (retryAfter > 0 || !request.wait || !waiting.bound) return pending(retryAfter);
 
   const lifetimeLeft = waiting.expiresAt - clock.now().getTime();
   const until = performance.now() + Math.min(request.wait * 1000, lifetimeLeft);
-  const key = sha256Hex(request.token);
   for (;;) {
     // Listen first, then look, so that a decision in between is not missed.
     const news = watch.next(key, until - performance.now(), request.signal);
@@ -106,26 +105,9 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   }
 }
 
-function counted(
-  { limit }: PollContext,
-  bucket: Bucket,
-  now: Date,
-): Extract<PollOutcome, { status: "pending" }> {
-  const retryAfter = limit.takeFrom(bucket, now);
+/** @param retryAfter seconds, 0 for none */
+function pending(retryAfter: number): PollOutcome {
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
-}
-
-/** The challenge's limit first: polls that it refuses do not count against the address. */
-function countedTwice(
-  context: PollContext,
-  bucket: Bucket,
-  addressBucket: Bucket,
-  now: Date,
-): Extract<PollOutcome, { status: "pending" }> {
-  const pending = counted(context, bucket, now);
-  if (pending.retryAfter) return pending;
-  const retryAfter = context.addressLimit.takeFrom(addressBucket, now);
-  return retryAfter > 0 ? { status: "pending", retryAfter } : pending;
 }
 
 async function look(context: PollContext, request: PollRequest): Promise<Look> {
@@ -141,7 +123,7 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
     if (found.codeChallenge === null) return { outcome: { status: "unknown" } };
     await noteWrongVerifier(context, found, request.address);
     // Not the challenge's bucket: anyone who knows T could use up its client's polls.
-    return { outcome: counted(context, context.limit.bucket(`wrong:${found.id}`), clock.now()) };
+    return { outcome: pending(context.limits.takeWrong(found.id)) };
   }
   const state = stateOf(found, clock.now());
   if (state !== "pending") watch.forget(toHex(hash));
@@ -153,8 +135,8 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
         scope,
         expiresAt: found.expiresAt.getTime(),
         authorization: request.seen.authorization,
-        bucket: context.limit.bucket(found.id),
-        addressBucket: request.addressBucket,
+        bucket: context.limits.ofChallenge(found.id),
+        addressBucket: context.limits.ofAddress(addressScope(request.address), clock.now()),
       };
       if (request.seen.url.endsWith(`/${request.token}`)) {
         watch.remember(request.seen.url, toHex(hash), facts, sequence);

@@ -29,3 +29,10 @@ export function stateOf(
   if (now >= challenge.expiresAt) return "expired";
   return challenge.approvedAt ? "approved" : "pending";
 }
+
+/** What a poll answers. */
+export type PollOutcome =
+  /** `retryAfter`: seconds, if the client polls too fast. */
+  | { status: "pending"; retryAfter?: number }
+  | { status: "success"; jwt: string; expiresAt: Date; user: string }
+  | { status: "unknown" | "expired" | "denied" };
