@@ -2,7 +2,7 @@ import { cli } from "gunshi/bone";
 import { release } from "../platform/build.ts";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { forParser } from "./command_line.ts";
-import { askingWord } from "./completion/scripts.ts";
+import { completeCommand } from "./completion/scripts.ts";
 import { ExitCode, ExplainedConflict, Interrupted, MissingCommand, UsageError } from "./errors.ts";
 import { entry, frame, helpOf, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
@@ -21,7 +21,7 @@ const INTERRUPTED = 130;
  * (one for each fault of a configuration), without a stack unless `SVC_DEBUG=1`. With `--json` it is JSON.
  */
 export async function run(argv: readonly string[], given: Io, tree: Group = root): Promise<number> {
-  if (argv[0] === askingWord) return await answerShell(argv.slice(1), given, tree);
+  if (argv[0] === completeCommand) return await answerShell(argv.slice(1), given, tree);
   let asked: string | undefined;
   const io: Io = {
     ...given,

@@ -4,7 +4,7 @@ import { notifyAfterCommit } from "../drizzle/connection/notify.ts";
 /** The channel on which workers are woken when a lease ends, or may have lost its basis (access/basis.ts). */
 export const leaseChannel = "svc_lease";
 
-/** The audited actions and events that can end a lease. The end of a token is announced by `endTokens`. */
+/** The audited actions and events that can end a lease. The end of a token is sent by `endTokens`. */
 const ending: ReadonlySet<string> = new Set([
   "access.ending",
   "access.denied",

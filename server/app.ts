@@ -148,7 +148,7 @@ export function createApp(deps: Deps) {
     leave() {
       presence.leaving = true;
     },
-    // Streams end, requests that wait for a plugin are released, and started work is given back.
+    // Streams end, requests that wait for a plugin are released, and started work is released.
     drain: async () => {
       streams.close();
       deps.watch.stop();

@@ -1,7 +1,7 @@
 import type { Server } from "bun";
 import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
-import type { PluginContext } from "../core/plugin/context.ts";
+import type { AppContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
 import type { Listener } from "../drizzle/connection/listener.ts";
 import type { OrganisationAuthorities } from "../platform/x509/authorities.ts";
@@ -10,7 +10,7 @@ import { clientAddress } from "./http/address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";
 
 /** Everything that the application depends on; `createApp` reads nothing else. */
-export interface Deps extends PluginContext {
+export interface Deps extends AppContext {
   /** All installed plugins, configured or not. */
   registry: PluginRegistry;
   /** The listening connection of this process. Subscribe before it starts. */

@@ -50,7 +50,7 @@ export async function sendDeliveries(
         one = next;
       }
     } catch (err) {
-      // The lease will expire, and another worker will take over.
+      // The lease will expire, and another worker will claim it.
       log.warn({ err, delivery: one.key }, "could not record the outcome of a delivery");
     }
   };

@@ -117,7 +117,7 @@ async function assertDatabase(
   const outage = new Outage(log);
   const answerTo = <T>(ask: () => Promise<T>): Promise<T | undefined> =>
     patient
-      ? outage.outlast(ask, stop)
+      ? outage.retryUntilAvailable(ask, stop)
       : ask().catch((error: unknown) => {
           throw operatorsError(withoutQuery(error));
         });

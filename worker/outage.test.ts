@@ -13,10 +13,10 @@ test("an outage is logged once when it begins and once when it ends, however man
     return "done";
   };
   const late = Promise.withResolvers<string>();
-  const asks = [1, 2, 3].map(() => outage.outlast(work, never));
+  const asks = [1, 2, 3].map(() => outage.retryUntilAvailable(work, never));
   // Started before the database was back and failed afterwards: not a new outage.
   let first = true;
-  asks.push(outage.outlast(() => (first ? late.promise : work()), never));
+  asks.push(outage.retryUntilAvailable(() => (first ? late.promise : work()), never));
   await Bun.sleep(250);
   away = false;
   expect(await Promise.all(asks.slice(0, 3))).toEqual(["done", "done", "done"]);
@@ -41,7 +41,7 @@ test("each new reason is logged once: a closed connection, then why none can be 
     const code = codes.shift();
     if (code !== undefined) throw Object.assign(new Error("no"), { code });
   };
-  await outage.outlast(work, never);
+  await outage.retryUntilAvailable(work, never);
   expect(told).toEqual([
     "the database is unavailable: retrying until it answers: PostgreSQL closed the connection: run it again",
     "the database is still unavailable, for another reason: PostgreSQL refuses this user or password: see SVC_DATABASE_URL",
@@ -52,7 +52,7 @@ test("each new reason is logged once: a closed connection, then why none can be 
 test("it stops waiting when the caller aborts", async () => {
   const stop = new AbortController();
   const outage = new Outage(createLog("silent"));
-  const asked = outage.outlast(async () => {
+  const asked = outage.retryUntilAvailable(async () => {
     stop.abort();
     throw new Error("away");
   }, stop.signal);

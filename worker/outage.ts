@@ -19,7 +19,7 @@ export class Outage {
   constructor(private readonly log: Log) {}
 
   /** Retries `work` until it succeeds. Returns undefined when `stop` aborts first. */
-  async outlast<T>(work: () => Promise<T>, stop: AbortSignal): Promise<T | undefined> {
+  async retryUntilAvailable<T>(work: () => Promise<T>, stop: AbortSignal): Promise<T | undefined> {
     let longest = firstPauseMilliseconds;
     let failed = false;
     while (!stop.aborted) {

@@ -8,7 +8,7 @@ const task = everySeconds("hourly", 3600);
 const slot = (hour: number) => new Date(Date.UTC(2026, 11, 1) + hour * 3_600_000);
 const peersOf = (workers: string[]) => {
   const peers = new WorkerPeers();
-  peers.hear(workers);
+  peers.setPeers(workers);
   return peers;
 };
 /** How many milliseconds each worker waits. */

@@ -76,7 +76,7 @@ export async function processQueues<Queue, Claim>(
     filled.filling = true;
     while (filled.again && filled.running < atOnce && !stop.aborted) {
       const limit = atOnce - filled.running;
-      const claims = await outage.outlast(() => claim(filled.queue, limit), stop);
+      const claims = await outage.retryUntilAvailable(() => claim(filled.queue, limit), stop);
       // A full answer means that more may be due: claim again without waiting for the next poll.
       filled.again = claims?.length === limit;
       for (const one of claims ?? []) {
@@ -89,7 +89,7 @@ export async function processQueues<Queue, Claim>(
   };
   while (!stop.aborted) {
     const next = performance.now() + leastMilliseconds;
-    for (const queue of (await outage.outlast(due, stop)) ?? []) {
+    for (const queue of (await outage.retryUntilAvailable(due, stop)) ?? []) {
       const name = nameOf(queue);
       const filled = queues.get(name) ?? { queue, running: 0, filling: false, again: false };
       queues.set(name, filled);
@@ -99,7 +99,7 @@ export async function processQueues<Queue, Claim>(
     await pause(next - performance.now(), stop);
   }
   await Promise.race([allOf(running), pause(grace, over.signal)]);
-  // Stop waiting for plugins, and give back what they were working on.
+  // Stop waiting for plugins, and release what they were working on.
   over.abort();
   await allOf(running);
 }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { readConfig } from "../core/config.ts";
 import { type Claim, claimDue, claimNow } from "../core/schedule/claims.ts";
-import { excuseAttempt } from "../core/schedule/runs.ts";
+import { forgiveAttempt } from "../core/schedule/runs.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { run, runFault, team } from "../drizzle/schema/index.ts";
 import { after } from "../platform/clock.ts";
@@ -419,7 +419,7 @@ describe("a run with a transient failure", () => {
       if (time % 3 === 0) await doClaim(claim, throwing(cut));
       else if (time % 3 === 1)
         await runClaim(deps, { definition, task: throwing(cut) }, claim, AbortSignal.abort());
-      else await excuseAttempt(deps.schedule(), claim);
+      else await forgiveAttempt(deps.schedule(), claim);
       clock.advance(60);
     }
     for (let death = 0; death < 5; death += 1) {

@@ -2,11 +2,11 @@ import type { Claim } from "../core/schedule/claims.ts";
 import { lastChance } from "../core/schedule/decide.ts";
 import {
   type Ending,
+  extendRun,
   type Fault,
   finishRun,
-  giveBack,
   putOff,
-  renewLease,
+  releaseRun,
   runLost,
   type TaskResult,
   whileHeld,
@@ -39,7 +39,7 @@ const longestBackoffSeconds = 60;
 
 /**
  * Runs a claimed task and records how it ended. A task that throws or exceeds its timeout has failed. When `giveUp`
- * aborts, the run is given back for another worker. After a transient failure the run is put off while its slot is
+ * aborts, the run is released for another worker. After a transient failure the run is put off while its slot is
  * worth running; a run started by hand fails instead, since somebody waits for the outcome.
  */
 export async function runClaim(
@@ -97,9 +97,9 @@ async function runToItsEnd(
     if (ended === "given_back") {
       await inTime(
         patienceMilliseconds,
-        giveBack(schedule(), claim, { reason: "Its worker was stopped" }),
+        releaseRun(schedule(), claim, { reason: "Its worker was stopped" }),
       ).catch((err: unknown) => log.warn({ err, ...about }, "cannot give a run back; its lease will expire"));
-      log.info(about, "run given back");
+      log.info(about, "run released");
       return { state: "given_back" };
     }
     const reason = typeof ended === "object" ? reasonToRetry(ended, postponed) : undefined;
@@ -245,7 +245,7 @@ async function keepLease(
     if (signal.aborted) break;
     const sent = performance.now();
     try {
-      if (!(await inTime(lease / 3, renewLease(schedule(), claim)))) return !signal.aborted;
+      if (!(await inTime(lease / 3, extendRun(schedule(), claim)))) return !signal.aborted;
       until = sent + lease;
       wait = lease / 3;
     } catch {

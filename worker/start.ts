@@ -16,7 +16,7 @@ import { work, workNow } from "./worker.ts";
 
 /**
  * When a stop ends statements that still wait, for example for a table that somebody has locked: after work has had its
- * time to finish, and what is left has been given back.
+ * time to finish, and what is left has been released.
  */
 const patienceMilliseconds = 25_000;
 

@@ -1,4 +1,4 @@
-import type { PluginContext } from "../core/plugin/context.ts";
+import type { AppContext } from "../core/plugin/context.ts";
 import type { Fault, TaskResult } from "../core/schedule/runs.ts";
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
@@ -8,12 +8,12 @@ import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
  * What a task works with. `db` only reads. All writes go through `transaction`, so a worker that has lost its run (it
  * was frozen or disconnected) changes nothing.
  */
-export interface TaskContext extends Omit<PluginContext, "db"> {
+export interface TaskContext extends Omit<AppContext, "db"> {
   /** For reading, outside a transaction. */
   db: Pick<Database, "select" | "selectDistinct" | "selectDistinctOn" | "$count">;
   /** When the run was due. `clock.now()` is the database's time, which all workers share. */
   slot: Date;
-  /** Aborts when the run is given back or lost. Pass it to `callPlugin`, and check it between batches. */
+  /** Aborts when the run is released or lost. Pass it to `callPlugin`, and check it between batches. */
   signal: AbortSignal;
   /**
    * Commits `work` only while this worker has the run. Use one transaction per batch, and call no plugin inside.

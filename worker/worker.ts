@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { type Claim, claimDue, claimNow, type ScheduleContext } from "../core/schedule/claims.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
-import { excuseAttempt } from "../core/schedule/runs.ts";
+import { forgiveAttempt } from "../core/schedule/runs.ts";
 import { previousSlot } from "../core/schedule/slots.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";
 import { errorCode, operatorsError, withoutQuery } from "../drizzle/database_error.ts";
@@ -16,7 +16,7 @@ const patienceMilliseconds = 5000;
 /** read_only_sql_transaction */
 const readOnly = "25006";
 const cleanUpMilliseconds = 3_600_000;
-/** How long runs may take to finish after a stop. The rest is given back. */
+/** How long runs may take to finish after a stop. The rest is released. */
 const graceMilliseconds = 20_000;
 
 /**
@@ -33,7 +33,7 @@ export async function work(
   const peers = new WorkerPeers();
   try {
     // Twice, because the first answer includes the time to connect.
-    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps, peers), stop))) return;
+    for (const _ of [1, 2]) if (!(await outage.retryUntilAvailable(() => observe(deps, peers), stop))) return;
     await followAll(deps, works, { outage, peers, grace }, stop);
   } finally {
     await inTime(patienceMilliseconds, signOff(deps.schedule())).catch(() => {});
@@ -92,7 +92,7 @@ async function follow(
 ): Promise<void> {
   const { log, schedule, time } = deps;
   while (!stop.aborted) {
-    const claimed = await outage.outlast(async () => {
+    const claimed = await outage.retryUntilAvailable(async () => {
       const sent = performance.now();
       const answer = await claimDue(schedule(), one.definition, time.now());
       // The database's clock may have been set since the last heartbeat, and the run goes by its time.
@@ -108,12 +108,12 @@ async function follow(
     const outcome = await runClaim(deps, one, claim, giveUp).catch((err: unknown) =>
       log.error({ err, task: one.definition.name }, "unexpected error at the end of a run"),
     );
-    if (outcome?.state === "lost") await outage.outlast(() => excuse(schedule(), claim), stop);
+    if (outcome?.state === "lost") await outage.retryUntilAvailable(() => forgive(schedule(), claim), stop);
   }
 }
 
-async function excuse(context: ScheduleContext, claim: Claim): Promise<true> {
-  await excuseAttempt(context, claim);
+async function forgive(context: ScheduleContext, claim: Claim): Promise<true> {
+  await forgiveAttempt(context, claim);
   return true;
 }
 
@@ -125,7 +125,7 @@ async function observe({ schedule, time, reopen, health }: WorkerDeps, peers: Wo
     const sent = performance.now();
     const { now, workers } = await lookAround(schedule());
     time.observe(now, sent, performance.now());
-    peers.hear(workers);
+    peers.setPeers(workers);
   };
   await inTime(patienceMilliseconds, say()).catch((error: unknown) => {
     // After a failover this may be a read-only replica. Reconnecting to the same address may reach the new primary.
@@ -143,7 +143,7 @@ async function beatOn(
   stop: AbortSignal,
 ): Promise<void> {
   while (!stop.aborted) {
-    await outage.outlast(() => observe(deps, peers), stop);
+    await outage.retryUntilAvailable(() => observe(deps, peers), stop);
     await pause(heartbeatSeconds * 1000, stop);
   }
 }
@@ -166,7 +166,7 @@ const turnSeconds = 0.01;
 export class WorkerPeers {
   #workers: readonly string[] = [];
 
-  hear(workers: readonly string[]): void {
+  setPeers(workers: readonly string[]): void {
     this.#workers = workers;
   }
 

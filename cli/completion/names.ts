@@ -19,7 +19,7 @@ import type { Candidate } from "./values.ts";
 
 /** Less than 300 ms with the start of svc. After that, the user has continued to type. */
 export const patienceMilliseconds = 200;
-/** People are read page by page, as far as the time allows. */
+/** People are read page by page, until the time is up. */
 const peopleAtOnce = 200;
 const mostPeople = 2000;
 

@@ -5,7 +5,7 @@ export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 /** The scripts run `svc __complete` with the words up to the cursor. */
-export const askingWord = "__complete";
+export const completeCommand = "__complete";
 
 // Each runs `svc` for the candidates, so that an installed script also works for later releases. The first line of the
 // answer says whether to complete paths, too (`files`, `folders`, or `words` for neither). Each further line is a candidate,
@@ -38,7 +38,7 @@ _svc() {
       [[ $raw == [\\"\\']* ]] || word=\${word// /\\\\ }
       COMPREPLY+=("$word")
     done
-  } < <(svc ${askingWord} "\${words[@]}" 2>/dev/null)
+  } < <(svc ${completeCommand} "\${words[@]}" 2>/dev/null)
   case $kind in
     files) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$raw") ;;
     folders) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$raw") ;;
@@ -52,7 +52,7 @@ const zsh = `#compdef svc
 _svc() {
   local kind line
   local -a lines candidates
-  lines=("\${(@f)$(svc ${askingWord} "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
+  lines=("\${(@f)$(svc ${completeCommand} "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
   kind=$lines[1]
   for line in "\${(@)lines[2,-1]}"; do
     candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${\${(M)line%%$'\\t'*}:+\${line#*$'\\t'}}")
@@ -74,7 +74,7 @@ const fish = `# Completion of svc for fish.
 function __svc_complete
     set -l word (commandline -ct)
     set -l words (commandline -opc) (string unescape -- $word; or printf '%s\\n' $word)
-    set -l answer (svc ${askingWord} $words[2..-1] 2>/dev/null)
+    set -l answer (svc ${completeCommand} $words[2..-1] 2>/dev/null)
     set -l kind $answer[1]
     printf '%s\\n' $answer[2..-1]
     test "$kind" = files -o "$kind" = folders; or return

@@ -9,7 +9,7 @@ import { printable, printableLines, printJson } from "../text.ts";
 import { limitOf, tellMore } from "./args.ts";
 import { removeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
-import { announce, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { IncidentClient, type IncidentDetail, printIncident } from "./incident.ts";
 import { postOnce } from "./post_once.ts";
 import { replaceText } from "./replace_text.ts";
 import { linkText, whenText } from "./text.ts";
@@ -264,7 +264,7 @@ export async function docEditCommand(
         within((client) => client.call("PUT", `/documents/${found.id}/content`, { text, version })),
       refetch: async () => (await within((client) => contentOf(client, found)).catch(ifNone)) ?? now,
     });
-    if (incident) announce(io, incident);
+    if (incident) printIncident(io, incident);
     if (json) printJson(io, { ...found, content: after });
   });
 }

@@ -173,7 +173,7 @@ export function ifUnknown<T>(instead: T): (error: unknown) => T {
 }
 
 /** Prints on stderr which incident was changed. */
-export function announce(io: Io, incident: Incident): void {
+export function printIncident(io: Io, incident: Incident): void {
   const closed = incident.status === "Closed" ? " (Closed)" : "";
   io.stderr.write(`${incident.name}: ${titleOf(incident)}${closed}\n`);
 }

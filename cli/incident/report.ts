@@ -14,7 +14,7 @@ import { proposedLines } from "./doc.ts";
 import { draftKey, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { hasFormOfId } from "./id.ts";
-import { announce, type Incident, IncidentClient, type Named, pickNamed } from "./incident.ts";
+import { type Incident, IncidentClient, type Named, pickNamed, printIncident } from "./incident.ts";
 import { emailOf, fullNameOf } from "./people.ts";
 import { againLine, checked, option, sourceOf, wordAndDash } from "./write.ts";
 import { checkText, readText } from "./written_text.ts";
@@ -215,7 +215,7 @@ async function chosenOf(
 }
 
 function show(io: Io, incident: Incident, { quiet, json }: ReportOptions): void {
-  if (!quiet) announce(io, incident);
+  if (!quiet) printIncident(io, incident);
   // Its type may have decided that.
   if (!quiet && incident.visibility === "Restricted")
     io.stderr.write(`${incident.name} is Restricted: only its participants and admins can see it\n`);

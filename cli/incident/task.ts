@@ -4,7 +4,7 @@ import type { Io } from "../io.ts";
 import { type Column, table, widthOf } from "../table.ts";
 import { printable, printableLines, printJson } from "../text.ts";
 import { parseDue } from "../when.ts";
-import { announce, IncidentClient, type IncidentDetail, type Task } from "./incident.ts";
+import { IncidentClient, type IncidentDetail, printIncident, type Task } from "./incident.ts";
 import { emailOf, peopleOf } from "./people.ts";
 import { postOnce } from "./post_once.ts";
 import { putChange } from "./put_change.ts";
@@ -186,7 +186,7 @@ async function changeTasks(
   } finally {
     // Includes tasks that were changed before another one failed.
     const incidents = new Map(changed.map(({ incident }) => [incident.id, incident]));
-    for (const incident of incidents.values()) announce(io, incident);
+    for (const incident of incidents.values()) printIncident(io, incident);
   }
   if (json) printJson(io, { items: changed.map(({ task }) => task) });
 }

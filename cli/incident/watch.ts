@@ -95,7 +95,7 @@ export abstract class Watch {
   }
 
   /** Says when the connection is lost, and when it is back. @returns whether it is back */
-  protected hear(news: News): boolean {
+  protected noteConnection(news: News): boolean {
     if (news.type === "message") return false;
     const wasLost = this.#isLost;
     this.#isLost = news.type !== "open";
@@ -187,7 +187,7 @@ class IncidentWatch extends Watch {
     });
     try {
       for await (const news of stream) {
-        if (this.hear(news)) void this.#refetch();
+        if (this.noteConnection(news)) void this.#refetch();
         if (news.type === "message" && (await this.#receive(news.message))) return;
       }
     } catch (error) {

@@ -89,8 +89,8 @@ class Board extends Watch {
     for (;;) {
       const { done, value: news } = await Promise.race([stream.next(), this.#failed.promise]);
       if (done) return;
-      this.hear(news);
-      // The stream does not announce earlier changes.
+      this.noteConnection(news);
+      // The stream has no earlier changes.
       if (news.type === "open") await this.#untilDone(() => this.#load());
       else if (news.type === "message") this.#note(news.message.data);
     }

@@ -5,7 +5,7 @@ import { printable, printableLines, printJson, shellWord } from "../text.ts";
 import { baseOf, type Draft, draftKey, keptLine, removeDraft, writeDraft } from "./drafts.ts";
 import { editDraft } from "./editor.ts";
 import { hasFormOfId } from "./id.ts";
-import { announce, type Incident, IncidentClient, type IncidentDetail } from "./incident.ts";
+import { type Incident, IncidentClient, type IncidentDetail, printIncident } from "./incident.ts";
 import { repeatLine } from "./put_change.ts";
 import { commentText, withoutComment } from "./template.ts";
 import { checkText, decodeText, largestText, readText } from "./written_text.ts";
@@ -320,7 +320,7 @@ export async function eachInTurn<T, R>(
     for (const item of items) results.push(await work(item));
   } catch (error) {
     if (results.length > 0) {
-      announce(io, incident);
+      printIncident(io, incident);
       io.stderr.write(`Only the first ${results.length} of ${items.length} ${did}.\n`);
     }
     throw error;
@@ -330,6 +330,6 @@ export async function eachInTurn<T, R>(
 
 /** Prints the result of a change: the incident on stderr, and the answer for programs. */
 export function done(io: Io, incident: Incident, json: boolean | undefined, answer: unknown): void {
-  announce(io, incident);
+  printIncident(io, incident);
   if (json) printJson(io, answer);
 }

@@ -41,7 +41,7 @@ export async function awaitDecision(
     try {
       answer = await request(io, server, challenge.pollingUrl, { headers, signal, timeout });
       if (answer.status >= 500) throw problem(answer, server);
-      if (answer.status !== 429 && !isOurs(answer))
+      if (answer.status !== 429 && !isPollAnswer(answer))
         throw new NetworkFault(`${server.base} answered HTTP ${answer.status} with something not from svc`);
       faults = 0;
     } catch (error) {
@@ -68,7 +68,7 @@ export async function awaitDecision(
 /** The HTTP status of each final answer (docs/protocol.md). */
 const finalStatus: Record<string, number> = { denied: 403, expired: 410, unknown: 404 };
 
-function isOurs({ status, body }: Answer): boolean {
+function isPollAnswer({ status, body }: Answer): boolean {
   if (body.status === "pending") return true;
   if (body.status === "success") return typeof body.encoded_jwt === "string";
   return finalStatus[String(body.status)] === status;

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { Forbidden } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { approverDays, approversOf, knownApprovers } from "./request.ts";
 import { noSuchRole } from "./role.ts";
@@ -19,7 +19,7 @@ type Problem = MethodAnswer<"credential", "check">[number];
  * @throws Conflict when the plugin is not enabled
  */
 export async function checkRole(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   slug: string,
 ): Promise<{ problems: Problem[] }> {
@@ -33,7 +33,7 @@ export async function checkRole(
 }
 
 /** A warning if a request may wait for approvals that nobody can give. */
-async function missingApprovers(context: PluginContext, role: RoleRow): Promise<Problem[]> {
+async function missingApprovers(context: AppContext, role: RoleRow): Promise<Problem[]> {
   if (role.approval === "none") return [];
   const { length } = await knownApprovers(context.db, context, role);
   const known = role.approval === "commander" ? length + 1 : length;

@@ -5,7 +5,7 @@ import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { wakeWorkers } from "../wake.ts";
 import { type EndReason, endedLease, endReasons } from "./basis.ts";
 import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
@@ -133,7 +133,7 @@ export async function revokeLease({ db }: Context, actor: Actor, id: number): Pr
  * @throws Forbidden for another user's leases, except for admins
  */
 export async function revokeLeases(
-  { db, plugins }: Pick<PluginContext, "db" | "plugins">,
+  { db, plugins }: Pick<AppContext, "db" | "plugins">,
   actor: Actor,
   filters: LeaseFilters,
 ): Promise<{ ended: number; acceptedUntil: Date | null }> {

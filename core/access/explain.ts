@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { accessRole } from "../../drizzle/schema/index.ts";
 import { Conflict, Unavailable } from "../../platform/errors.ts";
 import type { Actor } from "../context.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { getLease } from "./lease.ts";
 import { callForRole, pluginOf } from "./role_plugin.ts";
 
@@ -14,7 +14,7 @@ import { callForRole, pluginOf } from "./role_plugin.ts";
  * @throws Unavailable when the plugin fails
  */
 export async function explainLease(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   id: number,
 ): Promise<{ items: string[] }> {

@@ -9,7 +9,7 @@ import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { endReasonOfLease, endReasonOfRequest, endReasons } from "./basis.ts";
 import { markEnding, revokeUnissued } from "./end.ts";
@@ -62,7 +62,7 @@ export interface NewLease {
  * @throws Unavailable when the plugin fails
  */
 export async function issueLease(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: NewLease,
 ): Promise<{ lease: Lease; credential: Credential }> {
@@ -83,7 +83,7 @@ export async function issueLease(
 }
 
 async function issueAtTarget(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: NewLease,
 ): Promise<{ lease: Lease; credential: Credential }> {
@@ -157,7 +157,7 @@ async function issueAtTarget(
 
 async function beginLease(
   tx: Transaction,
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: NewLease,
 ): Promise<{ lease: LeaseRow; role: RoleRow; plugin: ActivePlugin<"credential">; isRenewed: boolean }> {

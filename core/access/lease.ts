@@ -5,7 +5,7 @@ import { NotFound } from "../../platform/errors.ts";
 import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import type { Claim, WorkKind } from "../outbox/work.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 
 // A lease is one issued credential:
 //
@@ -43,7 +43,7 @@ export const undecidedRevocations: WorkKind<LeaseClaim> = {
 };
 
 /** A context outside a transaction, because a plugin is called between two transactions. */
-export type LeaseContext = Omit<PluginContext, "db"> & { db: Database };
+export type LeaseContext = Omit<AppContext, "db"> & { db: Database };
 
 export const earlier = (one: Date, other: Date): Date => (one < other ? one : other);
 

@@ -6,7 +6,7 @@ import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { markEnding } from "./end.ts";
 import type { LeaseRow } from "./lease.ts";
 import { noSuchRole } from "./role.ts";
@@ -35,11 +35,7 @@ export interface Differences {
  * @throws Conflict when the plugin is not enabled, or cannot list
  * @throws Unavailable when the plugin fails
  */
-export async function reconcileRole(
-  context: PluginContext,
-  actor: Actor,
-  slug: string,
-): Promise<Differences> {
+export async function reconcileRole(context: AppContext, actor: Actor, slug: string): Promise<Differences> {
   return (await compare(context, actor, slug)).differences;
 }
 
@@ -51,7 +47,7 @@ export async function reconcileRole(
  * @throws the errors of `reconcileRole`
  */
 export async function revokeDifferences(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   { slug, names }: { slug: string; names: readonly string[] },
 ): Promise<{ revoking: string[] }> {
@@ -83,7 +79,7 @@ export async function revokeDifferences(
 }
 
 async function compare(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   slug: string,
 ): Promise<{ role: RoleRow; differences: Differences }> {

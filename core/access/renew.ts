@@ -5,7 +5,7 @@ import { Conflict, InProgress, Unavailable } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
 import { changeOf, earlier, earlierEnd, getLease, type Lease, marginSeconds } from "./lease.ts";
 import { durationOf } from "./request.ts";
@@ -23,8 +23,8 @@ const retrySeconds = 5;
  * @throws InProgress while another call renews it
  * @throws Unavailable when the plugin fails
  */
-export async function renewLease(
-  context: PluginContext,
+export async function renewAccess(
+  context: AppContext,
   actor: Actor,
   { id, duration }: { id: number; duration?: number },
 ): Promise<Lease> {

@@ -11,7 +11,7 @@ import { databaseNow } from "../database_clock.ts";
 import { individualsOf } from "../incident/task/people.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { endedBasis } from "./basis.ts";
 import { commandedBy, commanderOf, type IncidentOfAccess, incidentOfAccess } from "./incident.ts";
 import { inWords, recordAccess } from "./record.ts";
@@ -72,7 +72,7 @@ export const viewOf = ({
  * @throws Forbidden when the role does not allow break-glass access
  */
 export async function requestAccess(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: NewRequest,
 ): Promise<AccessRequest> {
@@ -131,7 +131,7 @@ export async function requestAccess(
  */
 async function refuseAnotherBreakGlass(
   tx: Transaction,
-  { config }: PluginContext,
+  { config }: AppContext,
   role: RoleRow,
   actor: Actor,
   at: Date,
@@ -286,11 +286,7 @@ export async function knownApprovers(
 }
 
 /** Notifies everyone who could have approved: the known approvers, and the incident's commander except with groups. */
-async function notifyApprovers(
-  tx: Transaction,
-  context: PluginContext,
-  request: AccessRequest,
-): Promise<void> {
+async function notifyApprovers(tx: Transaction, context: AppContext, request: AccessRequest): Promise<void> {
   const incidentId = request.incidentId!;
   // Approvers who never took part in an incident have no individual yet.
   const emails = await knownApprovers(tx, context, request);

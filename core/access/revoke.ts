@@ -8,9 +8,9 @@ import {
   attemptWork,
   failWork,
   finishWork,
-  giveBackWork,
   LeaseLost,
   postponedSeconds,
+  releaseWork,
 } from "../outbox/work.ts";
 import { workErrorOf } from "../plugin/call.ts";
 import { stuckAttempts } from "./count.ts";
@@ -51,7 +51,7 @@ export async function attemptRevocation(
         const quiet = after(claim.createdAt, 2 * (config.pluginTimeout + marginSeconds));
         if (claim.endReason === "interrupted" && at < quiet) {
           const seconds = (quiet.getTime() - at.getTime()) / 1000;
-          await giveBackWork(db, revocations, claim, at, seconds);
+          await releaseWork(db, revocations, claim, at, seconds);
           return "waiting";
         }
         const recorded = db.transaction(async (tx) => {
@@ -74,7 +74,7 @@ export async function attemptRevocation(
           return "done";
         } catch (error) {
           if (transience(error) !== "contention") throw error;
-          await giveBackWork(db, revocations, claim, at, postponedSeconds);
+          await releaseWork(db, revocations, claim, at, postponedSeconds);
           return "waiting";
         }
       },
@@ -91,8 +91,8 @@ export async function attemptRevocation(
           log.error({ lease: claim.id, role: role!.slug, attempts }, `cannot revoke a lease: ${reason}`);
         return "again";
       },
-      giveBack: async (seconds) => {
-        await giveBackWork(db, revocations, claim, clock.now(), seconds);
+      release: async (seconds) => {
+        await releaseWork(db, revocations, claim, clock.now(), seconds);
         return "given_back";
       },
       onFault: (err) => log.error({ err, lease: claim.id }, "revocation failed: internal error"),

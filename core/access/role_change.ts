@@ -6,7 +6,7 @@ import { audit } from "../audit.ts";
 import { unlessReferredTo } from "../catalog/reference.ts";
 import { unlessTaken } from "../catalog/taken.ts";
 import type { Actor, Context } from "../context.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { getRole, noSuchRole, type Role } from "./role.ts";
 import { parseRole, type RoleFields } from "./role_fields.ts";
 import { keepSecrets, openSecrets, type Settings } from "./role_plugin.ts";
@@ -18,7 +18,7 @@ import { keepSecrets, openSecrets, type Settings } from "./role_plugin.ts";
  * @throws InvalidInput
  * @throws Conflict when the slug is taken
  */
-export async function createRole(context: PluginContext, actor: Actor, fields: RoleFields): Promise<Role> {
+export async function createRole(context: AppContext, actor: Actor, fields: RoleFields): Promise<Role> {
   assertAdmin(actor);
   const { db, clock } = context;
   const { values, secrets } = parseRole(context, fields, {});
@@ -53,7 +53,7 @@ export async function insertRole(
  * @throws Conflict when the role is no longer at `version`
  */
 export async function updateRole(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   { slug, version, fields }: { slug: string; version: number; fields: RoleFields },
 ): Promise<Role> {

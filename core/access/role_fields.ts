@@ -4,7 +4,7 @@ import { type approvals, mostApprovals } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { pluginOf, type Settings } from "./role_plugin.ts";
 
 /** A week. Access needed for longer is not temporary. */
@@ -33,7 +33,7 @@ export interface RoleFields {
 }
 
 /** Validates the fields and separates settings from secrets. `kept` holds the stored secrets, for those left out. */
-export function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
+export function parseRole(context: AppContext, fields: RoleFields, kept: Settings) {
   const { slug, groups, defaultDuration, maxDuration } = fields;
   if (slug.length > longestSlug || !slugPattern.test(slug))
     throw new InvalidInput(

@@ -6,7 +6,7 @@ import { seal, unseal } from "../../platform/sealed.ts";
 import type { Context } from "../context.ts";
 import { installationId } from "../installation.ts";
 import { type ActivePlugin, type CallOptions, callPlugin, type Outcome } from "../plugin/call.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { mask } from "../plugin/mask.ts";
 import type { MethodAnswer, MethodInput, MethodName, RoleFacts } from "../plugin/methods.ts";
 
@@ -17,7 +17,7 @@ export type RoleRow = typeof accessRole.$inferSelect;
 export type Settings = Record<string, string | number | boolean>;
 
 /** The plugin that serves a role. @throws Conflict while it is not enabled */
-export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin<"credential"> {
+export function pluginOf({ plugins }: AppContext, slug: string): ActivePlugin<"credential"> {
   const plugin = plugins.find("credential", slug);
   if (!plugin)
     throw new Conflict(
@@ -28,7 +28,7 @@ export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin
 
 /** Calls the plugin of a role. Masks the secrets of the role and of the plugin in every text of the outcome. */
 export async function callForRole<M extends MethodName<"credential">>(
-  context: PluginContext,
+  context: AppContext,
   { role, plugin }: { role: RoleRow; plugin: ActivePlugin<"credential"> },
   method: M,
   input: Omit<MethodInput<"credential", M>, "role">,

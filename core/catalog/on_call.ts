@@ -4,7 +4,7 @@ import { Unavailable } from "../../platform/errors.ts";
 import { canonicalUserName } from "../auth/user/name.ts";
 import { mayKnow, type Reader } from "../incident/visibility/visibility.ts";
 import { callPlugin } from "../plugin/call.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { nameByAddress, personColumns } from "./person/person.ts";
 import { onCall } from "./rotation/on_call.ts";
 import { rosterSlug } from "./rotation/rotation.ts";
@@ -22,7 +22,7 @@ export interface OnCall {
  * @throws Unavailable with the reason why its plugin does not say
  */
 export async function whoIsOnCall(
-  context: PluginContext,
+  context: AppContext,
   reader: Reader,
   service: Service,
   at: Date,
@@ -38,7 +38,7 @@ export async function whoIsOnCall(
 }
 
 async function askPlugin(
-  { db, plugins }: PluginContext,
+  { db, plugins }: AppContext,
   reader: Reader,
   { id, name, externalId }: Service,
   slug: string,

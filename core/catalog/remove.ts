@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { Forbidden } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import { getRecord } from "./get.ts";
 import { unlessReferredTo } from "./reference.ts";
 import { type CatalogTable, type Columns, noSuch, type Resource } from "./resource.ts";
@@ -16,7 +16,7 @@ import { unlessListed } from "./source.ts";
  * @throws Conflict naming what refers to it, or the source that would restore it
  */
 export async function removeRecord<T extends CatalogTable, C extends Columns, F extends object>(
-  { db, clock, plugins }: PluginContext,
+  { db, clock, plugins }: AppContext,
   actor: Actor,
   resource: Resource<T, C, F>,
   { id, address }: { id: number; address: string },

@@ -34,7 +34,7 @@ const retrySeconds = 1;
  * Does `work` once for all requests with this actor, method, path and key within 24 h, and gives each the same answer.
  *
  * The first request claims the key for a while (Running). `work` and storing its answer (Done) are one transaction, so
- * a crash cannot leave one without the other. The claim of a dead server is taken over when its lease ends. Concurrent
+ * a crash cannot leave one without the other. When the lease of a dead server ends, the key can be claimed again. Concurrent
  * requests are asked to retry, so that they hold no connection while they wait. Failed work has done nothing: it
  * releases the key, and a retry starts again.
  *

@@ -18,7 +18,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
 import { after, type Clock } from "../../platform/clock.ts";
-import type { PluginContext } from "../plugin/context.ts";
+import type { AppContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
 import { comingConversations, openConversations } from "./conversations.ts";
 import { type Claim, dueNow, finishWork, holdingAttempts, type WorkKind } from "./work.ts";
@@ -83,7 +83,7 @@ export interface Delivered {
  */
 export async function deliver(
   tx: Transaction,
-  { clock, plugins }: Pick<PluginContext, "clock" | "plugins">,
+  { clock, plugins }: Pick<AppContext, "clock" | "plugins">,
   outgoing: readonly Outgoing[],
 ): Promise<Delivered> {
   const open = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);

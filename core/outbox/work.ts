@@ -134,7 +134,7 @@ export async function claimWork<C extends Claim>(
 }
 
 /** Matches the row of a claim while the claim holds. */
-export function isOurs<C extends Claim>({ table, isRow }: WorkKind<C>, claim: C): SQL | undefined {
+export function isHeld<C extends Claim>({ table, isRow }: WorkKind<C>, claim: C): SQL | undefined {
   return and(isRow(claim), sql`${table.leaseUntil} = ${timestamp(claim.leaseUntil)}`);
 }
 
@@ -148,14 +148,14 @@ async function write<C extends Claim>(
   const written = await db
     .update(kind.table)
     .set(set as never)
-    .where(isOurs(kind, claim))
+    .where(isHeld(kind, claim))
     .returning({ place });
   if (written.length === 0) throw new LeaseLost();
 }
 
 /** Locks the row of a claim for the rest of the transaction. @throws LeaseLost */
 export async function holdClaim<C extends Claim>(tx: Writer, kind: WorkKind<C>, claim: C): Promise<void> {
-  const [ours] = await tx.select({ place }).from(kind.table).where(isOurs(kind, claim)).for("update");
+  const [ours] = await tx.select({ place }).from(kind.table).where(isHeld(kind, claim)).for("update");
   if (!ours) throw new LeaseLost();
 }
 
@@ -168,7 +168,7 @@ const unlessDueAgain = (table: WorkTable, otherwise: SQL) =>
  * Extends the lease to about its original length, before work that may take that long.
  * @throws LeaseLost if it has to check: an almost new lease is still ours
  */
-export async function renewLease<C extends Claim>(
+export async function extendWork<C extends Claim>(
   context: WorkContext,
   kind: WorkKind<C>,
   claim: C,
@@ -242,7 +242,7 @@ export async function failWork<C extends Claim>(
  * Records that we cut an attempt short, as if it had not begun: it is due again in this many seconds.
  * @throws LeaseLost
  */
-export async function giveBackWork<C extends Claim>(
+export async function releaseWork<C extends Claim>(
   db: Writer,
   kind: WorkKind<C>,
   claim: C,
@@ -271,7 +271,7 @@ export class Postponed extends Error {}
 interface Ends<T, E> {
   finish(value: T): Promise<E>;
   fail(failure: Failure): Promise<E>;
-  giveBack(seconds: number): Promise<E>;
+  release(seconds: number): Promise<E>;
   /** The work failed because of a bug of ours. */
   onFault(error: unknown): void;
   /** It is retried until it is done, even if processes died in each attempt. */
@@ -288,7 +288,7 @@ export async function attemptWork<T, E>(
   claim: Claim,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
-  { finish, fail, giveBack, onFault, endless = false }: Ends<T, E>,
+  { finish, fail, release, onFault, endless = false }: Ends<T, E>,
 ): Promise<E> {
   if (!endless && claim.attempts > mostAttempts) return await fail(interrupted);
   let value: T;
@@ -296,8 +296,8 @@ export async function attemptWork<T, E>(
     value = await work();
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
-    if (signal?.aborted) return await giveBack(0);
-    if (error instanceof Postponed) return await giveBack(postponedSeconds);
+    if (signal?.aborted) return await release(0);
+    if (error instanceof Postponed) return await release(postponedSeconds);
     if (error instanceof SvcError) {
       const retryAfter = error instanceof Unavailable ? error.retryAfter : undefined;
       return await fail({ reason: error.detail, permanent: error instanceof Refused, retryAfter });

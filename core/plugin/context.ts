@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import type { Plugins } from "./choose.ts";
 
 /** For operations that also call plugins. Never call a plugin inside a transaction: it may take half a minute. */
-export interface PluginContext extends Context {
+export interface AppContext extends Context {
   plugins: Plugins;
   /** Runs work that a request does not wait for. Absent in programs that only read. */
   background?: Background;

@@ -48,7 +48,7 @@ export class PluginPackage {
     const process = opened.#spawn();
     try {
       const described = (await process.request({ kind: "load", entry: options.entry }, signal)) as Described;
-      opened.#giveBack(process);
+      opened.#returnToPool(process);
       return { exported: opened.#exported(described), opened };
     } catch (error) {
       opened.close();
@@ -89,7 +89,7 @@ export class PluginPackage {
       const methods = found.map((name) => [name, (call: Call) => this.#call(plugin, name, call)]);
       return Object.fromEntries(methods) as object;
     } finally {
-      this.#giveBack(process);
+      this.#returnToPool(process);
     }
   }
 
@@ -115,7 +115,7 @@ export class PluginPackage {
         // Something that an earlier call left running may have ended it, e.g. a timer. Retry once, with the same key.
         if (!(error instanceof ProcessEnded) || !mayBeAnothers || again || signal.aborted) throw error;
       } finally {
-        this.#giveBack(process);
+        this.#returnToPool(process);
       }
     }
   }
@@ -136,7 +136,7 @@ export class PluginPackage {
           await process.request({ kind: "load", entry: this.options.entry }, signal);
           return process;
         } catch (error) {
-          this.#giveBack(process);
+          this.#returnToPool(process);
           throw error;
         }
       } else {
@@ -168,7 +168,7 @@ export class PluginPackage {
     log?.[level]({ package: name, ...facts }, message);
   }
 
-  #giveBack(process: PluginProcess): void {
+  #returnToPool(process: PluginProcess): void {
     this.#busy.delete(process);
     if (process.alive && !this.#closed) {
       process.idleSince = performance.now();

@@ -99,7 +99,7 @@ export class PluginProcess {
       detached: true,
       stdio: ["ignore", "ignore", "ignore"],
       serialization: "advanced",
-      ipc: (message) => this.#hear(message),
+      ipc: (message) => this.#receive(message),
       onExit: ({ signalCode }, code) => this.#ended(code, signalCode, memory),
     });
     // Must not keep svc running.
@@ -161,7 +161,7 @@ export class PluginProcess {
     }
   }
 
-  #hear(message: unknown): void {
+  #receive(message: unknown): void {
     // Ignores messages that are not from host.ts.
     if (!Value.Check(fromHost, message)) return;
     if ("level" in message) {

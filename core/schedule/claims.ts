@@ -54,7 +54,7 @@ export type Claimed = { claim: Claim; now: Date } | { lookAgain: Date };
 const attempts = 2;
 
 /**
- * Claims the task's slot that is due by the database's time, or takes over the run of a dead worker. Slots that were
+ * Claims the task's slot that is due by the database's time, or claims the run of a dead worker. Slots that were
  * not run are recorded with it: those of a short task in the result of the run that covers them, those of a daily task
  * as Missed. It never waits for another process that holds the task's lock.
  *
@@ -82,7 +82,7 @@ export async function claimDue(context: ScheduleContext, task: TaskDefinition, a
 
 /**
  * Claims a run for a task that somebody runs by hand, whether it is paused or not. If a dead worker has left a run,
- * that run is taken over instead.
+ * that run is claimed instead.
  *
  * @throws Conflict when the task is running
  */
@@ -91,7 +91,7 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
     await lockTask(tx, context, task.name, "wait");
     const { now, running } = await seeLocked(tx, context, task.name);
     const expired = running && running.leaseUntil <= now;
-    const taken = expired ? await takeOver(tx, context, task, running, now) : undefined;
+    const taken = expired ? await claimExpired(tx, context, task, running, now) : undefined;
     if (taken) return taken;
     // A run that has just been given up is recorded as failed and does not block the new one.
     const inTheWay = expired ? (await seeLocked(tx, context, task.name)).running : running;
@@ -216,8 +216,8 @@ async function claimLocked(context: ScheduleContext, task: TaskDefinition): Prom
     if (!held) return soon;
     const decision = decide(task, config.timezone, seen);
     if (decision.what === "wait") return { lookAgain: decision.lookAgain };
-    if (decision.what === "take over") {
-      const claim = await takeOver(tx, context, task, decision.running, now);
+    if (decision.what === "claim expired") {
+      const claim = await claimExpired(tx, context, task, decision.running, now);
       return claim ? { claim, now } : soon;
     }
     const { slot, missed } = decision;
@@ -301,12 +301,12 @@ async function recordMissed(
 const mostDeaths = 5;
 
 /**
- * Takes over the run of a dead worker. It does not wait for an open transaction of that run (`skip locked`): the
+ * Claims the run of a dead worker. It does not wait for an open transaction of that run (`skip locked`): the
  * transaction holds the row with a key share lock, which conflicts only with a takeover.
  *
  * @returns undefined if the run is locked, or if it is given up and has been recorded as failed
  */
-export async function takeOver(
+export async function claimExpired(
   tx: Transaction,
   { databaseClock, owner, leaseSeconds }: ScheduleContext,
   task: TaskDefinition,

@@ -11,7 +11,7 @@ export interface Running {
   trigger: (typeof runTriggers)[number];
 }
 
-/** The state of a task at `now`, as far as it decides what to do. */
+/** The part of a task's state at `now` that decides what to do. */
 export interface Seen {
   now: Date;
   since: Date;
@@ -24,12 +24,12 @@ export interface Seen {
 /** What to do about a task. Slots after `from` are unclaimed. */
 export type Decision =
   | { what: "wait"; lookAgain: Date }
-  | { what: "take over"; running: Running }
+  | { what: "claim expired"; running: Running }
   | ({ what: "claim"; from: Date } & Due);
 
 /** How soon to check again what another worker is about to release. */
 const retrySeconds = 1;
-/** How soon to check a paused task's run, which is taken over on resumption: before it counts as late. */
+/** How soon to check a paused task's run, which is claimed on resumption: before it counts as late. */
 const pausedSeconds = 30;
 
 /** Decides what to do about a task, regardless of who read its state and with which locks. */
@@ -37,8 +37,8 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
   const { now, since, pausedAt, last, running } = seen;
   const next = nextSlot(timing, zone, now);
   if (pausedAt) return { what: "wait", lookAgain: running ? sooner(next, after(now, pausedSeconds)) : next };
-  if (running && running.leaseUntil <= now) return { what: "take over", running };
-  // Soon, because its worker may be stopped and give it back.
+  if (running && running.leaseUntil <= now) return { what: "claim expired", running };
+  // Soon, because its worker may be stopped and release it.
   if (running) return { what: "wait", lookAgain: sooner(soonAfter(now, next), running.leaseUntil) };
   const from = last && last > since ? last : since;
   const due = dueSlots(timing, zone, from, now);

@@ -8,7 +8,7 @@ import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts
 import { until } from "../../tests/support/process/until.ts";
 import { databaseClock } from "../database_clock.ts";
 import { type Claim, claimNow, type ScheduleContext } from "./claims.ts";
-import { finishRun, renewLease } from "./runs.ts";
+import { extendRun, finishRun } from "./runs.ts";
 
 const client = useDatabase(6);
 beforeEach(() => client.db.execute(sql`truncate run, run_fault, scheduled_task`).then(() => {}));
@@ -44,7 +44,7 @@ test.each([[[]], [[{ item: "x", reason: "bad" }]]])(
     const clock = new TestClock();
     const context = scheduleOf(client.db, clock, "a");
     const claim = await claimNow(context, task);
-    const renew = async () => expect(await renewLease(context, claim)).toBe(true);
+    const renew = async () => expect(await extendRun(context, claim)).toBe(true);
     expect(await endingBeside(context, claim, faults, renew)).toBe(true);
     expect(await states()).toEqual(["Done"]);
     expect(await client.db.$count(runFault)).toBe(faults.length);

@@ -6,7 +6,7 @@ import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claims.ts";
-import { finishRun, giveBack, renewLease, whileHeld } from "./runs.ts";
+import { extendRun, finishRun, releaseRun, whileHeld } from "./runs.ts";
 
 const client = useDatabase(6);
 let clock: TestClock;
@@ -40,18 +40,18 @@ describe("a run that was taken over", () => {
 
   test("can be renewed, finished and given back only by its new worker", async () => {
     const { first, second } = await takenOver();
-    expect(await renewLease(as("a"), first)).toBe(false);
+    expect(await extendRun(as("a"), first)).toBe(false);
     expect(await finishRun(as("a"), first, { faults: [{ item: "x", reason: "y" }] })).toBe(false);
-    await giveBack(as("a"), first, { reason: "stopped" });
+    await releaseRun(as("a"), first, { reason: "stopped" });
     expect(await rows()).toMatchObject([{ owner: "b", state: "Running" }]);
     expect(await client.db.$count(runFault)).toBe(0);
-    expect(await renewLease(as("b"), second)).toBe(true);
+    expect(await extendRun(as("b"), second)).toBe(true);
     expect(await finishRun(as("b"), second, { faults: [] })).toBe(true);
   });
 
   test("is not the run of another worker's same attempt, as in a restored database", async () => {
     const claim = await claimNow(as("a"), task);
-    expect(await renewLease(as("b"), { ...claim, owner: "b" })).toBe(false);
+    expect(await extendRun(as("b"), { ...claim, owner: "b" })).toBe(false);
   });
 
   test("is not the run of the same worker's earlier attempt", async () => {
@@ -68,7 +68,7 @@ describe("a run whose lease has ended", () => {
     const claim = await claimNow(as("a"), task);
     clock.advance(30);
     await expect(write(claim, "late")).rejects.toThrow("This worker lost the run");
-    expect(await renewLease(as("a"), claim)).toBe(false);
+    expect(await extendRun(as("a"), claim)).toBe(false);
     expect(await finishRun(as("a"), claim, { faults: [] })).toBe(false);
   });
 });
@@ -77,7 +77,7 @@ test("a renewed lease lasts for another full term", async () => {
   const claim = await claimNow(as("a"), task);
   for (let third = 0; third < 9; third += 1) {
     clock.advance(10);
-    expect(await renewLease(as("a"), claim)).toBe(true);
+    expect(await extendRun(as("a"), claim)).toBe(true);
   }
   clock.advance(29);
   await write(claim, "still here");
@@ -87,7 +87,7 @@ test("a renewed lease lasts for another full term", async () => {
 
 test("a run that is given back can be taken over at once", async () => {
   const claim = await claimNow(as("a"), task);
-  await giveBack(as("a"), claim, { reason: "stopped" });
+  await releaseRun(as("a"), claim, { reason: "stopped" });
   expect(await claimNow(as("b"), task)).toMatchObject({ slot: claim.slot, attempt: 2 });
 });
 
@@ -108,7 +108,7 @@ describe("while a transaction of the run is open", () => {
 
   test("its lease can be renewed", async () => {
     const claim = await claimNow(as("a"), task);
-    await during(claim, async () => expect(await renewLease(as("a"), claim)).toBe(true));
+    await during(claim, async () => expect(await extendRun(as("a"), claim)).toBe(true));
   });
 
   test("nobody takes it over, or waits for it", async () => {

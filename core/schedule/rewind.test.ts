@@ -12,7 +12,7 @@ import { databaseClock } from "../database_clock.ts";
 import { type Claim, claimDue, claimNow } from "./claims.ts";
 import { beat } from "./heartbeat.ts";
 import { pauseTask, readAhead, rewind } from "./operate.ts";
-import { finishRun, renewLease } from "./runs.ts";
+import { extendRun, finishRun } from "./runs.ts";
 import { nextSlot } from "./slots.ts";
 import { laggards, scheduleStatus } from "./status.ts";
 import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
@@ -104,7 +104,7 @@ describe("after the database's clock was a day ahead", () => {
     const [sync, cost] = [findTask("term-sync")!, findTask("calculate-incident-cost")!];
     const before = await claimNow(as("dead"), cost);
     clock.advance(day);
-    await renewLease(as("dead"), before).catch(() => {});
+    await extendRun(as("dead"), before).catch(() => {});
     await client.db.execute(
       sql`update run set lease_until = ${new Date(clock.now().getTime() + 30_000).toISOString()}::timestamptz where state = 'Running'`,
     );

@@ -63,7 +63,7 @@ export async function putOff(
   { seconds, reason, faults }: { seconds: number; reason: string; faults: readonly Fault[] },
 ): Promise<boolean> {
   return context.db.transaction(async (tx) => {
-    if (!(await giveBack({ ...context, db: tx }, claim, { seconds, reason }))) return false;
+    if (!(await releaseRun({ ...context, db: tx }, claim, { seconds, reason }))) return false;
     if (faults.length > 0) await keepFaults(tx, claim, faults.slice(0, mostFaults));
     return true;
   });
@@ -127,7 +127,7 @@ function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">, claim
 const lockSeconds = 5;
 
 /** Extends the lease. @returns whether the run is still ours */
-export async function renewLease(context: Holder, claim: Claim): Promise<boolean> {
+export async function extendRun(context: Holder, claim: Claim): Promise<boolean> {
   const renewed = await context.db
     .update(run)
     .set({ leaseUntil: fromNow(context.databaseClock, context.leaseSeconds) })
@@ -148,7 +148,7 @@ function retriesWith({ attempt }: Claim, reason: string): SQL {
  *
  * @returns whether the run was still ours
  */
-export async function giveBack(
+export async function releaseRun(
   context: Omit<Holder, "db"> & { db: Database | Transaction },
   claim: Claim,
   { seconds = 0, reason }: { seconds?: number; reason: string },
@@ -163,7 +163,7 @@ export async function giveBack(
 }
 
 /** Records that an attempt's worker lost its run but is alive: the database was away for longer than a lease. */
-export async function excuseAttempt({ db }: Pick<Holder, "db">, claim: Claim): Promise<void> {
+export async function forgiveAttempt({ db }: Pick<Holder, "db">, claim: Claim): Promise<void> {
   const { task, slot, attempt } = claim;
   await db
     .update(run)

@@ -184,7 +184,7 @@ async function taskStatus(
     ? { slot: undefined, skipped: undefined }
     : dueSlots(task.timing, config.timezone, from, now);
   const due = running ? undefined : (skipped?.from ?? slot);
-  // While the task is paused, nobody takes over a dead worker's run.
+  // While the task is paused, nobody claims a dead worker's run.
   const leaseUntil = running?.leaseUntil ?? since;
   const isRunning = running && (!isPaused || leaseUntil > now);
   const leftSince = leaseUntil > since ? leaseUntil : since;

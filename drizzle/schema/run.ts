@@ -39,7 +39,7 @@ export const scheduledTask = pgTable("scheduled_task", {
 
 /**
  * A slot of a scheduled task that a worker claimed by inserting this row, or that was missed. While it is Running, its
- * owner renews the lease; after the lease ends, another worker takes over (`attempt`), and the first one can no longer
+ * owner extends the lease; after the lease ends, another worker claims it (`attempt`), and the first one can no longer
  * change anything. All times are the database's.
  */
 export const run = pgTable(

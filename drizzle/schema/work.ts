@@ -8,7 +8,7 @@ import { instant } from "./types.ts";
 export const workColumns = {
   /** The number of attempts, including the current one; reset to 0 when a person requests another. */
   attempts: integer("attempts").notNull().default(0),
-  /** While it is being processed; afterwards another process may take over. */
+  /** While it is being processed; afterwards another process may claim it. */
   leaseUntil: instant("lease_until"),
   /** The time of the next attempt; null: only when a person requests it. */
   dueAt: instant("due_at"),

@@ -19,7 +19,7 @@ export interface Telemetry {
   readonly tracing?: Tracing;
   /** All metrics in the text format of Prometheus; only if METRIC_PROVIDERS includes it. */
   readonly scrape?: () => Promise<string>;
-  /** Sends the rest, as far as the collector accepts it within a short time. Throws nothing. */
+  /** Sends the rest, unless the collector takes too long to accept it. Throws nothing. */
   stop(): Promise<void>;
 }
 

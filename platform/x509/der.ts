@@ -1,4 +1,4 @@
-// The Distinguished Encoding Rules of ASN.1 (X.690), as far as certificates need them.
+// The Distinguished Encoding Rules of ASN.1 (X.690), the subset that certificates use.
 
 export const SEQUENCE = 0x30;
 

@@ -8,7 +8,7 @@ export interface FakePlugins extends Plugins, Disposable {
   assertExpected(): void;
 }
 
-/** Uses these plugins, in this order, for `startTestServer` or a `PluginContext`. */
+/** Uses these plugins, in this order, for `startTestServer` or a `AppContext`. */
 export function pluginsOf(...fakes: Pick<Fake<PluginType>, "plugin" | "assertExpected">[]): FakePlugins {
   const ofType = <T extends PluginType>(type: T) =>
     fakes.map(({ plugin }) => plugin).filter((plugin) => plugin.type === type) as ActivePlugin<T>[];

@@ -6,7 +6,7 @@ import { explainLease } from "../../core/access/explain.ts";
 import { issueLease } from "../../core/access/issue.ts";
 import { getLease, listLeases } from "../../core/access/lease.ts";
 import { reconcileRole, revokeDifferences } from "../../core/access/reconcile.ts";
-import { renewLease } from "../../core/access/renew.ts";
+import { renewAccess } from "../../core/access/renew.ts";
 import { type AccessRequest, getRequest, listRequests, requestAccess } from "../../core/access/request.ts";
 import { getRole, listRoles } from "../../core/access/role.ts";
 import { createRole, removeRole, updateRole } from "../../core/access/role_change.ts";
@@ -320,7 +320,7 @@ const leaseRoutes = (deps: Deps) =>
       "/:lease_id/renew",
       async ({ actor, params, body }) =>
         leaseViewOf(
-          await renewLease(deps, await refreshed(deps, actor), { id: Number(params.lease_id), ...body }),
+          await renewAccess(deps, await refreshed(deps, actor), { id: Number(params.lease_id), ...body }),
         ),
       {
         actor: true,

@@ -149,7 +149,7 @@ describe("the first browser", () => {
     expect(await server.db.$count(session)).toBe(before + 1);
   });
 
-  test("of two tabs, the slower one comes again with the cookie of the other", async () => {
+  test("of two tabs, the slower one returns with the cookie of the other", async () => {
     const browser = new TestBrowser();
     const opened = await newChallenge(server);
     const next = await newChallenge(server);

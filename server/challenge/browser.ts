@@ -56,7 +56,7 @@ export function browserRoutes(deps: Deps) {
 
   /**
    * Starts a sign-in at the issuer, or completes it at once by the proxy's header. If another tab has signed the session
-   * in meanwhile, the browser comes again with its new cookie.
+   * in meanwhile, the browser returns with its new cookie.
    */
   async function signIn({ session, challenge, address }: Visit, request: Request): Promise<Response> {
     const returnTo = `/approve/${challenge.id}`;

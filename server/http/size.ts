@@ -47,7 +47,7 @@ export class BodyTooLarge extends Error {
   }
 }
 
-/** @throws BodyTooLarge if the headers announce more than `largest` bytes */
+/** @throws BodyTooLarge if the headers declare more than `largest` bytes */
 export function refuseLongBody({ headers }: Request, largest: number): void {
   if (Number(headers.get("content-length") ?? 0) > largest) throw new BodyTooLarge(largest);
 }

@@ -10,7 +10,7 @@ import { removeParticipant } from "../../core/incident/participant/remove.ts";
 import { renounceRole } from "../../core/incident/participant/renounce.ts";
 import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
-import type { PluginContext } from "../../core/plugin/context.ts";
+import type { AppContext } from "../../core/plugin/context.ts";
 import { toApi } from "../../platform/names.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
@@ -41,7 +41,7 @@ export const participantRoutes = (deps: Deps) => {
   /** Makes a change once per key, and answers with the participant at that time. */
   const change = (
     { incidentId, ...post }: { actor: Actor; request: Request; body: unknown; incidentId: number },
-    work: (context: PluginContext) => Promise<Participant>,
+    work: (context: AppContext) => Promise<Participant>,
     mayStillRead = (_: Static<typeof participantView>) => seeIncident(deps, post.actor, incidentId),
   ) =>
     withIdempotencyKey(

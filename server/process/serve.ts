@@ -18,7 +18,7 @@ import {
   takeNewConnections,
 } from "./socket.ts";
 import { tlsOf } from "./tls.ts";
-import { takeOver } from "./unix_socket.ts";
+import { replaceStaleSocket } from "./unix_socket.ts";
 
 /** How long a server must be without requests before another one replaces it, and the longest wait for that. */
 const quietMilliseconds = 100;
@@ -59,7 +59,7 @@ export async function serve(
   enough: () => void,
 ): Promise<Serving> {
   const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
-  if (options.uds !== undefined) await takeOver(options.uds);
+  if (options.uds !== undefined) await replaceStaleSocket(options.uds);
   const others = listeningSockets();
   // Elysia types a handler only as a function.
   if (isElysia(app)) app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));

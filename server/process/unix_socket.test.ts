@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeOver } from "./unix_socket.ts";
+import { replaceStaleSocket } from "./unix_socket.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-socket-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,7 +22,7 @@ test("a server too busy to accept a connection counts as running, without waitin
     expect(new TextDecoder().decode(value)).toBe("true\n");
     busy.kill("SIGSTOP");
     for (let at = 0; at < 8; at++) waiting.push(connect({ path }).on("error", () => {}));
-    await expect(takeOver(path)).rejects.toThrow(`--uds: a server runs on ${path}`);
+    await expect(replaceStaleSocket(path)).rejects.toThrow(`--uds: a server runs on ${path}`);
     expect(existsSync(path)).toBe(true);
   } finally {
     busy.kill("SIGKILL");
@@ -36,6 +36,6 @@ test("a stale socket is removed", async () => {
   const code = `Bun.listen({ unix: ${JSON.stringify(path)}, socket: { data() {} } }); process.kill(process.pid, "SIGKILL");`;
   await Bun.spawn([process.execPath, "-e", code]).exited;
   expect(existsSync(path)).toBe(true);
-  await takeOver(path);
+  await replaceStaleSocket(path);
   expect(existsSync(path)).toBe(false);
 });

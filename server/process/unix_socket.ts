@@ -8,7 +8,7 @@ const patienceMilliseconds = 2000;
  * Makes `path` available for a socket: one left behind by a killed process is removed.
  * @throws SvcError when a server answers on it, or when it is not a socket
  */
-export async function takeOver(path: string): Promise<void> {
+export async function replaceStaleSocket(path: string): Promise<void> {
   let found: Stats;
   try {
     found = lstatSync(path);

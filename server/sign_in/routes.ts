@@ -32,7 +32,7 @@ export function signInRoutes(deps: Deps) {
       const url = new URL(request.url);
       const finished = session && (await sso.finish({ session, url }));
       if (!finished) {
-        // If another tab has signed the session in meanwhile, the browser comes again with its new cookie.
+        // If another tab has signed the session in meanwhile, the browser returns with its new cookie.
         const isReplaced = sessionId && !(await findSession(deps, sessionId));
         const start = isReplaced ? await sso.startOf(url) : undefined;
         if (start !== undefined) return redirect(start);

@@ -10,19 +10,19 @@ const eventsBefore = 1000;
 /** The clients of `GET /incidents/stream` in this process, which sends them the incidents that have changed. */
 export class Board {
   readonly #connections = new Set<Connection>();
-  /** The newest event of each incident that was announced, or existed before the first client connected. */
-  #announced = new Map<number, number>();
+  /** The newest event of each incident that was sent, or existed before the first client connected. */
+  #sent = new Map<number, number>();
   /** Events up to this id are not searched for again. */
   #low = 0;
   /** The newest event at some times, oldest first. */
   #tops: { at: number; top: number }[] = [];
   #ready: Promise<void> | undefined;
   readonly #hinted = new Map<number, number>();
-  #announcing: Promise<void> | undefined;
+  #sending: Promise<void> | undefined;
 
   constructor(private readonly context: Pick<Context, "db" | "log">) {}
 
-  /** Records the newest events so far. Call it before answering a client: later events are announced. */
+  /** Records the newest events so far. Call it before answering a client: later events are sent. */
   async prepare(): Promise<void> {
     this.#ready ??= this.#begin().catch((error: unknown) => {
       this.#ready = undefined;
@@ -46,10 +46,10 @@ export class Board {
   /** An incident has a new event. */
   hint(incidentId: number, eventId: number): void {
     if (this.#connections.size === 0) return;
-    if (eventId <= (this.#announced.get(incidentId) ?? 0)) return;
+    if (eventId <= (this.#sent.get(incidentId) ?? 0)) return;
     this.#hinted.set(incidentId, eventId);
-    this.#announcing ??= this.#announceAll().finally(() => {
-      this.#announcing = undefined;
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined;
     });
   }
 
@@ -60,7 +60,7 @@ export class Board {
     if ((await newestEvent(this.context.db)) < newest) return this.#startAgain();
     const { top, tails } = await newestEvents(this.context.db, this.#low);
     for (const [id, tail] of tails) this.hint(id, tail);
-    await this.#announcing;
+    await this.#sending;
     // Not less than before, if a restore ended between the two reads: the next check finds out.
     this.#forget(Math.max(top, newest));
   }
@@ -69,7 +69,7 @@ export class Board {
     const { db } = this.context;
     this.#low = Math.max(0, (await newestEvent(db)) - eventsBefore);
     const { top, tails } = await newestEvents(db, this.#low);
-    this.#announced = tails;
+    this.#sent = tails;
     this.#tops = [{ at: performance.now(), top }];
   }
 
@@ -83,17 +83,17 @@ export class Board {
     this.#tops.push({ at: now, top });
     while (this.#tops.length > 1 && this.#tops[0]!.at < now - longestTransaction)
       this.#low = this.#tops.shift()!.top;
-    for (const [id, tail] of this.#announced) if (tail <= this.#low) this.#announced.delete(id);
+    for (const [id, tail] of this.#sent) if (tail <= this.#low) this.#sent.delete(id);
   }
 
-  async #announceAll(): Promise<void> {
+  async #sendAll(): Promise<void> {
     try {
       while (this.#hinted.size > 0) {
         const after = new Map(
-          [...this.#hinted.keys()].map((id) => [id, this.#announced.get(id) ?? this.#low] as const),
+          [...this.#hinted.keys()].map((id) => [id, this.#sent.get(id) ?? this.#low] as const),
         );
         this.#hinted.clear();
-        await this.#announce(after);
+        await this.#sendChanges(after);
       }
     } catch (error) {
       // The next check finds them again.
@@ -101,11 +101,11 @@ export class Board {
     }
   }
 
-  async #announce(after: ReadonlyMap<number, number>): Promise<void> {
+  async #sendChanges(after: ReadonlyMap<number, number>): Promise<void> {
     for (const change of await changesAfter(this.context.db, after)) {
       const { id, tail, readers } = change;
       if (tail <= after.get(id)!) continue;
-      this.#announced.set(id, tail);
+      this.#sent.set(id, tail);
       const bytes = encode([encodeChange(change)]);
       for (const connection of [...this.#connections]) {
         const { user, admin } = connection.actor;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { type Claim, claimDue } from "../../core/schedule/claims.ts";
-import { finishRun, renewLease, whileHeld } from "../../core/schedule/runs.ts";
+import { extendRun, finishRun, whileHeld } from "../../core/schedule/runs.ts";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { upgrade } from "../../drizzle/revision/upgrade.ts";
@@ -86,7 +86,7 @@ test("a lost claim is claimed again, and its first worker can no longer commit",
   const again = await claimed("b");
   expect(again).toMatchObject({ slot: lost.slot, attempt: 1 });
   await expect(write(lost)).rejects.toThrow("This worker lost the run");
-  expect(await renewLease(as("a"), lost)).toBe(false);
+  expect(await extendRun(as("a"), lost)).toBe(false);
   expect(await finishRun(as("a"), lost, { faults: [] })).toBe(false);
   await write(again);
   expect(await finishRun(as("b"), again, { faults: [] })).toBe(true);

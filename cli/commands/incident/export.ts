@@ -9,12 +9,12 @@ import { type Affected, affectedBy, nothingAffected } from "../../incident/affec
 import { clientArgs, idArg } from "../../incident/args.ts";
 import type { Content, Document } from "../../incident/doc.ts";
 import {
-  announce,
   IncidentClient,
   type IncidentDetail,
   ifUnknown,
   type Message,
   type Participant,
+  printIncident,
   type StatusReport,
   type Task,
   type TimelineEvent,
@@ -67,7 +67,7 @@ export default defineCommand({
       // Whole or not at all, and for its owner only, because incidents may be Restricted.
       else writePrivately(fs.existsSync(output) ? fs.realpathSync(output) : output, text);
     });
-    announce(io, exported);
+    printIncident(io, exported);
   },
 });
 

@@ -28,14 +28,14 @@ export default defineCommand({
       return;
     }
     if (id === undefined) throw new UsageError("missing argument: ID");
-    const { announce, IncidentClient } = await import("../../incident/incident.ts");
+    const { printIncident, IncidentClient } = await import("../../incident/incident.ts");
     const incident = await IncidentClient.within(io, async (client) => {
       const found = await client.resolve(id);
       const chosen = { server: client.session.server.base, id: found.id, name: found.name };
       defaults.writeDefaultIncident(io.env, chosen);
       return found;
     });
-    announce(io, incident);
+    printIncident(io, incident);
     const note = defaults.overridden(io.env);
     if (note !== undefined) io.stderr.write(`${note}\n`);
     if (json) printJson(io, { id: incident.id, name: incident.name });

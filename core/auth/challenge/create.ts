@@ -8,7 +8,7 @@ import { canonicalUserName } from "../user/name.ts";
 import type { KnownChallenges, OpenChallenges } from "./limits.ts";
 import { countChallenge } from "./outcomes.ts";
 
-/** The channel on which each opened challenge is announced. */
+/** The channel that tells every process of each opened challenge. */
 export const openedChannel = "svc_challenge_opened";
 
 export interface NewChallenge {

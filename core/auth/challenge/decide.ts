@@ -65,7 +65,7 @@ export async function decideChallenge(
     return decided;
   });
   countChallenge(telemetry, decision === "approve" ? "approved" : "denied");
-  // Other processes hear of it from the database in a moment. This one must not answer `pending` again.
-  context.watch.hear(toHex(decided.tokenHash));
+  // Other processes learn of it from the database in a moment. This one must not answer `pending` again.
+  context.watch.decided(toHex(decided.tokenHash));
   return decided;
 }

@@ -66,9 +66,9 @@ describe("a remembered challenge", () => {
 });
 
 describe("a wait", () => {
-  test("ends at once when its challenge is announced, and no other does", async () => {
+  test("ends at once when its challenge is decided, and no other does", async () => {
     const [mine, other] = [watch.next("mine", 10_000), watch.next("other", 10_000)];
-    watch.hear("mine");
+    watch.decided("mine");
     expect(await mine.happened).toBe("news");
     other.cancel();
     expect(await other.happened).toBe("timeout");

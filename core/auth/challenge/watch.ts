@@ -24,7 +24,7 @@ interface Waiter {
   end(reason: WaitEnd): void;
 }
 
-/** The channel on which a trigger announces each decided challenge. */
+/** The channel that tells every process of each decided challenge; a trigger sends. */
 const channel = "svc_challenge";
 const recheckSeconds = 1;
 const rememberedAtMost = 200_000;
@@ -42,7 +42,7 @@ const waitersOfOneChallenge = 2;
 export class ChallengeWatch {
   /** By the exact URL of its polls, so that T need not be parsed. */
   readonly #remembered = new Map<string, PendingFacts>();
-  /** The URL by what is announced: the hex hash of T. */
+  /** The URL by what is sent: the hex hash of T. */
   readonly #urls = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
@@ -57,11 +57,11 @@ export class ChallengeWatch {
         this.#remembered.clear();
         this.#urls.clear();
       }
-      // Decisions made while nobody listened were not announced.
+      // Decisions made while nobody listened were missed.
       for (const waiters of [...this.#waiters.values()]) endAll(waiters, "news");
     };
     listener.subscribe({
-      channels: { [channel]: (key) => this.hear(key) },
+      channels: { [channel]: (key) => this.decided(key) },
       listening: () => changed(true),
       lost: () => changed(false),
     });
@@ -138,7 +138,7 @@ export class ChallengeWatch {
   }
 
   /** Handles a decided challenge: forgets it, and ends the waits for it. */
-  hear(key: string): void {
+  decided(key: string): void {
     this.#sequence += 1;
     this.forget(key);
     endAll(this.#waiters.get(key) ?? [], "news");

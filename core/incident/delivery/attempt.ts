@@ -9,13 +9,13 @@ import {
   attemptWork,
   failWork,
   finishWork,
-  giveBackWork,
-  isOurs,
+  isHeld,
   LeaseLost,
   Postponed,
+  releaseWork,
 } from "../../outbox/work.ts";
 import { callPlugin, workErrorOf } from "../../plugin/call.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { correctedKey, editTask, withdrawTask } from "../message/correction.ts";
@@ -25,7 +25,7 @@ import { welcomeSequence } from "../steps/conversation.ts";
 import { chosen, resourceFacts } from "../steps/resource.ts";
 import { currentOf, type Obsolete } from "./current.ts";
 
-export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
+export type AttemptContext = Omit<AppContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
 
 /**
@@ -70,8 +70,8 @@ export async function attemptDelivery(
           log.error({ delivery: key, plugin: pluginSlug, attempts }, `a delivery is dead: ${failure.reason}`);
         return end;
       },
-      giveBack: async (seconds) => {
-        await giveBackWork(db, deliveries, claim, clock.now(), seconds);
+      release: async (seconds) => {
+        await releaseWork(db, deliveries, claim, clock.now(), seconds);
         return "given_back";
       },
       onFault: (err) => log.error({ err, delivery: key }, "a delivery failed because of an internal error"),
@@ -128,7 +128,7 @@ async function find({ db }: AttemptContext, row: DeliveryClaim) {
         ne(flowStep.state, "Done"),
       ),
     )
-    .where(isOurs(deliveries, row));
+    .where(isHeld(deliveries, row));
   if (!found) throw new LeaseLost();
   return { ...found, row };
 }

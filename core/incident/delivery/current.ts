@@ -2,7 +2,7 @@ import { and, eq, gt } from "drizzle-orm";
 import { delivery } from "../../../drizzle/schema/index.ts";
 import { type DeliveryClaim, replacedReason } from "../../outbox/deliver.ts";
 import { namingTime } from "../../outbox/late.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import { editTask } from "../message/correction.ts";
 import { currentReminder } from "../reminder/remind.ts";
@@ -21,7 +21,7 @@ interface Current {
 }
 
 /** Returns the message as it is to be sent now. A statement about the present is checked and written again. */
-export async function currentOf(context: PluginContext, row: DeliveryClaim): Promise<Current | Obsolete> {
+export async function currentOf(context: AppContext, row: DeliveryClaim): Promise<Current | Obsolete> {
   const { subject, text, about, occurredAt, queuedAt, topic, task } = row;
   if (await hasNewer(context, row)) return { obsolete: replacedReason };
   // Even without a topic: from a release that did not check them again.
@@ -39,7 +39,7 @@ export async function currentOf(context: PluginContext, row: DeliveryClaim): Pro
 
 /** One that was queued while this one was being sent. Parts of one message have the same number. */
 async function hasNewer(
-  { db }: PluginContext,
+  { db }: AppContext,
   { topic, pluginSlug, sequence }: DeliveryClaim,
 ): Promise<boolean> {
   if (topic === null || sequence === null) return false;

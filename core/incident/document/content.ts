@@ -4,7 +4,7 @@ import { Changed, Conflict, NotFound, Unavailable } from "../../../platform/erro
 import { parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import { type ActivePlugin, callPlugin } from "../../plugin/call.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { DocumentFacts } from "../../plugin/facts.ts";
 import { documentFacts } from "../incident/facts.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
@@ -30,7 +30,7 @@ export interface DocumentText {
  * @throws Conflict when it has no text
  * @throws Unavailable when the plugin fails or is not in use
  */
-export async function getContent(context: PluginContext, actor: Actor, id: number): Promise<DocumentText> {
+export async function getContent(context: AppContext, actor: Actor, id: number): Promise<DocumentText> {
   const found = await getDocument(context, actor, id);
   const { plugin, facts } = keeperOf(context, found);
   const kept = answerOf(await callPlugin(plugin, "text", { document: facts }));
@@ -48,7 +48,7 @@ export async function getContent(context: PluginContext, actor: Actor, id: numbe
  * @throws Unavailable as getContent
  */
 export async function putContent(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   change: DocumentText & { id: number },
 ): Promise<DocumentText> {
@@ -76,7 +76,7 @@ export async function putContent(
 }
 
 /** Returns the plugin that stores the document's text, and the facts by which it knows the document. */
-function keeperOf({ plugins }: PluginContext, found: Keepable) {
+function keeperOf({ plugins }: AppContext, found: Keepable) {
   if (found.pluginSlug === null) throw new Conflict("This document has no text");
   const facts = documentFacts(found);
   if (!facts) throw new Conflict(stillMade);
@@ -101,7 +101,7 @@ async function expectVersion(
 }
 
 async function recordContentChange(
-  { db, clock }: PluginContext,
+  { db, clock }: AppContext,
   actor: Actor,
   { id, version: written }: { id: number; version: string | null },
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { document } from "../../../drizzle/schema/index.ts";
 import { Conflict, Unavailable } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import { callPlugin } from "../../plugin/call.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { documentFacts } from "../incident/facts.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
 import { answerOf } from "../steps/ask.ts";
@@ -30,7 +30,7 @@ export type Keepable = Pick<
  * @throws Unavailable when the plugin fails
  */
 export async function startText(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   found: Keepable,
   version: string | null,

@@ -4,7 +4,7 @@ import type { Transaction } from "../../../drizzle/client.ts";
 import { type EntryText, event } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { announceCorrection } from "../message/correction.ts";
 import { entryNames, withdrawnText } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -30,7 +30,7 @@ import type { Event } from "./list.ts";
  * @throws InvalidInput also for an empty or an unchanged text
  */
 export async function amendEntry(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   change: EventIds & { version: number; text: WantedText },
 ): Promise<Event> {
@@ -54,7 +54,7 @@ export async function amendEntry(
  * @throws NotFound, InvalidInput, Forbidden and Conflict like `lockEntry`
  */
 export async function withdrawEntry(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   change: EventIds & { version: number },
 ): Promise<Event> {
@@ -78,7 +78,7 @@ export async function withdrawEntry(
  */
 export async function recordCorrection(
   tx: Transaction,
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   entry: Entry,
   change: { at: Date; action: "corrected" | "withdrawn" | "redacted"; text: EntryText; reason?: string },

@@ -4,7 +4,7 @@ import { incident } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { parseProse } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceNote } from "../message/announce.ts";
 import { newEntry } from "../timeline/entry.ts";
@@ -22,7 +22,7 @@ export const earliestDays = 30;
  * @throws NotFound when the actor may not read the incident
  */
 export async function noteOnTimeline(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: { incidentId: number; description: string; at?: Date },
 ): Promise<Event> {

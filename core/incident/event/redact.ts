@@ -14,7 +14,7 @@ import { parseName } from "../../../platform/text.ts";
 import { audit } from "../../audit.ts";
 import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { recordCorrection } from "./amend.ts";
 import { type Entry, isEntry, lockEvent, removeText } from "./entry.ts";
@@ -44,7 +44,7 @@ const longTexts = ["description", "resolution"] as const;
  * @throws Conflict when it was redacted already
  */
 export async function redactEvent(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: EventIds & { reason: string; address: string },
 ): Promise<Redaction> {
@@ -69,7 +69,7 @@ export async function redactEvent(
 
 async function redactEntry(
   tx: Transaction,
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   entry: Entry,
   { at, reason }: { at: Date; reason: string },

@@ -8,14 +8,14 @@ import type { Context } from "../../context.ts";
 import {
   claimWork,
   dueNow,
+  extendWork,
   type Failure,
   failWork,
   finishWork,
-  giveBackWork,
   holdClaim,
   isDue,
   LeaseLost,
-  renewLease,
+  releaseWork,
   type Claim as WorkClaim,
   type WorkKind,
 } from "../../outbox/work.ts";
@@ -105,7 +105,7 @@ export async function claimDue(context: StepContext, incidentId: number): Promis
 }
 
 /**
- * Runs the writes of concurrent parts of a step one after the other, because `isOurs` fails once the lease is extended.
+ * Runs the writes of concurrent parts of a step one after the other, because `isHeld` fails once the lease is extended.
  */
 async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
   const mine = turn.last.then(work);
@@ -115,7 +115,7 @@ async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
 
 /** @throws LeaseLost */
 export async function renew(context: StepContext, claim: Claim): Promise<void> {
-  await inTurn(claim, () => renewLease(onStepTime(context), kind, claim));
+  await inTurn(claim, () => extendWork(onStepTime(context), kind, claim));
 }
 
 /**
@@ -207,8 +207,8 @@ async function recordEventOf(
 }
 
 /** As if it had not begun: it is due in this many seconds. @throws LeaseLost */
-export async function giveBack(context: StepContext, claim: Claim, seconds: number): Promise<void> {
-  await giveBackWork(context.db, kind, claim, stepTime(context), seconds);
+export async function release(context: StepContext, claim: Claim, seconds: number): Promise<void> {
+  await releaseWork(context.db, kind, claim, stepTime(context), seconds);
 }
 
 /** The slug of the step's plugin, or core. */

@@ -2,7 +2,7 @@ import { incident, participant, participantRole } from "../../../drizzle/schema/
 import { parseUserName } from "../../auth/user/field.ts";
 import { makeAsNew } from "../../catalog/person/as_new.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { planFlow } from "../flow/plan.ts";
 import {
   findIncident,
@@ -34,7 +34,7 @@ export interface NewIncident extends IncidentText {
  * @throws InvalidInput also for a type or priority that does not exist
  */
 export async function reportIncident(
-  { db, clock, config, plugins }: PluginContext,
+  { db, clock, config, plugins }: AppContext,
   actor: Actor,
   wanted: NewIncident,
 ): Promise<Incident> {

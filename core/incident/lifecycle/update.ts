@@ -6,7 +6,7 @@ import { Changed, Conflict, InvalidInput } from "../../../platform/errors.ts";
 
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { planClosed, planReopened, planRestricted } from "../flow/plan.ts";
 import {
   findIncident,
@@ -44,7 +44,7 @@ export interface IncidentFields extends IncidentText {
  * @throws Conflict when it is no longer at `version`, or the transition is not allowed
  */
 export async function updateIncident(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   change: IncidentFields & { id: number; version: number },
 ): Promise<{ incident: Incident; follows: boolean }> {

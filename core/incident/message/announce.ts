@@ -6,7 +6,7 @@ import { channelSlug } from "../../outbox/conversations.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { namingTime } from "../../outbox/late.ts";
 import type { Plugins } from "../../plugin/choose.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Incident } from "../incident/incident.ts";
 import type { EntryKind } from "../timeline/entry.ts";
@@ -25,7 +25,7 @@ import {
 // transaction that writes them: into its own channel at once, and to the others as deliveries. Each delivery checks who
 // may read it.
 
-export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
+export type AnnounceContext = Pick<AppContext, "clock" | "config" | "plugins">;
 export type Subject = Pick<Incident, "id" | "name" | "title">;
 
 /** Begins the keys of the messages that announce an entry. `id` is that of the note, the report or the message. */

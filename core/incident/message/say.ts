@@ -7,7 +7,7 @@ import { individualOf } from "../../catalog/person/of_actor.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
 import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { newEntry } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -23,7 +23,7 @@ import type { Message } from "./message.ts";
  * @throws Conflict when it has no such channel, or an archived one
  */
 export async function say(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: { incidentId: number; text: string; recipientId?: number; origin?: string },
 ): Promise<Message> {

@@ -3,7 +3,7 @@ import type { Transaction } from "../../../drizzle/client.ts";
 import { participantRole } from "../../../drizzle/schema/index.ts";
 import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { costChanged } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
@@ -86,7 +86,7 @@ async function endCommand(tx: Transaction, { incidentId, participantId, replaces
  * @throws Conflict also when they have the role
  */
 export async function assumeRole(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: Pick<Assumption, "incidentId" | "participantId" | "role" | "replaces">,
 ): Promise<Participant> {

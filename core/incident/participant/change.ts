@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../drizzle/client.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceCommand } from "../message/announce.ts";
 import { participantOf } from "./get.ts";
@@ -13,7 +13,7 @@ import type { Change, Participant } from "./participant.ts";
  * @throws NotFound when the actor may not read the incident
  */
 export async function changeParticipant(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   incidentId: number,
   work: (

@@ -6,7 +6,7 @@ import { parseUserName } from "../../auth/user/field.ts";
 import { makeAsNew } from "../../catalog/person/as_new.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { planJoined } from "../flow/plan.ts";
 import { mayKnow } from "../visibility/visibility.ts";
 import { changeParticipant } from "./change.ts";
@@ -30,7 +30,7 @@ export interface Invitation {
  * @throws Conflict when they already participate with all these roles
  */
 export async function inviteParticipant(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   { incidentId, individualId, email, roles }: Invitation,
 ): Promise<Participant> {
@@ -47,12 +47,7 @@ export async function inviteParticipant(
 }
 
 /** Returns how to find the invited person. @throws InvalidInput */
-function finderOf(
-  { config }: PluginContext,
-  actor: Actor,
-  id: number | undefined,
-  email: string | undefined,
-) {
+function finderOf({ config }: AppContext, actor: Actor, id: number | undefined, email: string | undefined) {
   if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, actor, id);
   if (id !== undefined || email === undefined)
     throw new InvalidInput("individual_id", "Name the person by either individual_id or email");

@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import { participant, participantRole } from "../../../drizzle/schema/index.ts";
 import { Forbidden } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { planJoined } from "../flow/plan.ts";
 import { costChanged } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -19,7 +19,7 @@ import { activeParticipant, commanderOf, handOverFirst, type Participant } from 
  * @throws Conflict when they have left already, or are the commander
  */
 export async function leaveIncident(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   { incidentId, participantId }: { incidentId: number; participantId: number },
 ): Promise<Participant> {

@@ -17,7 +17,7 @@ import {
   timelineOf,
 } from "../../../tests/support/http/participants.ts";
 import { readConfig } from "../../config.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { assumeRole } from "./assume.ts";
 import { inviteParticipant } from "./invite.ts";
 import { leaveIncident } from "./leave.ts";
@@ -27,7 +27,7 @@ import { renounceRole } from "./renounce.ts";
 
 const clock = new TestClock();
 const client = useDatabase(2);
-let context: PluginContext;
+let context: AppContext;
 let ids: IncidentIds;
 const people: number[] = [];
 beforeAll(async () => {

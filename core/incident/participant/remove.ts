@@ -3,7 +3,7 @@ import { flowStep, participant } from "../../../drizzle/schema/index.ts";
 import { Conflict, Forbidden } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { costChanged, lockIncident } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { participantOf } from "./get.ts";
@@ -18,7 +18,7 @@ import { participantOf } from "./get.ts";
  * @throws Conflict while they participate, or while a group or conversation has yet to be updated
  */
 export async function removeParticipant(
-  { db, clock, plugins }: PluginContext,
+  { db, clock, plugins }: AppContext,
   actor: Actor,
   { incidentId, participantId, address }: { incidentId: number; participantId: number; address: string },
 ): Promise<void> {

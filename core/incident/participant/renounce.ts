@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import { participantRole } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { costChanged } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
@@ -23,7 +23,7 @@ import {
  * @throws Conflict when they have left, do not have the role, or are the commander
  */
 export async function renounceRole(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   { incidentId, participantId, role }: { incidentId: number; participantId: number; role: ParticipantRole },
 ): Promise<Participant> {

@@ -14,7 +14,7 @@ import { durationText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
 import { type DeliveryClaim, deliver, type Outgoing } from "../../outbox/deliver.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
@@ -44,7 +44,7 @@ export async function activeIncidents(
  */
 export async function remind(
   tx: Transaction,
-  context: Pick<PluginContext, "clock" | "plugins" | "config">,
+  context: Pick<AppContext, "clock" | "plugins" | "config">,
   ids: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const active = await readDue(tx, ids);
@@ -94,7 +94,7 @@ export async function remind(
  * or somebody else writes its reports.
  */
 export async function currentReminder(
-  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  { db, clock, config }: Pick<AppContext, "db" | "clock" | "config">,
   { incidentId, individualId }: { incidentId: number; individualId: number | null },
 ): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
   const [row] = await readReports(db, [incidentId]);

@@ -2,7 +2,7 @@ import { statusReport } from "../../../drizzle/schema/index.ts";
 import { descriptionLength, parseProse, parseText } from "../../../platform/text.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceReport } from "../message/announce.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -16,7 +16,7 @@ import type { Report } from "./report.ts";
  * @throws NotFound when the actor may not read the incident
  */
 export async function writeReport(
-  context: PluginContext,
+  context: AppContext,
   actor: Actor,
   wanted: { incidentId: number; conditions: string; actions: string; needs: string },
 ): Promise<Report> {

@@ -1,14 +1,14 @@
 import { Unavailable } from "../../../platform/errors.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
 import { type ActivePlugin, callPlugin, type Outcome, workErrorOf } from "../../plugin/call.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../plugin/methods.ts";
 import { type Claim, renew } from "../flow/lease.ts";
 
 /** The input of a step's work. */
 export interface StepRun {
-  context: PluginContext;
+  context: AppContext;
   claim: Claim;
   /** As it was when the step began. */
   incident: IncidentFacts;

@@ -6,14 +6,14 @@ import { Unavailable } from "../../../platform/errors.ts";
 import { withTimeLimit } from "../../../platform/time_limit.ts";
 import { readDatabaseTime } from "../../database_clock.ts";
 import { attemptWork, LeaseLost } from "../../outbox/work.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import {
   type Claim,
   claimDue,
   fail,
   finish,
-  giveBack,
   isStepDue,
+  release,
   renew,
   type StepContext,
   stepTime,
@@ -34,7 +34,7 @@ import { proposeParticipants } from "./participants.ts";
 import { proposeDocuments } from "./propose_documents.ts";
 
 export interface FlowOptions {
-  /** Aborts when the program stops: plugin calls are cancelled, and steps given back. */
+  /** Aborts when the program stops: plugin calls are cancelled, and steps released. */
   signal?: AbortSignal;
 }
 
@@ -44,7 +44,7 @@ const incidentsPerRun = 200;
 
 /** Runs all due steps of an incident concurrently. It never throws: a failing step records its failure. */
 export async function runFlow(
-  context: PluginContext,
+  context: AppContext,
   incidentId: number,
   { signal = context.background?.signal ?? new AbortController().signal }: FlowOptions = {},
 ): Promise<void> {
@@ -61,7 +61,7 @@ export async function runFlow(
   }
 }
 
-async function runClaims(context: PluginContext, claims: Claim[], signal: AbortSignal): Promise<void> {
+async function runClaims(context: AppContext, claims: Claim[], signal: AbortSignal): Promise<void> {
   const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
   // They belong to one incident and begin now, so they share its facts.
   let read: ReturnType<typeof incidentFacts> | undefined;
@@ -96,7 +96,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
 
 /** @throws LeaseLost, or the database's error if the outcome cannot be recorded */
 async function runStep(
-  context: PluginContext,
+  context: AppContext,
   claim: Claim,
   {
     facts,
@@ -114,7 +114,7 @@ async function runStep(
   await attemptWork(claim, run.signal, work, {
     finish: (done) => finish(context, claim, done),
     fail: (failure) => fail(context, claim, failure),
-    giveBack: (seconds) => giveBack(context, claim, seconds),
+    release: (seconds) => release(context, claim, seconds),
     onFault: (err) =>
       context.log.error({ err, incident_id: incidentId, step }, "a step failed because of an internal error"),
   });
@@ -122,7 +122,7 @@ async function runStep(
 
 /** Runs it in the background, claimed by the database's time, and returns when it is done or after this time. */
 export async function runFlowWithin(
-  context: PluginContext,
+  context: AppContext,
   incidentId: number,
   milliseconds: number,
 ): Promise<void> {
@@ -135,8 +135,8 @@ export async function runFlowWithin(
  * never throws.
  */
 export async function onDatabaseTime(
-  context: PluginContext,
-  work: (timed: PluginContext & StepContext) => Promise<void>,
+  context: AppContext,
+  work: (timed: AppContext & StepContext) => Promise<void>,
 ): Promise<void> {
   try {
     await work({ ...context, stepClock: await readDatabaseTime(context.db) });
@@ -149,7 +149,7 @@ export async function onDatabaseTime(
  * Runs the due steps of all incidents: retries, and what a dead process has left. Concurrent runs share the work. It
  * never throws.
  */
-export async function runDueFlows(context: PluginContext, options: FlowOptions = {}): Promise<void> {
+export async function runDueFlows(context: AppContext, options: FlowOptions = {}): Promise<void> {
   const { db, log } = context;
   try {
     const due = await db

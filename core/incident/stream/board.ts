@@ -5,7 +5,7 @@ import { becameRestricted } from "../timeline/event.ts";
 import { incidentStates, readersOf } from "./read.ts";
 
 // The data of the stream of all incidents. Ids of different incidents are not committed in order, so it does not continue
-// with `id > cursor`, but compares each incident's newest event with the one that was announced.
+// with `id > cursor`, but compares each incident's newest event with the one that was sent.
 
 type Db = Context["db"];
 
@@ -45,14 +45,14 @@ export interface Change {
  *
  * @returns the changes, the latest one last
  */
-export async function changesAfter(db: Db, announced: ReadonlyMap<number, number>): Promise<Change[]> {
-  const ids = [...announced.keys()];
+export async function changesAfter(db: Db, sent: ReadonlyMap<number, number>): Promise<Change[]> {
+  const ids = [...sent.keys()];
   if (ids.length === 0) return [];
   const rows = await incidentStates(db, ids);
   const restricted = rows.filter(({ visibility }) => visibility !== "Open").map(({ id }) => id);
   const readers: Map<number, Change["readers"]> = await readersOf(db, restricted);
-  for (const { id, eventId, user } of await readersLost(db, restricted, announced)) {
-    if (eventId <= announced.get(id)!) continue;
+  for (const { id, eventId, user } of await readersLost(db, restricted, sent)) {
+    if (eventId <= sent.get(id)!) continue;
     const before = readers.get(id)!;
     if (user === null) readers.set(id, "everybody");
     else if (before !== "everybody") readers.set(id, new Set([...before, user]));
@@ -63,9 +63,9 @@ export async function changesAfter(db: Db, announced: ReadonlyMap<number, number
 }
 
 /** The events that made these incidents unreadable: for one person, or (null) for everybody else. */
-async function readersLost(db: Db, ids: readonly number[], announced: ReadonlyMap<number, number>) {
+async function readersLost(db: Db, ids: readonly number[], sent: ReadonlyMap<number, number>) {
   if (ids.length === 0) return [];
-  const since = Math.min(...ids.map((id) => announced.get(id)!));
+  const since = Math.min(...ids.map((id) => sent.get(id)!));
   const left = eq(event.kind, "participant.left");
   // The participation may have been deleted since. Nested, because drizzle would otherwise drop the column's table name.
   const deleted = sql`(select (e.data ->> 'individual_id')::bigint from ${event} as e

@@ -5,7 +5,7 @@ import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { enqueuedSince } from "../../outbox/enqueued.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import { summaryTask as task } from "../../schedule/tasks.ts";
@@ -29,7 +29,7 @@ export async function openSummary(db: Pick<Database, "select">, window: Window):
  */
 export async function summarise(
   tx: Transaction,
-  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { window: Window; name: string },
+  context: Pick<AppContext, "clock" | "plugins" | "config"> & { window: Window; name: string },
   summary: Summary,
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
@@ -89,7 +89,7 @@ const topicOf = (individualId: number, incidentId?: number) =>
 
 /** Writes a queued summary as of now. Its period began with that of the oldest one that it replaces. */
 export async function currentSummary(
-  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  { db, clock, config }: Pick<AppContext, "db" | "clock" | "config">,
   row: Pick<DeliveryClaim, "key" | "topic" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
 ): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
   const { key, topic, incidentId, individualId, occurredAt, queuedAt } = row;

@@ -5,7 +5,7 @@ import { after } from "../../../platform/clock.ts";
 import { openConversations } from "../../outbox/conversations.ts";
 import { type DeliveryClaim, deliver, type Outgoing } from "../../outbox/deliver.ts";
 import { enqueuedSince } from "../../outbox/enqueued.ts";
-import type { PluginContext } from "../../plugin/context.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
@@ -60,7 +60,7 @@ type Overdue = Awaited<ReturnType<typeof readOverdue>>[number];
  */
 export async function remindOfTasks(
   tx: Transaction,
-  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { slot: Date },
+  context: Pick<AppContext, "clock" | "plugins" | "config"> & { slot: Date },
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const { slot, plugins, config } = context;
@@ -112,10 +112,10 @@ const topicOf = (individualId: number, incidentId: number | undefined) =>
 
 /**
  * Writes a queued reminder as of now: with the tasks that this person was to be reminded of since the oldest reminder that
- * it replaces, as far as they are still overdue.
+ * it replaces that are still overdue.
  */
 export async function currentTaskReminder(
-  { db, clock, config }: Pick<PluginContext, "db" | "clock" | "config">,
+  { db, clock, config }: Pick<AppContext, "db" | "clock" | "config">,
   row: Pick<DeliveryClaim, "key" | "incidentId" | "individualId" | "occurredAt" | "queuedAt">,
 ): Promise<{ message: Message; about: number[] } | { obsolete: string }> {
   const { key, incidentId, individualId, occurredAt, queuedAt } = row;

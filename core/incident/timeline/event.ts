@@ -59,7 +59,7 @@ export interface TimelineEvent {
 }
 
 /**
- * The channel of PostgreSQL on which new events are announced after their commit: pairs of an incident and its newest
+ * The channel of PostgreSQL on which new events are sent after their commit: pairs of an incident and its newest
  * event, `7 102 9 104`.
  */
 export const eventChannel = "svc_event";

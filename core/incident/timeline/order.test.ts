@@ -25,7 +25,7 @@ import { removeTask } from "../task/remove.ts";
 import { updateTask } from "../task/update.ts";
 import { eventChannel, recordEvent } from "./event.ts";
 
-// The events of one incident are committed in the order of their ids, and announced after that.
+// The events of one incident are committed in the order of their ids, and hints of them are sent after that.
 
 let flow: FlowTest;
 beforeAll(async () => {
@@ -232,7 +232,7 @@ test("changes that wait for one in progress get later times", async () => {
   expect(times).toEqual(times.toSorted());
 });
 
-test("events are announced after their commit, and not if it is rolled back", async () => {
+test("hints of events are sent after their commit, and not if it is rolled back", async () => {
   const incidentId = await flow.report(plugins);
   const heard: string[] = [];
   const listener = openSql(flow.url, { max: 1 });

@@ -8,7 +8,7 @@ import {
 import { type DeliveryClaim, deliver, deliveries, type Outgoing } from "../../../core/outbox/deliver.ts";
 import { claimWork } from "../../../core/outbox/work.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import type { PluginContext } from "../../../core/plugin/context.ts";
+import type { AppContext } from "../../../core/plugin/context.ts";
 import type { Fault } from "../../../core/schedule/runs.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
@@ -28,7 +28,7 @@ export interface Outbox {
   clock: TestClock;
   ids: IncidentIds;
   logged: string[];
-  context(plugins: Plugins): PluginContext & { clock: TestClock };
+  context(plugins: Plugins): AppContext & { clock: TestClock };
   deliver(plugins: Plugins, ...outgoing: Outgoing[]): ReturnType<typeof deliver>;
   /** Runs a task like a worker; `faults` are `item: reason`. */
   run(

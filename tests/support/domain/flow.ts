@@ -3,7 +3,7 @@ import { readConfig } from "../../../core/config.ts";
 import { planSteps } from "../../../core/incident/flow/plan.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import type { PluginContext } from "../../../core/plugin/context.ts";
+import type { AppContext } from "../../../core/plugin/context.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import { TestClock } from "../clock.ts";
@@ -21,8 +21,8 @@ export interface FlowTest {
   typeId: number;
   priorityId: number;
   /** The context of one process. `another` has separate connections. */
-  context(plugins: Plugins): PluginContext;
-  another(plugins: Plugins): PluginContext;
+  context(plugins: Plugins): AppContext;
+  another(plugins: Plugins): AppContext;
   /** Reports an incident by rita@example.com, without running its steps. */
   report(plugins: Plugins, more?: Partial<Parameters<typeof reportIncident>[2]>): Promise<number>;
   /** The step of an incident. */

@@ -3,7 +3,7 @@ import { findIncident } from "../../../core/incident/incident/incident.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../../core/incident/lifecycle/update.ts";
 import { writeReport } from "../../../core/incident/report/write.ts";
-import type { PluginContext } from "../../../core/plugin/context.ts";
+import type { AppContext } from "../../../core/plugin/context.ts";
 import { signedIn } from "./actor.ts";
 import type { Example } from "./example.ts";
 import type { GoldenWorker } from "./golden_schedule.ts";
@@ -116,18 +116,18 @@ function catalogOf({ applications }: Example) {
     }));
 }
 
-async function readIncident({ db }: PluginContext, name: string, id: number) {
+async function readIncident({ db }: AppContext, name: string, id: number) {
   const found = await findIncident(db, signedIn(name), id);
   if (!found) throw new Error(`there is no incident ${id} that ${name} may read`);
   return found;
 }
 
-async function setStatus(context: PluginContext, name: string, id: number, status: "Stable" | "Closed") {
+async function setStatus(context: AppContext, name: string, id: number, status: "Stable" | "Closed") {
   await updateIncident(context, signedIn(name), { ...(await readIncident(context, name, id)), status });
 }
 
 async function rewrite(
-  context: PluginContext,
+  context: AppContext,
   example: Example,
   title: string,
   change: (text: string) => string,

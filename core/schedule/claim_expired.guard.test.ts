@@ -3,8 +3,8 @@ import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { claimNow, takeOver } from "./claims.ts";
-import { renewLease } from "./runs.ts";
+import { claimExpired, claimNow } from "./claims.ts";
+import { extendRun } from "./runs.ts";
 
 const client = useDatabase(3);
 
@@ -17,11 +17,11 @@ test("a run whose lease was renewed after it was read is not taken over", async 
   const [before] = await db.select().from(run);
   const { slot, attempt, trigger, leaseUntil } = before!;
   clock.advance(29);
-  expect(await renewLease(owner, claim)).toBe(true);
+  expect(await extendRun(owner, claim)).toBe(true);
   clock.advance(1);
   const seen = { slot, attempt, trigger, leaseUntil: leaseUntil! };
   const take = () =>
-    db.transaction((tx) => takeOver(tx, scheduleOf(db, clock, "b"), task, seen, clock.now()));
+    db.transaction((tx) => claimExpired(tx, scheduleOf(db, clock, "b"), task, seen, clock.now()));
   expect(await take()).toBeUndefined();
   expect(await db.select().from(run)).toMatchObject([{ owner: "a", attempt: 1, state: "Running" }]);
   clock.advance(29);
