@@ -1,6 +1,6 @@
 import type { Args } from "gunshi/bone";
+import { find, type Group, isGroup } from "./command_tree.ts";
 import { kebab, optionNamed } from "./help.ts";
-import { find, type Group, isGroup } from "./tree.ts";
 
 /**
  * Stands for the hyphen of a negative number while gunshi parses it. Unicode reserves this character for use inside a

@@ -3,10 +3,10 @@ import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
 import { nearest } from "../platform/nearest.ts";
 import { asTyped } from "./command_line.ts";
+import { find, type Group, isGroup, type Leaf } from "./command_tree.ts";
 import { MissingCommand, UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, optionNamed, positionalsOf, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
-import { find, type Group, isGroup, type Leaf } from "./tree.ts";
 
 /** `svc` without a command shows the help and succeeds. */
 export function entry(io: Io, tree: Group): Command {

@@ -1,6 +1,6 @@
 import type { ArgSchema, Args } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
-import { type Group, summaries } from "./tree.ts";
+import { type Group, summaries } from "./command_tree.ts";
 
 const noteWidth = 80;
 const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { svc } from "../tests/support/cli/process.ts";
-import { isGroup, root } from "./tree.ts";
+import { isGroup } from "./command_tree.ts";
+import { root } from "./tree.ts";
 
 test("the manual page passes mandoc -T lint and has every command", async () => {
   const { code, stdout: page, stderr } = await svc(["help", "--man"]);

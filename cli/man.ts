@@ -1,7 +1,7 @@
 import { version } from "../package.json" with { type: "json" };
 import type { CommandDefinition } from "./command.ts";
+import { commandsOf, type Group, isGroup, type Leaf } from "./command_tree.ts";
 import { argumentRows, usageLine } from "./help.ts";
-import { commandsOf, type Group, isGroup, type Leaf } from "./tree.ts";
 
 const exitStatus: readonly [string, string][] = [
   ["0", "Success."],

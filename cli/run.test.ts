@@ -12,9 +12,10 @@ import {
 } from "../platform/errors.ts";
 import { testIo } from "../tests/support/cli/io.ts";
 import { defineCommand } from "./command.ts";
+import { type Group, isGroup } from "./command_tree.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { run } from "./run.ts";
-import { type Group, isGroup, root } from "./tree.ts";
+import { root } from "./tree.ts";
 
 /** A tree of one command, `svc do`, that throws. */
 function throwing(error: unknown): Group {

@@ -2,12 +2,13 @@ import { cli } from "gunshi/bone";
 import { release } from "../platform/build.ts";
 import { ConfigurationError, SvcError } from "../platform/errors.ts";
 import { forParser } from "./command_line.ts";
+import type { Group } from "./command_tree.ts";
 import { completeCommand } from "./completion/scripts.ts";
 import { ExitCode, ExplainedConflict, Interrupted, MissingCommand, UsageError } from "./errors.ts";
 import { entry, frame, helpOf, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./text.ts";
-import { type Group, root } from "./tree.ts";
+import { root } from "./tree.ts";
 
 const OK = 0;
 const FAILURE = 1;

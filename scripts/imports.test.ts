@@ -168,6 +168,22 @@ test("folders of core and drizzle have no circular imports, including types", ()
   expect(circle(imports.filter(({ from }) => /^(core|drizzle)\//.test(from)))).toBeUndefined();
 });
 
+test("no circle of imports has more than three files", () => {
+  const next = Map.groupBy(imports, ({ from }) => from);
+  const reachable = new Map(
+    files.map((file) => {
+      const seen = new Set<string>();
+      const rest = [file];
+      for (let at = rest.pop(); at !== undefined; at = rest.pop())
+        for (const { to } of next.get(at) ?? []) if (!seen.has(to) && seen.add(to)) rest.push(to);
+      return [file, seen];
+    }),
+  );
+  const circleOf = (file: string) =>
+    [...reachable.get(file)!].filter((other) => reachable.get(other)?.has(file));
+  expect(files.map(circleOf).filter((one) => one.length > 3)).toEqual([]);
+});
+
 test("every program gets its plugins and its telemetry from core/open.ts", () => {
   const opening = ["core/plugin/open.ts", "platform/telemetry/telemetry.ts"];
   const importers = imports.filter(({ to, type }) => opening.includes(to) && !type).map(({ from }) => from);

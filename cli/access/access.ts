@@ -3,7 +3,7 @@ import { Conflict, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import type { accessRoleView, issuedView, leaseView, requestView } from "../../server/access/model.ts";
 import { ApiClient } from "../client/api_client.ts";
 import { mayPass, request } from "../client/request.ts";
-import { authorization } from "../client/session.ts";
+import { authorization } from "../client/token.ts";
 import { UsageError } from "../errors.ts";
 import { parseIncidentId } from "../incident/id.ts";
 import { optionText } from "../incident/written_text.ts";

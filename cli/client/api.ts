@@ -3,8 +3,8 @@ import type { Io } from "../io.ts";
 import { readUser } from "./answer.ts";
 import { type Answer, largestAnswer, problem, request } from "./request.ts";
 import type { Server } from "./server.ts";
-import { authorization, type Session } from "./session.ts";
 import type { AccessToken } from "./token.ts";
+import { authorization, type Session } from "./token.ts";
 
 type Authenticated = Pick<Session, "endpoint" | "token">;
 

@@ -4,7 +4,8 @@ import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { largestAnswer, problem, type Request, request } from "./request.ts";
 import { clockAhead, offsetText } from "./server_clock.ts";
-import { authorization, currentSession, renewInTime, renewSession, type Session } from "./session.ts";
+import { currentSession, renewInTime, renewSession } from "./session.ts";
+import { authorization, type Session } from "./token.ts";
 import { WaitingLine } from "./waiting_line.ts";
 
 const pageSize = 100;

@@ -19,11 +19,11 @@ import {
 } from "./certificate_files.ts";
 import { type Entry, isHttps, type StoredCertificate, withCertificate } from "./credentials.ts";
 import { updateCredentials } from "./credentials_file.ts";
-import { makePrivateDirectory, storing, writePrivately } from "./private_file.ts";
+import { fromKeychain, makePrivateDirectory, storing, writePrivately } from "./private_file.ts";
 import { problem, request } from "./request.ts";
 import { parseServer, type Server } from "./server.ts";
 import { askServerClock, machineClock } from "./server_clock.ts";
-import { authorization, fromKeychain, type Session } from "./session.ts";
+import { authorization, type Session } from "./token.ts";
 
 // The client certificate of a server. Its key is generated here and never leaves this machine; the certificate is renewed
 // by whichever command comes after two thirds of its lifetime. Other clients (curl, Weep) read the same two files.

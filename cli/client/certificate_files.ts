@@ -6,9 +6,8 @@ import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import type { StoredCertificate } from "./credentials.ts";
 import { lockCredentials } from "./credentials_file.ts";
-import { privateDirectory, storing, writePrivately } from "./private_file.ts";
+import { fromKeychain, privateDirectory, storing, writePrivately } from "./private_file.ts";
 import type { Server } from "./server.ts";
-import { fromKeychain } from "./session.ts";
 
 // The two files of a client certificate and its key, which other clients (curl, Weep) read, too.
 

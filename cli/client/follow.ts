@@ -2,8 +2,9 @@ import { Refused, TooManyRequests, Unauthenticated, Unavailable } from "../../pl
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { NetworkFault, openStream } from "./request.ts";
-import { authorization, renewInTime, renewSession, type Session } from "./session.ts";
+import { renewInTime, renewSession } from "./session.ts";
 import { InvalidStream, type SseMessage, SseParser } from "./sse.ts";
+import { authorization, type Session } from "./token.ts";
 
 // Follows a stream of the server over as many connections as it takes. Nothing is lost, because each connection resumes
 // after the last message of the previous one.

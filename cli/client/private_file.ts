@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import { ConfigurationError } from "../../platform/errors.ts";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import type { Environment } from "../../platform/variable.ts";
 
@@ -53,5 +53,16 @@ export function storing<T>(path: string, work: () => T): T {
     if (error instanceof ConfigurationError) throw error;
     const { code = "failed" } = error as NodeJS.ErrnoException;
     throw new ConfigurationError([`${path}: cannot be written (${code})`], { cause: error });
+  }
+}
+
+/** Runs `work` on the keychain; a machine without one (a server, a container) gets a specific error. */
+export async function fromKeychain<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Unavailable("this machine has no keychain that svc can use; sign in without --keychain", {
+      cause: error,
+    });
   }
 }

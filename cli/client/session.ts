@@ -1,28 +1,12 @@
 import { after } from "../../platform/clock.ts";
-import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
+import { ConfigurationError, SvcError, Unauthenticated } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";
+import { fromKeychain } from "./private_file.ts";
 import { chooseServer, plainHttpWarning, type Server } from "./server.ts";
 import { askServerClock } from "./server_clock.ts";
-import { type AccessToken, readToken } from "./token.ts";
-
-/** A server, and how to authenticate there. */
-export interface Session {
-  server: Server;
-  /** Where requests go: the server, or its address for client certificates. */
-  endpoint: Server;
-  /** Absent with a client certificate, which `endpoint` has. */
-  token?: AccessToken;
-  expiresAt: Date;
-  user: string | undefined;
-  source: "SVC_TOKEN" | "file" | "keychain" | "certificate";
-}
-
-/** The headers that authenticate a request. */
-export function authorization({ token }: Pick<Session, "token">): Record<string, string> {
-  return token === undefined ? {} : { authorization: `Bearer ${token.token}` };
-}
+import { type AccessToken, readToken, type Session } from "./token.ts";
 
 interface Chosen {
   server: Server;
@@ -137,15 +121,4 @@ export async function isExpired(io: Io, server: Server, token: AccessToken): Pro
   const { expiresAt, issuedAt = new Date(0) } = token;
   if (expiresAt <= io.clock.now() || issuedAt > after(io.clock.now(), 60)) await askServerClock(io, server);
   return expiresAt <= io.clock.now();
-}
-
-/** Runs `work` on the keychain; a machine without one (a server, a container) gets a specific error. */
-export async function fromKeychain<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw new Unavailable("this machine has no keychain that svc can use; sign in without --keychain", {
-      cause: error,
-    });
-  }
 }

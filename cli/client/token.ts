@@ -1,4 +1,5 @@
 import { isRecord } from "../../platform/record.ts";
+import type { Server } from "./server.ts";
 
 /** The claims of an access token. Only the server verifies its signature. */
 export interface AccessToken {
@@ -6,6 +7,23 @@ export interface AccessToken {
   expiresAt: Date;
   issuedAt?: Date;
   subject?: string;
+}
+
+/** A server, and how to authenticate there. */
+export interface Session {
+  server: Server;
+  /** Where requests go: the server, or its address for client certificates. */
+  endpoint: Server;
+  /** Absent with a client certificate, which `endpoint` has. */
+  token?: AccessToken;
+  expiresAt: Date;
+  user: string | undefined;
+  source: "SVC_TOKEN" | "file" | "keychain" | "certificate";
+}
+
+/** The headers that authenticate a request. */
+export function authorization({ token }: Pick<Session, "token">): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token.token}` };
 }
 
 const LONGEST = 16_384;

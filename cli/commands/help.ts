@@ -14,7 +14,11 @@ export default defineCommand({
   },
   examples: ["svc help database upgrade", "svc help --man | man -l -"],
   async run({ command = [], man = false }, io) {
-    const [{ helpOf }, { find, root }] = await Promise.all([import("../frame.ts"), import("../tree.ts")]);
+    const [{ helpOf }, { find }, { root }] = await Promise.all([
+      import("../frame.ts"),
+      import("../command_tree.ts"),
+      import("../tree.ts"),
+    ]);
     if (man) {
       if (command.length > 0) throw new UsageError("--man takes no command");
       const { manualPage } = await import("../man.ts");

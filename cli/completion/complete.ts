@@ -1,6 +1,6 @@
 import type { ArgSchema, Args } from "gunshi/bone";
+import { find, type Group, isGroup } from "../command_tree.ts";
 import { kebab, metavar, optionNamed, positionalsOf } from "../help.ts";
-import { find, type Group, isGroup } from "../tree.ts";
 import { type Candidate, commandsIn, type Places, valuesOf } from "./values.ts";
 
 /** What may replace the last word. */

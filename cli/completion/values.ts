@@ -1,6 +1,7 @@
 import type { ArgSchema } from "gunshi/bone";
+import { type Group, summaries } from "../command_tree.ts";
 import { metavar } from "../help.ts";
-import { type Group, root, summaries } from "../tree.ts";
+import { root } from "../tree.ts";
 
 export interface Candidate {
   word: string;

@@ -6,7 +6,7 @@ import { spawnSvc, svcOnTerminal, testProgram } from "../../tests/support/cli/pr
 import { until } from "../../tests/support/process/until.ts";
 import { withEntry } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
-import type { Session } from "../client/session.ts";
+import type { Session } from "../client/token.ts";
 import type { Io } from "../io.ts";
 import { run } from "../run.ts";
 import { firstEvents } from "./watch.ts";

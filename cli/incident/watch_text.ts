@@ -1,4 +1,4 @@
-import type { Session } from "../client/session.ts";
+import type { Session } from "../client/token.ts";
 import type { Io } from "../io.ts";
 import { cut, widthOf } from "../table.ts";
 import { jsonText, printable, printableLines } from "../text.ts";

@@ -3,8 +3,9 @@ import { forgetCredentials } from "../access/cache.ts";
 import { revokeToken } from "../client/api.ts";
 import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
+import { fromKeychain } from "../client/private_file.ts";
 import { parseServer, type Server } from "../client/server.ts";
-import { fromKeychain, isExpired, openServer, storedToken } from "../client/session.ts";
+import { isExpired, openServer, storedToken } from "../client/session.ts";
 import type { Io } from "../io.ts";
 
 export interface SignedOut {

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import type postgres from "postgres";
+import type { Sql } from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { DatabasePlace } from "../error_place.ts";
 import { type Place, placeOf } from "./address.ts";
 import { DatabaseSocket } from "./socket.ts";
-import type { Sql } from "./sql.ts";
 
 /** One server of a cluster. */
 interface Member extends DatabasePlace {

@@ -1,4 +1,4 @@
-import type { Sql } from "./sql.ts";
+import type { Sql } from "postgres";
 
 /** The client of a transaction or savepoint. */
 export type Scope = Pick<Sql, "unsafe"> & { savepoint?: Begin };

@@ -1,8 +1,8 @@
 import { impossible, type Plan } from "./compare.ts";
 import { displayName, mentions, qualified, quote, tableKey } from "./names.ts";
 import { type Column, primaryKeyOf, type Table } from "./snapshot.ts";
-import type { Walk } from "./steps.ts";
 import { isSerial } from "./types.ts";
+import type { Walk } from "./walk.ts";
 import type { Step } from "./write.ts";
 
 /** Adds new columns, those generated from others last. */

@@ -4,8 +4,8 @@ import { removedValues } from "./enums.ts";
 import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
 import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
 import type { Column, EnumType } from "./snapshot.ts";
-import type { Walk } from "./steps.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
+import type { Walk } from "./walk.ts";
 import type { Step } from "./write.ts";
 
 /** Alters every remaining column, in the order that PostgreSQL requires. */

@@ -1,7 +1,7 @@
 import { isSubsequence, type Plan } from "./compare.ts";
 import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
 import type { EnumType } from "./snapshot.ts";
-import type { Walk } from "./steps.ts";
+import type { Walk } from "./walk.ts";
 import type { Step } from "./write.ts";
 
 /**

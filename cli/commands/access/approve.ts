@@ -1,3 +1,0 @@
-import { decisionCommand } from "../../access/decision.ts";
-
-export default decisionCommand("approve", "Approve an access request", { takesNote: true });

@@ -1,3 +1,0 @@
-import { decisionCommand } from "../../access/decision.ts";
-
-export default decisionCommand("review", "Mark break-glass access as reviewed");
