@@ -117,6 +117,7 @@ const incident: Group = {
         show: () => import("./commands/incident/doc/show.ts"),
         history: () => import("./commands/incident/doc/history.ts"),
         edit: () => import("./commands/incident/doc/edit.ts"),
+        redact: () => import("./commands/incident/doc/redact.ts"),
       },
     },
   },

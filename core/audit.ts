@@ -28,6 +28,7 @@ export type AuditAction =
   | "delivery.discarded"
   | "step.retried"
   | "event.redacted"
+  | "document.redacted"
   | "document.deleted"
   | "incident.deleted"
   | "participant.deleted"

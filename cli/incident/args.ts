@@ -144,3 +144,14 @@ export function limitOf(limit: number, most = mostShown): number {
 export function tellMore({ stderr }: Io, limit: number, otherwise: string, most = mostShown): void {
   stderr.write(`There are more: ${limit < most ? `--limit ${Math.min(limit * 2, most)}` : otherwise}\n`);
 }
+
+/** For what removes a text for good. */
+export const redactionArgs = {
+  reason: {
+    type: "string",
+    required: true,
+    metavar: "TEXT",
+    description: "Why, for the timeline and the audit log; not what it said; - reads stdin",
+  },
+  yes: { type: "boolean", short: "y", description: "Skip the confirmation" },
+} as const;

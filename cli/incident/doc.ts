@@ -1,7 +1,8 @@
 import type { Static } from "elysia";
 import { Conflict, NotFound } from "../../platform/errors.ts";
-import type { versionView } from "../../server/document/content.ts";
+import type { documentRedactionView, versionView } from "../../server/document/content.ts";
 import type { documentView } from "../../server/document/model.ts";
+import { confirmByName } from "../confirm.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type Column, printTable } from "../table.ts";
@@ -31,7 +32,7 @@ import {
   withStdin,
   wordAndDash,
 } from "./write.ts";
-import { checkText } from "./written_text.ts";
+import { checkText, optionText } from "./written_text.ts";
 
 export type Document = Static<typeof documentView>;
 
@@ -199,6 +200,7 @@ export async function docShowCommand(
 }
 
 type Version = Static<typeof versionView>;
+type DocumentRedaction = Static<typeof documentRedactionView>;
 
 /** `svc incident doc history` */
 export async function docHistoryCommand(
@@ -220,10 +222,39 @@ export async function docHistoryCommand(
   if (all.length > limit) tellMore(io, limit, "GET /documents/{document_id}/versions/");
 }
 
+/** `svc incident doc redact` */
+export async function docRedactCommand(
+  options: { doc: string; version?: number; reason: string; yes?: boolean } & Common,
+  io: Io,
+): Promise<void> {
+  const { doc, incident: typed, version, reason, yes, json } = options;
+  checkVersion(version);
+  await IncidentClient.within(io, async (client) => {
+    const found = await findDocument(client, doc, typed);
+    const incident = found.incident_id === null ? undefined : await client.get(String(found.incident_id));
+    const which = version === undefined ? "the text and all its versions" : `version ${version} of the text`;
+    const where = incident === undefined ? "" : ` of ${incident.name}`;
+    const what = `This removes ${which} of document ${found.id}${where}, "${printable(found.name, 80)}". It cannot be undone.`;
+    await confirmByName(io, what, String(found.id), yes);
+    const redaction = await client.post<DocumentRedaction>(`/documents/${found.id}/redact`, {
+      reason: await optionText(io, reason, "reason"),
+      version: version?.toString(),
+    });
+    if (incident) announce(io, incident);
+    if (json) printJson(io, redaction);
+    io.stderr.write(`${printable(redaction.notice, 200)}\n`);
+  });
+}
+
+/** @throws UsageError */
+function checkVersion(version: number | undefined): void {
+  if (version !== undefined && (!Number.isSafeInteger(version) || version < 1))
+    throw new UsageError("--version must be a number of svc incident doc history");
+}
+
 /** @throws UsageError, NotFound */
 async function versionOf(client: IncidentClient, { id }: Document, version: number) {
-  if (!Number.isSafeInteger(version) || version < 1)
-    throw new UsageError("--version must be a number of svc incident doc history");
+  checkVersion(version);
   return client.call<Version & Content>("GET", `/documents/${id}/versions/${version}`);
 }
 

@@ -89,6 +89,7 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await Bun.write(text, "Other");
   await check("doc edit", String(notes), "-F", text);
   await check("doc history", String(notes));
+  await check("doc redact", String(notes), "--version", "2", "--reason", "A password", "--yes");
   await check("stable");
   await check("edit", "--title", "Renamed");
   await check("status");

@@ -1,10 +1,20 @@
 import { Elysia, t } from "elysia";
 import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
+import { getDocument } from "../../core/incident/document/get.ts";
+import { redactDocument } from "../../core/incident/document/redact.ts";
 import { type DocumentVersion, getVersion, listVersions } from "../../core/incident/document/versions.ts";
 import { actorMacro } from "../auth/actor.ts";
-import type { Deps } from "../deps.ts";
-import { problemSchema, refusalsOfChange, refusalsOfOne, refusalsWithin } from "../http/error.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { redactedEvent, redactionNotice } from "../event/model.ts";
+import {
+  problemSchema,
+  refusalsOfChange,
+  refusalsOfOne,
+  refusalsOfPostWithin,
+  refusalsWithin,
+} from "../http/error.ts";
 import { etagOfText } from "../http/etag.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, idText, instant, listQuery, listQueryOf, nullable, pageOf } from "../http/schema.ts";
 import { documentParams } from "./model.ts";
 
@@ -35,6 +45,26 @@ const shownVersion = {
 export const versionView = t.Object(shownVersion, closed);
 const versionWithText = t.Object({ ...shownVersion, text: t.String() }, closed);
 const versionParams = t.Object({ ...documentParams.properties, version: idText }, closed);
+
+const redactedDocument = t.Object(
+  {
+    ...redactedEvent.properties,
+    version: t.Optional({
+      ...idText,
+      description: "An earlier version; without it, the text and all its versions are removed",
+    }),
+  },
+  closed,
+);
+export const documentRedactionView = t.Object(
+  {
+    version: t.String({ description: "Of the current text" }),
+    texts: t.Integer({ description: "How many texts were removed" }),
+    notice: t.String({ description: "What else still has the text" }),
+  },
+  closed,
+);
+const documentNotice = `${redactionNotice}, and tasks that were found in it keep their words`;
 
 const viewOf = ({ version, author, at }: DocumentVersion) => ({
   version: String(version),
@@ -88,4 +118,29 @@ export const contentRoutes = (deps: Deps) =>
         return { ...viewOf(found), text: found.text };
       },
       { actor: true, params: versionParams, response: { 200: versionWithText, ...refusalsOfOne } },
+    )
+    .post(
+      "/:document_id/redact",
+      async ({ actor, params, body, request, server }) => {
+        const id = Number(params.document_id);
+        const address = addressOf(deps, request, server);
+        const version = body.version === undefined ? undefined : Number(body.version);
+        const wanted = { id, version, reason: body.reason, address };
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const { version, texts } = await redactDocument(context, actor, wanted);
+            return { version: String(version), texts, notice: documentNotice };
+          },
+          async () => void (await getDocument(deps, actor, id)),
+        );
+        return made.body;
+      },
+      {
+        actor: true,
+        params: documentParams,
+        body: redactedDocument,
+        response: { 200: documentRedactionView, ...refusalsOfPostWithin },
+      },
     );

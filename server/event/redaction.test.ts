@@ -2,9 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, like, sql } from "drizzle-orm";
 import { attemptDelivery } from "../../core/incident/delivery/attempt.ts";
 import { runFlow } from "../../core/incident/steps/run.ts";
-import { auditLog, delivery } from "../../drizzle/schema/index.ts";
+import { auditLog, delivery, document } from "../../drizzle/schema/index.ts";
 import { fakeChat, fakeEditing, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { replaceContent, startContent } from "../../plugins/markdown/content.ts";
 import { attemptAll, claimAll, endDeliveries } from "../../tests/support/domain/delivery.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -241,6 +242,72 @@ test("an earlier description and resolution are removed from the event that has 
   });
   expect(await tablesWith("lemur")).toEqual([]);
   expect(await answersWith("lemur")).toEqual([]);
+});
+
+describe("the text of a document", () => {
+  let documentId: number;
+  const word = () => `okapi${documentId}`;
+  const put = (text: string, version: string) =>
+    replaceContent(context(), { documentId, text, version, author: "carol@example.com" });
+  const redactText = (body: object, who = admin) =>
+    who.call("POST", `/documents/${documentId}/redact`, { reason: "A password", ...body });
+  const textOf = async (version: string) =>
+    (await admin.call("GET", `/documents/${documentId}/versions/${version}`)).body.text;
+  beforeEach(async () => {
+    const at = server.clock.now();
+    const named = { name: "Notes", resourceType: "reference", incidentId };
+    const [row] = await server.db
+      .insert(document)
+      .values({ ...named, pluginSlug: "markdown", createdAt: at, updatedAt: at })
+      .returning();
+    documentId = row!.id;
+    await startContent(context(), { documentId, text: `${word()} one` });
+    expect(await put(`${word()} two`, "1")).toBe(2);
+  });
+
+  test("is removed with all its versions, and whoever edits it gets a conflict", async () => {
+    expect(await tablesWith(word())).toEqual([
+      "public.document",
+      "public.document_content",
+      "public.document_version",
+    ]);
+    const answer = await redactText({});
+    expect(answer).toMatchObject({ http: 200, body: { version: "3", texts: 2 } });
+    expect(answer.body.notice).toContain("Backups");
+    expect(await tablesWith(word())).toEqual([]);
+    expect(await answersWith(word())).toEqual([]);
+    await expect(replaceContent(context(), { documentId, text: "zebra", version: "2" })).rejects.toThrow(
+      "changed",
+    );
+    expect(await put("zebra", "3")).toBe(4);
+    expect(await Promise.all(["1", "2", "3"].map(textOf))).toEqual(["Redacted", "Redacted", "Redacted"]);
+  });
+
+  test("loses one earlier version, and keeps the others", async () => {
+    expect(await put("three", "2")).toBe(3);
+    expect(await redactText({ version: "3" })).toMatchObject({ http: 409 });
+    expect(await redactText({ version: "9" })).toMatchObject({ http: 404 });
+    expect(await redactText({ version: "2" })).toMatchObject({ http: 200, body: { version: "3", texts: 1 } });
+    const texts = [`${word()} one`, "Redacted", "three"];
+    expect(await Promise.all(["1", "2", "3"].map(textOf))).toEqual(texts);
+    expect(await redactText({ version: "2" })).toMatchObject({ http: 409 });
+  });
+
+  test("is redacted by admins only, who say why on the timeline and in the audit log", async () => {
+    expect((await redactText({}, member)).http).toBe(403);
+    expect((await redactText({ reason: " " })).http).toBe(400);
+    await redactText({});
+    const data = { document_id: documentId, reason: "A password" };
+    expect((await timeline()).at(-1)).toMatchObject({
+      kind: "document.redacted",
+      actor: "root@example.com",
+      description: "Text of a document redacted: Notes: A password",
+      data,
+    });
+    const logged = await server.db.select().from(auditLog).where(eq(auditLog.action, "document.redacted"));
+    expect(logged.at(-1)).toMatchObject({ actor: "root@example.com", subject: String(documentId), data });
+    expect(await redactText({})).toMatchObject({ http: 409 });
+  });
 });
 
 test("an event without a text is not redacted", async () => {

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
-import { clientArgs, incidentArg } from "../../incident/args.ts";
+import { clientArgs, incidentArg, redactionArgs } from "../../incident/args.ts";
 import { aboutEntry, entryArg, entryPath, parseEntry, readEntry } from "../../incident/entry.ts";
 import { IncidentClient, type TimelineEvent } from "../../incident/incident.ts";
 import { entryName } from "../../incident/timeline.ts";
@@ -19,14 +19,8 @@ export default defineCommand({
   summary: "Remove a text for good, such as a password (admins)",
   args: {
     ...entryArg,
-    reason: {
-      type: "string",
-      required: true,
-      metavar: "TEXT",
-      description: "Why, for the timeline and the audit log; not what it said; - reads stdin",
-    },
+    ...redactionArgs,
     ...incidentArg,
-    yes: { type: "boolean", short: "y", description: "Skip the confirmation" },
     ...clientArgs,
   },
   examples: ['svc incident redact e1042 --reason "A password of db-2"'],

@@ -34,6 +34,7 @@ export type EventKind =
   | "task.deleted"
   | "document.created"
   | "document.updated"
+  | "document.redacted"
   | "document.deleted"
   | "document.proposed"
   | "team.proposed"

@@ -132,6 +132,10 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
   "GET /documents/{document_id}/versions/{version} of no incident": async (world) => ({
     path: (await written(world)).path.replace("content", "versions/1"),
   }),
+  "POST /documents/{document_id}/redact of no incident": async (world) => ({
+    path: (await written(world)).path.replace("content", "redact"),
+    body: { reason: "A password" },
+  }),
   "PUT /documents/{document_id}/content of no incident": async (world) => ({
     ...(await content(world)),
     body: { text: "quokka", version: null },

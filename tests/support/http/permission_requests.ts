@@ -220,6 +220,10 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "GET /documents/{document_id}/versions/{version}": one(({ documentId }) => ({
     path: `/documents/${documentId}/versions/1`,
   })),
+  "POST /documents/{document_id}/redact": one(({ documentId }) => ({
+    path: `/documents/${documentId}/redact`,
+    body: { reason: "A password" },
+  })),
   "GET /tasks/": (place) => listed(place, "/tasks/", ["&sort=-id"]),
   "GET /tasks/ with words": (place) => listed(place, "/tasks/", [`&q=${place.word}`]),
   "GET /tasks/ with a filter": (place) => listed(place, "/tasks/", taskFilters(place)),
