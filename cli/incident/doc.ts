@@ -240,7 +240,7 @@ export async function docRedactCommand(
       reason: await optionText(io, reason, "reason"),
       version: version?.toString(),
     });
-    if (incident) announce(io, incident);
+    if (incident) printIncident(io, incident);
     if (json) printJson(io, redaction);
     io.stderr.write(`${printable(redaction.notice, 200)}\n`);
   });
