@@ -10,8 +10,6 @@ export interface GateOptions {
   rootPath?: string;
   /** Set on each answer. */
   headers: readonly (readonly [string, string])[];
-  limitConcurrency?: number;
-  limitMaxRequests?: number;
   /** Called for requests that the application never sees. */
   refused?: (request: Request, answer: Response) => void;
 }
@@ -75,14 +73,12 @@ export async function awaitQuiet(
 
 /** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
-  #server: Server<unknown> | undefined;
   #clientOf: ClientOf | undefined;
   #seenBy: Server<unknown>["requestIP"] = () => null;
   /** For a server that sees only our own connections: the addresses of their clients. */
   readonly #addresses = new WeakMap<Request, SocketAddress>();
   readonly #listeners: Server<unknown>[] = [];
   readonly #upgrades = new WeakMap<Server<unknown>, Server<unknown>["upgrade"]>();
-  #seen = 0;
   #closing = false;
   /** How many callers wait in `settle`. */
   #settling = 0;
@@ -93,19 +89,13 @@ export class Gate {
   readonly #originals = new WeakMap<Request, Request>();
   readonly #passes: boolean;
 
-  constructor(
-    private readonly options: GateOptions,
-    /** Called once, with the last request of `limitMaxRequests`. */
-    private readonly enough: () => void,
-  ) {
+  constructor(private readonly options: GateOptions) {
     this.#root = options.rootPath?.replace(/\/+$/, "") ?? "";
-    const { headers, limitConcurrency, limitMaxRequests } = options;
-    this.#passes = !this.#root && !headers.length && !limitConcurrency && !limitMaxRequests;
+    this.#passes = !this.#root && options.headers.length === 0;
   }
 
   /** Sets the server as soon as there is one. `clientOf` maps a connection through the relay to its client. */
   attach(server: Server<unknown>, clientOf?: ClientOf): void {
-    this.#server = server;
     this.#clientOf = clientOf;
     this.#seenBy = server.requestIP.bind(server);
     this.#adapt(server);
@@ -149,31 +139,16 @@ export class Gate {
     const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
     if (this.#passes && !this.#closes) return next(request);
     this.#requested = true;
-    const { limitConcurrency, limitMaxRequests } = this.options;
-    this.#seen += 1;
-    if (this.#seen === limitMaxRequests) this.enough();
-    // The current request is one of the pending ones.
-    if (limitConcurrency && this.#pendingRequests > limitConcurrency) {
-      const detail = "The server has too many requests at once: try again in a moment";
-      return this.#refuse(request, refusal(503, "unavailable", detail, { "retry-after": "1" }));
-    }
     const answer = next(this.#root ? this.#withoutRoot(request) : request);
     return answer instanceof Promise
       ? answer.then((response) => this.#finish(response))
       : this.#finish(answer);
   }
 
-  /** Another server, whose requests count as well. */
+  /** Another server, whose requests go through this gate as well. */
   alsoServes(server: Server<unknown>): void {
     this.#listeners.push(server);
     this.#adapt(server);
-  }
-
-  get #pendingRequests(): number {
-    return this.#listeners.reduce(
-      (sum, { pendingRequests }) => sum + pendingRequests,
-      this.#server?.pendingRequests ?? 0,
-    );
   }
 
   /** From now on each answer closes its connection. */

@@ -310,23 +310,6 @@ test.each(["", "/svc"])("WebSockets work on both ports, with the root path %p", 
     expect((await get(started.mtls, `${root}/other`, { headers })).status).toBe(200);
 });
 
-test("a worker is replaced after its maximum of requests, and none fails", async () => {
-  await using started = await start([...files(), "--workers", "1", "--limit-max-requests", "50"]);
-  const load = startLoad(started.mtls);
-  await hasSeen(load, 4);
-  await load.end();
-  expect(load.failures).toEqual([]);
-}, 60_000);
-
-test("limits count requests of both ports", async () => {
-  await using started = await start([...files(), "--limit-concurrency", "1"]);
-  const slow = get(started.mtls, "/slow?ms=1500");
-  await started.says("slow for 1500");
-  expect((await started.fetch("/")).status).toBe(503);
-  expect((await get(started.mtls)).status).toBe(503);
-  expect((await slow).status).toBe(200);
-});
-
 /**
  * The kernel chooses the worker of a connection: a few that stay open may all be with one worker. The pause leaves new
  * workers some processor time to start.

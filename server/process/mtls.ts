@@ -141,8 +141,8 @@ export async function listenMtls(
     const before = listeningSockets();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.once("error", reject);
-    const { host, mtlsPort, backlog } = options;
-    server.listen({ host, port: mtlsPort, backlog: backlog ?? 512, reusePort: true }, resolve);
+    const { host, mtlsPort } = options;
+    server.listen({ host, port: mtlsPort, backlog: 512, reusePort: true }, resolve);
     try {
       await promise;
     } catch (cause) {

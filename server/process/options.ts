@@ -26,9 +26,6 @@ export interface StartOptions {
   mtlsCaCerts?: string;
   mtlsKeyfile?: string;
   mtlsCertfile?: string;
-  limitConcurrency?: number;
-  limitMaxRequests?: number;
-  backlog?: number;
   /** Seconds. */
   timeoutKeepAlive: number;
   /** Seconds. */

@@ -3,20 +3,14 @@ import { isIP } from "node:net";
 import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
 import { websocket } from "elysia/ws";
-import { ConfigurationError, SvcError } from "../../platform/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
 import { listenMtls, type MtlsListener } from "./mtls.ts";
 import { placeOf, type StartOptions } from "./options.ts";
 import { localClient, relay } from "./relay.ts";
 import { type FetchApp, isElysia, type Service } from "./service.ts";
-import {
-  ignoreNewConnections,
-  listeningSockets,
-  setBacklog,
-  shareNewConnections,
-  takeNewConnections,
-} from "./socket.ts";
+import { ignoreNewConnections, listeningSockets, shareNewConnections, takeNewConnections } from "./socket.ts";
 import { tlsOf } from "./tls.ts";
 import { replaceStaleSocket } from "./unix_socket.ts";
 
@@ -50,15 +44,14 @@ export interface Serving {
 }
 
 /**
- * Serves an application with these options. `enough` is called after the maximum number of requests.
+ * Serves an application with these options.
  * @throws ConfigurationError, SvcError when it cannot listen
  */
 export async function serve(
   { app, refused, leave, drain, handshakeFailed = () => {} }: Service,
   options: StartOptions,
-  enough: () => void,
 ): Promise<Serving> {
-  const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
+  const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused });
   if (options.uds !== undefined) await replaceStaleSocket(options.uds);
   const others = listeningSockets();
   // Elysia types a handler only as a function.
@@ -95,7 +88,6 @@ export async function serve(
     server = listen(app, gate, options);
     previous.add(before);
     attach();
-    if (options.backlog !== undefined) setBacklog(options.backlog);
     sockets = listeningSockets().filter((fd) => !listening.includes(fd));
     if (inner) inner.lead(server.port ?? 0);
     else {
@@ -108,9 +100,6 @@ export async function serve(
     shareNewConnections(sockets);
   };
   if (options.uds !== undefined) chmodSync(options.uds, options.udsMode ?? defaultUdsMode);
-  if (options.backlog !== undefined && !setBacklog(options.backlog)) {
-    throw new ConfigurationError(["--backlog: this system does not let us set it"]);
-  }
   return {
     address: placeOf({ ...options, port: server.port ?? options.port }),
     mtlsAddress: mtls?.address,

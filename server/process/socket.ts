@@ -1,4 +1,4 @@
-// System calls through FFI, since Bun.serve sets neither a backlog nor filters. The filters let a worker or a certificate be
+// System calls through FFI, since Bun.serve sets no filters. The filters let a worker or a certificate be
 // replaced without failing a request: closing a listening socket alone resets the connections that wait to be accepted.
 // With `attach` made a no-op, "SIGHUP under load replaces every worker, one by one, and no request fails" and "reloads the
 // certificate without dropping or refusing requests" fail.
@@ -18,7 +18,6 @@ const int = "i32";
 const prototypes = {
   getsockopt: { args: [int, int, int, "ptr", "ptr"], returns: int },
   setsockopt: { args: [int, int, int, "ptr", "u32"], returns: int },
-  listen: { args: [int, int], returns: int },
 } as const;
 
 /** Sets socket options that Bun.serve does not support. Undefined on systems other than Linux. */
@@ -58,16 +57,6 @@ function isSocket(fd: number): boolean {
     // The descriptor that was open only to read the directory.
     return false;
   }
-}
-
-/**
- * Sets how many connections may wait to be accepted.
- * @returns whether this system supports it
- */
-export function setBacklog(connections: number): boolean {
-  const system = libc();
-  if (!system) return false;
-  return listeningSockets(system).every((fd) => system.listen(fd, connections) === 0);
 }
 
 /** A classic BPF instruction (linux/filter.h): operation, two jumps, a value. */

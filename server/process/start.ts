@@ -48,11 +48,7 @@ export async function startServer(options: StartOptions, environment: Environmen
     service.metrics && !options.supervised
       ? serveMetrics(service.metrics, service.metrics.scrape)
       : undefined;
-  const serving = await serve(service, options, () => {
-    // The supervisor first starts the replacement, then stops us.
-    if (options.supervised) sendToSupervisor("replace");
-    else stop.resolve();
-  });
+  const serving = await serve(service, options);
   const endWatchdog = options.watchdog ? startWatchdog() : undefined;
   if (!options.supervised) log.info(`listening on ${serving.address}`);
   if (!options.supervised && serving.mtlsAddress)

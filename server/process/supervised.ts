@@ -4,7 +4,7 @@ import { stopSignal } from "../../platform/stop_signal.ts";
 export const killMilliseconds = 6000;
 
 /** Messages from a serving process to its supervisor. */
-export type Message = "ready" | "replace" | { metrics: string; question: number };
+export type Message = "ready" | { metrics: string; question: number };
 
 /**
  * Orders to a serving process: the process it replaces is gone, all workers will stop, stop now, how much to log, and

@@ -42,7 +42,7 @@ export class Supervisor {
       // A problem of the first worker affects all of them, and is reported once.
       const [first] = this.#workers;
       if (slot === 1 && (!(await first?.ready) || this.#stopping)) break;
-      this.#workers[slot] = this.#spawn(slot);
+      this.#workers[slot] = this.#spawn();
     }
     const ready = await Promise.all(this.#workers.map((worker) => worker.ready));
     if (this.#stopping) return;
@@ -99,9 +99,8 @@ export class Supervisor {
     await Promise.all(this.#tended);
   }
 
-  #spawn(slot: number, takesOver = false): Worker {
+  #spawn(takesOver = false): Worker {
     const worker = new Worker({ ...this.options, takesOver });
-    worker.onWantsReplacement(() => void this.#retire(slot, worker));
     const { startSeconds, log } = this.options;
     const timer = setTimeout(() => {
       log.warn(`worker ${worker.pid} did not answer within ${startSeconds} s`);
@@ -124,18 +123,10 @@ export class Supervisor {
     return done;
   }
 
-  /** Replaces a worker that has answered its maximum of requests, once a replacement can serve. */
-  async #retire(slot: number, worker: Worker): Promise<void> {
-    while (!this.#stopping && this.#workers[slot] === worker) {
-      if (await this.#inTurn(() => this.#replace(slot))) return;
-      await Promise.race([Bun.sleep(longestPauseMilliseconds), this.#stop.promise]);
-    }
-  }
-
   async #replace(slot: number): Promise<boolean> {
     if (this.#stopping) return true;
     const old = this.#workers[slot];
-    const next = this.#spawn(slot, true);
+    const next = this.#spawn(true);
     const ready = await Promise.race([next.ready, this.#stop.promise.then(() => false)]);
     if (!ready || this.#stopping) {
       // It has answered hardly any requests yet.
@@ -167,7 +158,7 @@ export class Supervisor {
       this.options.log.warn(`${which} ${how}; starting another in ${pause / 1000} s`);
       await Promise.race([Bun.sleep(pause), this.#stop.promise]);
       if (this.#stopping) return;
-      if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn(slot);
+      if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn();
       pause = Math.min(pause * 2, longestPauseMilliseconds);
     }
   }

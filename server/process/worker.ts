@@ -26,7 +26,6 @@ export class Worker {
   readonly startedAt = performance.now();
   /** Resolves with a description of its exit, after its last output was read. */
   readonly ended: Promise<string>;
-  #wantsReplacement = () => {};
   /** Pending metrics requests, by question number. */
   readonly #asked = new Map<number, (answer: string) => void>();
   #questions = 0;
@@ -65,10 +64,6 @@ export class Worker {
   /** Whether it became ready; resolves once it is ready or has exited. */
   get ready(): Promise<boolean> {
     return this.#ready.promise;
-  }
-
-  onWantsReplacement(replace: () => void): void {
-    this.#wantsReplacement = replace;
   }
 
   /** All its metrics in Prometheus text format; undefined on timeout. */
@@ -116,7 +111,6 @@ export class Worker {
       serialization: "json",
       ipc: (message: Message) => {
         if (message === "ready") this.#ready.resolve(true);
-        else if (message === "replace") this.#wantsReplacement();
         else this.#asked.get(message.question)?.(message.metrics);
       },
     });

@@ -13,7 +13,6 @@ import {
   startOnDescriptor,
   startServing,
 } from "../../../tests/support/http/serving.ts";
-import { backlogOf } from "../../../tests/support/http/sockets.ts";
 import { until } from "../../../tests/support/process/until.ts";
 
 const folder = appFolder();
@@ -55,25 +54,6 @@ describe.each(["mine:plain", "with_elysia:app"])("%s with", (app) => {
       ]);
     }
     expect((await server.fetch("/elsewhere")).headers.get("location")).toBe("http://127.0.0.1/other");
-  });
-
-  test("--limit-concurrency: answers 503 only to requests beyond the limit", async () => {
-    await using server = await start(["--limit-concurrency", "2"], { app });
-    const slow = ["/slow?ms=3000", "/slow?ms=3001"].map((path) => server.fetch(path));
-    await Promise.all([server.says("slow for 3000"), server.says("slow for 3001")]);
-    const refused = await server.fetch("/");
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
-    // Weep gives up a sign-in when an answer is not JSON.
-    expect(await refused.json()).toMatchObject({ status: "unavailable", code: "unavailable" });
-    expect(refused.headers.get("x-content-type-options")).toBe("nosniff");
-    expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
-    expect((await server.fetch("/")).status).toBe(200);
-  });
-
-  test("--limit-max-requests: exits with 0 after the last request", async () => {
-    await using server = await start(["--limit-max-requests", "3"], { app });
-    for (let i = 0; i < 3; i++) expect((await server.fetch("/")).status).toBe(200);
-    expect((await server.end("SIGCONT")).code).toBe(0);
   });
 
   test("--uds: creates a socket with the mode, for clients of this machine; refuses a second server", async () => {
@@ -230,11 +210,6 @@ test("--timeout-graceful-shutdown: current requests finish, or are cut off after
   await hasty.says("slow for 20000");
   expect((await hasty.end()).code).toBe(0);
   expect(await cut).toBeInstanceOf(Error);
-});
-
-test("--backlog is passed to the system", async () => {
-  await using server = await start(["--backlog", "77"]);
-  expect(await backlogOf(server.port)).toBe(77);
 });
 
 test("warns about an unknown variable when our own application starts", async () => {

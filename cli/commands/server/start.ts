@@ -119,24 +119,6 @@ export default defineCommand({
       metavar: "FILE",
       description: "Certificate chain (PEM) of --mtls-port (default: --ssl-certfile)",
     },
-    limitConcurrency: {
-      type: "custom",
-      metavar: "INTEGER",
-      description: "Maximum concurrent requests of a process; others get 503",
-      parse: whole(1, 1_000_000),
-    },
-    limitMaxRequests: {
-      type: "custom",
-      metavar: "INTEGER",
-      description: "Exit after this many requests, to be replaced by a supervisor",
-      parse: whole(1, 1_000_000_000),
-    },
-    backlog: {
-      type: "custom",
-      metavar: "INTEGER",
-      description: "Maximum connections waiting to be accepted (default: 512)",
-      parse: whole(1, 65_535),
-    },
     timeoutKeepAlive: {
       type: "custom",
       metavar: "SECONDS",

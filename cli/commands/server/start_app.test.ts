@@ -91,15 +91,6 @@ describe("invalid command lines", () => {
     ["--fd 1000001", '--fd: "1000001" is not a whole number from 0 to 1000000'],
     ["--fd 1e1", '--fd: "1e1" is not a whole number from 0 to 1000000'],
     ["--workers 257", '--workers: "257" is not a whole number from 1 to 256'],
-    ["--limit-concurrency 0", '--limit-concurrency: "0" is not a whole number from 1 to 1000000'],
-    ["--limit-concurrency 1000001", '--limit-concurrency: "1000001" is not a whole number from 1 to 1000000'],
-    ["--limit-max-requests 0", '--limit-max-requests: "0" is not a whole number from 1 to 1000000000'],
-    [
-      "--limit-max-requests 1000000001",
-      '--limit-max-requests: "1000000001" is not a whole number from 1 to 1000000000',
-    ],
-    ["--backlog 0", '--backlog: "0" is not a whole number from 1 to 65535'],
-    ["--backlog 65536", '--backlog: "65536" is not a whole number from 1 to 65535'],
     ["--timeout-keep-alive 0", '--timeout-keep-alive: "0" is not a whole number from 1 to 255'],
     [
       "--timeout-graceful-shutdown 3601",

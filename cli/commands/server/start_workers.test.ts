@@ -168,18 +168,6 @@ test("a worker that dies repeatedly is restarted with increasing delays", async 
   }
 });
 
-test("--limit-max-requests: the successor answers before the old worker exits", async () => {
-  await using server = await start(["--workers", "2", "--limit-max-requests", "40"]);
-  const old = workersOf(server);
-  const load = new Load({ port: server.port, clients: 4 });
-  await until("both replaced", () => {
-    const now = workersOf(server);
-    return now.length >= 2 && now.every((pid) => !old.includes(pid));
-  });
-  await load.end();
-  expect(load.failures).toEqual([]);
-});
-
 test("the options reach the workers", async () => {
   const args = [
     "--header",

@@ -1,11 +1,3 @@
-/** How many connections the system queues for a listening socket, which may be fewer than requested. */
-export async function backlogOf(port: number): Promise<number> {
-  const child = Bun.spawn(["ss", "-Hltn", `sport = :${port}`], { stdout: "pipe" });
-  const text = await new Response(child.stdout).text();
-  // State, Recv-Q, Send-Q. For a listening socket, the last one is its backlog (ss(8)).
-  return Number(text.split(/ +/)[2]);
-}
-
 /** The seconds of silence until the system sends a keep-alive probe on this connection; at most two hours. */
 export async function secondsUntilAsked(filter: string): Promise<number> {
   const child = Bun.spawn(["ss", "-Htno", "state", "established", filter], { stdout: "pipe" });
