@@ -13,6 +13,7 @@ test.each([
   "alter table a add column b int references c (id) match full on delete set null",
   "create table a (id int, b int references c on update cascade on delete cascade, d int references e on delete set default)",
   "create table a (id int primary key); create table b (a int references public.a); alter table b add constraint c foreign key (a) references a",
+  'alter table "a" add column "b" uuid; alter table "a" add constraint "d" foreign key ("b") references "public"."c"("id") on delete set null on update no action',
   "-- only words",
   "",
 ])("compatible with the previous release: %s", (sql) => {
@@ -34,6 +35,10 @@ test.each([
   "create table a (id int, b int references c, d int references e on delete cascade)",
   "create table a (id int, b int references c on delete restrict)",
   "create table a (b int); alter table a add constraint d foreign key (b) references c (id) on update cascade",
+  "alter table a add column b int default 1; alter table a add constraint d foreign key (b) references c (id) on delete set null",
+  "alter table a add column b int; alter table a add constraint d foreign key (b) references c (id)",
+  "alter table a add column b int; alter table a add constraint d foreign key (e) references c (id) on delete set null",
+  "alter table a add column b int; alter table a add constraint d foreign key (b) references c (id) on delete set null, drop column e",
   "create trigger a before insert on b execute function c()",
   "update a set b = 1",
   "do $$ begin perform 1; end $$",

@@ -11,7 +11,8 @@ export function isAdditive(sql: string): boolean {
       .filter(([a, b, c]) => a === "CREATE" && b === "TABLE" && c !== "IF")
       .map((words) => nameAt(words, 2).name),
   );
-  return statements.every((words) => isHarmless(words, created));
+  const nullable = new Set(statements.flatMap(nullableColumns));
+  return statements.every((words) => isHarmless(words, created) || referencesFrom(words, created, nullable));
 }
 
 function isHarmless(words: readonly string[], created: ReadonlySet<string>): boolean {
@@ -51,4 +52,31 @@ function addsOptionalColumns(words: readonly string[]): boolean {
     const filled = ["DEFAULT", "GENERATED", "SERIAL", "BIGSERIAL"].some((word) => action.includes(word));
     return (!required || filled) && !["UNIQUE", "CHECK", "PRIMARY"].some((word) => action.includes(word));
   });
+}
+
+/** The columns that a statement adds without a value, as `"table" "column"`: a release that does not know them leaves them NULL. */
+function nullableColumns(words: readonly string[]): string[] {
+  const { name, end } = nameAt(words, afterNoise(words, 2));
+  if (words[0] !== "ALTER" || words[1] !== "TABLE" || !addsOptionalColumns(words.slice(end))) return [];
+  return actionsIn(words.slice(end))
+    .filter((action) => !["NOT", "DEFAULT", "GENERATED"].some((word) => action.includes(word)))
+    .map((action) => `${name} ${nameAt(action, 2).name}`);
+}
+
+/** A foreign key of a column that the previous release leaves NULL, and that does not refuse its deletions. */
+function referencesFrom(
+  words: readonly string[],
+  created: ReadonlySet<string>,
+  nullable: ReadonlySet<string>,
+): boolean {
+  const { name, end } = nameAt(words, afterNoise(words, 2));
+  const action = words.slice(end);
+  const [add, constraint, , foreign, key, open, column = "", close] = action;
+  return (
+    `${words[0]} ${words[1]} ${add} ${constraint} ${foreign} ${key} ${open} ${close}` ===
+      "ALTER TABLE ADD CONSTRAINT FOREIGN KEY ( )" &&
+    actionsIn(action).length === 1 &&
+    nullable.has(`${name} ${nameAt([column], 0).name}`) &&
+    !refusesDeletions(words, created)
+  );
 }
