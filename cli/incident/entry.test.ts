@@ -261,3 +261,23 @@ test("svc incident redact removes the text and its earlier ones, and says where 
   );
   expect(shown + (await ran(root, "history", "-i", name, entry))).not.toContain("hunter");
 });
+
+test("svc incident redact removes the earlier description by the name of its edit", async () => {
+  const reported = await carol.svc(
+    "inc",
+    "report",
+    "Described",
+    "-d",
+    "The password is hunter2",
+    "-p",
+    "urgent",
+    "--json",
+  );
+  const { name } = JSON.parse(reported.stdout);
+  await ran(carol, "edit", name, "-d", "It fails");
+  const [, entry] = /Changed: description \((e\d+)\)/i.exec(await timeline(name)) ?? [];
+  expect((await carol.svc("inc", "amend", "-i", name, entry!, "Other")).stderr).toContain("is not a note");
+  const args = ["inc", "redact", "-i", name, entry!, "--reason", "A password", "--yes"];
+  expect((await root.svc(...args)).code).toBe(0);
+  expect(await ran(root, "view", name, "--json")).not.toContain("hunter2");
+});

@@ -6,7 +6,7 @@ import type { IncidentClient, IncidentDetail, StatusReport, TimelineEvent } from
 import { shortName } from "./people.ts";
 import { reportText } from "./report_parts.ts";
 import { whenText } from "./text.ts";
-import { entryName, isSaid, removedText } from "./timeline.ts";
+import { entryName, hasEarlierText, isSaid, removedText } from "./timeline.ts";
 
 // What somebody said on the timeline, which they may correct: a note, a report or a message.
 
@@ -40,11 +40,15 @@ export function entryPath({ id }: { id: number }, entry: number): string {
   return `/incidents/${id}/events/${entry}`;
 }
 
-/** @throws NotFound for an entry of another incident, and for an event that nobody said */
+/**
+ * @param orEdit also accepts the edit of a description or resolution, which has the earlier text
+ * @throws NotFound for an entry of another incident, and for an event that nobody said
+ */
 export async function readEntry(
   client: IncidentClient,
   incident: Pick<IncidentDetail, "id" | "name">,
   id: number,
+  { orEdit = false } = {},
 ): Promise<EntryWithText> {
   const event = await client.call<TimelineEvent>("GET", entryPath(incident, id)).catch((error: unknown) => {
     if (!(error instanceof NotFound)) throw error;
@@ -53,7 +57,7 @@ export async function readEntry(
       { cause: error },
     );
   });
-  if (!isSaid(event))
+  if (!isSaid(event) && !(orEdit && hasEarlierText(event)))
     throw new NotFound(`${entryName(id)} of ${incident.name} is not a note, a report or a message`);
   if (event.kind !== "report.written")
     return { event, version: event.version, text: event.description, isReport: false };

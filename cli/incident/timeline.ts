@@ -11,6 +11,13 @@ export function isSaid({ kind }: Pick<TimelineEvent, "kind">): boolean {
   return (saidKinds as readonly string[]).includes(kind);
 }
 
+/** Whether an edit replaced the description or the resolution, which the event keeps. Admins can redact it. */
+export function hasEarlierText({ kind, data }: Pick<TimelineEvent, "kind" | "data">): boolean {
+  if (kind !== "incident.updated") return false;
+  const { description, resolution } = Object(data) as Record<string, { from?: unknown } | undefined>;
+  return [description, resolution].some((change) => Boolean(change?.from));
+}
+
 /** What happened to the text of an event, a report or a message. A server of an older release does not say. */
 export type EntryState = Partial<
   Pick<TimelineEvent, "version" | "edited_at" | "edited_by" | "withdrawn_at" | "redacted_at">
@@ -36,7 +43,9 @@ export function entryMark(
 
 /** The same for an event of the timeline. */
 export function markOf({ event, more }: Entry, when: (instant: string) => string): string {
-  return isSaid(event) && more.length === 0 ? entryMark(event.id, event, when) : "";
+  return (isSaid(event) || hasEarlierText(event)) && more.length === 0
+    ? entryMark(event.id, event, when)
+    : "";
 }
 
 /** What a reader sees instead of a text that was withdrawn or redacted. */

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
 import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
 import { getDocument } from "../../core/incident/document/get.ts";
@@ -59,7 +60,7 @@ const redactedDocument = t.Object(
 export const documentRedactionView = t.Object(
   {
     version: t.String({ description: "Of the current text" }),
-    texts: t.Integer({ description: "How many texts were removed" }),
+    texts: Type.Integer({ description: "How many texts were removed" }),
     notice: t.String({ description: "What else still has the text" }),
   },
   closed,

@@ -25,13 +25,13 @@ export default defineCommand({
   },
   examples: ['svc incident redact e1042 --reason "A password of db-2"'],
   notes: [
-    "It removes the text and all its earlier versions from the database. It prints which plugins were sent the text: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
+    "It removes the text and all its earlier versions from the database. The edit of a description or resolution has a name, too, by which the earlier text is removed. It prints which plugins were sent the text: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
   ],
   async run({ entry, reason, incident: typed, yes, json }, io) {
     const id = parseEntry(entry);
     await IncidentClient.within(io, async (client) => {
       const incident = await client.resolve(typed);
-      const seen = await readEntry(client, incident, id);
+      const seen = await readEntry(client, incident, id, { orEdit: true });
       const what = `This removes ${aboutEntry(seen, incident, io)}. Its earlier texts are removed with it, and it cannot be undone.`;
       await confirmByName(io, what, entryName(id), yes);
       const path = `${entryPath(incident, id)}/redact`;
