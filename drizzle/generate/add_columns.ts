@@ -49,9 +49,7 @@ function addition(plan: Plan, table: Table, column: Column): Addition {
     const look = `fails while ${place} has rows: give ${name} a default, or add it without NOT NULL, fill it, and SET NOT NULL`;
     return { column, look: column.notNull ? [look] : [] };
   }
-  const same = `every row of ${place} gets the same ${name}, which has to`;
-  if (isAloneUnique(table, name)) return { column, look: [`${same} be unique: fails when there are two`] };
-  return { column, look: isReference(table, name) ? [`${same} refer to something`] : [] };
+  return { column };
 }
 
 /** Whether every row gets a distinct value, so that neither NOT NULL nor a key can be violated. */

@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import { enumKeyOf, impossible, type Plan, type TableChanges } from "./compare.ts";
 import { type Conversion, convert } from "./convert.ts";
 import { removedValues } from "./enums.ts";
 import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
-import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
+import { addIdentity, addSerial, dropSerial, retypeSerial } from "./sequences.ts";
 import type { Column, EnumType } from "./snapshot.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
 import type { Walk } from "./walk.ts";
@@ -59,7 +60,9 @@ function beforeDefaults(plan: Plan, { table, old, now, retyped }: Alteration): S
   const alter = `ALTER TABLE ${qualified(table.after)} ALTER COLUMN ${quote(now.name)}`;
   const isSerialNoMore = isSerial(old) && !isSerial(now);
   return [
-    ...(old.identity && !now.identity ? [{ sql: `${alter} DROP IDENTITY;` }] : []),
+    ...(old.identity && !isDeepStrictEqual(old.identity, now.identity)
+      ? [{ sql: `${alter} DROP IDENTITY;` }]
+      : []),
     ...(isSerialNoMore ? dropSerial(table.after, old) : []),
     // The default has the old type too, and PostgreSQL cannot always convert it.
     ...(retyped && old.default !== undefined ? [{ sql: `${alter} DROP DEFAULT;` }] : []),
@@ -70,8 +73,7 @@ function beforeDefaults(plan: Plan, { table, old, now, retyped }: Alteration): S
 function afterDefaults({ table: { after }, old, now, retyped }: Alteration): Step[] {
   if (isSerial(now) && !isSerial(old)) return addSerial(after, now);
   if (isSerial(now) && retyped) return retypeSerial(after, now);
-  if (now.identity && !old.identity) return addIdentity(after, now);
-  return alterIdentity(after, old, now);
+  return isDeepStrictEqual(old.identity, now.identity) ? [] : addIdentity(after, now);
 }
 
 function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter: string): Step {

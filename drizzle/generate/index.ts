@@ -1,6 +1,6 @@
 import { Irreversible, sameIndex, targetOf } from "./compare.ts";
 import { snapshotOf } from "./kit.ts";
-import { applyRenames, impliedMoves, nameBefore, type Rename, reverseRenames } from "./rename.ts";
+import { applyRenames, nameBefore, type Rename, reverseRenames } from "./rename.ts";
 import { emptyLike, type Index, readSnapshot, type Schema, type Snapshot } from "./snapshot.ts";
 import { stepsOf } from "./steps.ts";
 import { suggestRenames } from "./suggest.ts";
@@ -54,9 +54,8 @@ export async function generateBetween(
   current: Snapshot,
   options: GenerateOptions = {},
 ): Promise<Generated> {
-  const stated = options.renames ?? [];
+  const renames = options.renames ?? [];
   const [had, has] = [readSnapshot(previous), readSnapshot(current)];
-  const renames = [...stated, ...impliedMoves(had, has, stated)];
   applyRenames(had, has, renames);
   const suggestions = suggestRenames(had, has);
   const { gone, made } = concurrentIndexes(had, has);

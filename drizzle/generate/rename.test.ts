@@ -59,18 +59,6 @@ describe("a table that moves to another schema keeps its rows", () => {
   };
   const rows = "insert into t (c) values ('x'); insert into refers values (1)";
 
-  test("without --rename, if nothing else changed", async () => {
-    const {
-      up,
-      down,
-      rows: found,
-    } = await trip(like(pg.pgTable), [space, ...like(space.table as never)], rows);
-    expect(up).toContain('ALTER TABLE "t" SET SCHEMA "some space";\n');
-    expect(down).toContain('ALTER TABLE "some space"."t" SET SCHEMA "public";\n');
-    expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
-    expect(found.down).toEqual(found.before);
-  });
-
   test("under another name, with --rename", async () => {
     const renames = [parseRename("t:some space.u")];
     const {

@@ -1,5 +1,5 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { enumKeyOf, missing } from "./compare.ts";
+import { enumKeyOf } from "./compare.ts";
 import { givenName, literal, qualified, quote, renameIn, storedName, tableKey } from "./names.ts";
 import type { Schema, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
@@ -103,30 +103,6 @@ export function reverseRenames(renames: readonly Rename[]): Rename[] {
 export function nameBefore(key: string, renames: readonly Rename[]): string {
   const renamed = renames.find((it) => it.kind === "table" && tableKey(targetOf(it)) === key);
   return renamed ? keyOf(renamed.table) : key;
-}
-
-/** Tables that only changed their schema: no one means to drop a table and create an equal one. */
-export function impliedMoves(before: Schema, after: Schema, renames: readonly Rename[]): Rename[] {
-  const columns = (table: Table) =>
-    JSON.stringify(
-      Object.values(table.columns)
-        .map(({ name, type }) => [name, type])
-        .sort(),
-    );
-  const stated = new Set(
-    renames.filter(({ kind }) => kind === "table").flatMap((it) => [keyOf(it.table), tableKey(targetOf(it))]),
-  );
-  const [gone, made] = [missing(before.tables, after.tables), missing(after.tables, before.tables)].map(
-    (tables) => tables.filter((table) => !stated.has(tableKey(table))),
-  ) as [Table[], Table[]];
-  return gone.flatMap((table): Rename[] => {
-    const isTwin = (other: Table) => other.name === table.name && columns(other) === columns(table);
-    const [twin, ...others] = made.filter(isTwin);
-    if (!twin || others.length > 0 || gone.filter(isTwin).length > 1) return [];
-    const { name } = table;
-    const place = formatPlace({ schema: table.schema || "public", name });
-    return [{ table: place, from: name, to: name, kind: "table", schema: twin.schema || "public" }];
-  });
 }
 
 /** The old and new names of tables with a renamed column. */

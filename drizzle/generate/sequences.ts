@@ -31,28 +31,6 @@ export function addIdentity(table: Table, column: Column): Step[] {
   ];
 }
 
-export function alterIdentity(table: Table, old: Column, column: Column): Step[] {
-  const [had, has] = [old.identity, column.identity];
-  if (!had || !has) return [];
-  const statements: Step[] = [];
-  if (had.name !== has.name) {
-    const name = qualified({ schema: table.schema, name: had.name });
-    statements.push({ sql: `ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};` });
-  }
-  if (had.type !== has.type) {
-    statements.push({ sql: `${alter(table, column)} SET GENERATED ${kindOf(has)};` });
-  }
-  const options = ({ name: _, schema: __, type: ___, ...rest }: NonNullable<Column["identity"]>) => rest;
-  if (!isDeepStrictEqual(options(had), options(has))) {
-    const tight = isTighter(had, has);
-    const changes = [...optionList(has), has.cycle ? "CYCLE" : "NO CYCLE"].map((option) => ` SET ${option}`);
-    // One statement, because PostgreSQL validates the bounds together.
-    statements.push({ sql: `${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};` });
-    if (tight) statements.push(continueSequence(table, column, has));
-  }
-  return statements;
-}
-
 /** Expands `serial`: an integer column whose default uses a sequence owned by it. */
 export function addSerial(table: Table, column: Column): Step[] {
   const sequence = serialSequence(table, column);

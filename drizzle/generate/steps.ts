@@ -152,13 +152,11 @@ async function create(walk: Walk, plan: Plan): Promise<void> {
     every((table, { compositePrimaryKeys, uniqueConstraints, checkConstraints }) =>
       Object.assign(table, { compositePrimaryKeys, uniqueConstraints, checkConstraints }),
     ),
-    (statement) => noteConstraint(plan, statement),
   );
   await walk.to(
     every((table, now) => {
       table.indexes = now.indexes;
     }),
-    (statement) => noteConstraint(plan, statement),
   );
   await createForeignKeys(walk, plan, every);
   walk.say(
@@ -191,33 +189,10 @@ function isRepeated(table: Table, unique: Unique): boolean {
   );
 }
 
-const partOf: Record<string, keyof Table> = {
-  "ADD CONSTRAINT PRIMARY KEY": "compositePrimaryKeys",
-  "ADD CONSTRAINT UNIQUE": "uniqueConstraints",
-  "ADD CONSTRAINT CHECK": "checkConstraints",
-  "CREATE UNIQUE INDEX": "indexes",
-};
-
-/** Where a new constraint may fail. One that is only created again has held before, unless its column is generated anew. */
-function noteConstraint({ tables }: Plan, { kind, table, name }: KitStatement): Partial<Step> {
-  const [changes, part] = [tables[table], partOf[kind]];
-  if (!changes || !part) return {};
-  const { before, after, remade } = changes;
-  const [had, has] = [before, after].map((it) => JSON.stringify((it[part] as Record<string, unknown>)[name]));
-  if (had === has && !remade.some((column) => has!.includes(JSON.stringify(column)))) return {};
-  const place = displayName(after);
-  if (kind === "ADD CONSTRAINT CHECK") return { look: [`fails while a row of ${place} breaks ${name}`] };
-  return { look: [`fails while two rows of ${place} are the same in ${name}`] };
-}
-
 type Every = (edit: (table: Table, now: Table) => void) => (at: Schema) => void;
 
 /** In the way back, up has removed referenced rows: such a key is validated only if that is possible. */
-async function createForeignKeys(
-  walk: Walk,
-  { before, after, tables, way }: Plan,
-  every: Every,
-): Promise<void> {
+async function createForeignKeys(walk: Walk, { after, tables, way }: Plan, every: Every): Promise<void> {
   const validations: Step[] = [];
   const note = ({ sql, table: tableName, name }: KitStatement): Partial<Step> => {
     const own = tables[tableName];
@@ -235,13 +210,7 @@ async function createForeignKeys(
       ];
       return { sql: sql.replace(/;$/, " NOT VALID;"), look };
     }
-    const isRemade =
-      key.columnsFrom.some((column) => own.remade.includes(column)) ||
-      key.columnsTo.some((column) => target?.remade.includes(column));
-    const isNew = JSON.stringify(before.tables[tableName]?.foreignKeys[name]) !== JSON.stringify(key);
-    return isNew || isEmptied || isRemade
-      ? { look: [`fails while a row of ${from} refers to nothing in ${to}`] }
-      : {};
+    return {};
   };
   await walk.to(
     every((table, now) => {

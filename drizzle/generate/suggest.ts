@@ -1,4 +1,3 @@
-import { nearest } from "../../platform/nearest.ts";
 import { missing } from "./compare.ts";
 import { removedValues } from "./enums.ts";
 import { formatName } from "./rename.ts";
@@ -33,7 +32,7 @@ export function suggestRenames(before: Schema, after: Schema): string[] {
   return [...ofTables, ...ofColumns, ...ofValues];
 }
 
-/** Pairs each dropped object with a similar added one: the one with the nearest name, else the first. */
+/** Pairs each dropped object with the first added one that is similar. */
 function pairs<T extends { name: string }>(
   gone: readonly T[],
   made: readonly T[],
@@ -41,9 +40,7 @@ function pairs<T extends { name: string }>(
 ): [T, T][] {
   const left = [...made];
   return gone.flatMap((thing): [T, T][] => {
-    const candidates = left.filter((other) => isLike(thing, other));
-    const names = candidates.map(({ name }) => name);
-    const best = candidates.find(({ name }) => name === nearest(thing.name, names)) ?? candidates[0];
+    const best = left.find((other) => isLike(thing, other));
     if (!best) return [];
     left.splice(left.indexOf(best), 1);
     return [[thing, best]];

@@ -14,27 +14,12 @@ export function write(statements: readonly Step[]): string {
 
 function writeOne({ sql, loss = [], look = [] }: Step): string {
   const lines = [
-    ...look.flatMap((text) => comment(`Look here: ${text}`)),
+    ...look.map((text) => `-- Look here: ${oneLine(text)}`),
     // Not wrapped like prose, because a name may contain two spaces.
     ...loss.map((text) => `-- svc: data-loss ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`),
     sql.trim(),
   ];
   return `${lines.join("\n")}\n`;
-}
-
-const width = 110;
-
-/** The first line is prose and is wrapped; the following lines are SQL. */
-function comment(text: string): string[] {
-  const [prose = "", ...sql] = text.split("\n");
-  const lines: string[] = [];
-  for (const word of oneLine(prose).split(" ")) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width)
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(`--${last === undefined ? "" : "  "} ${word}`);
-  }
-  return [...lines, ...sql.map((line) => `--   ${oneLine(line)}`)];
 }
 
 /** Removes line breaks: in a name, one would end the comment. */

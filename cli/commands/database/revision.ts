@@ -35,7 +35,7 @@ export default defineCommand({
   notes: [
     "Creates a folder in drizzle/revisions with up.sql, down.sql, manifest.json, and snapshot.json (the schema after the revision). Without --autogenerate, write the SQL yourself. Review the SQL before you commit it: a line `-- Look here:` needs a decision.",
     "The SQL can contain these marks, each on its own line: `-- svc: no-transaction`, `-- svc: irreversible REASON`, and directly above a statement: `-- svc: data-loss table NAME`, `-- svc: data-loss column TABLE.NAME`, `-- svc: data-loss column TABLE.NAME where CONDITION`, `-- svc: data-loss TEXT`, `-- svc: no-data-loss REASON`.",
-    "Prints the data that the revision drops, and suggests --rename if a drop and an addition look like a rename. A table that changed only its schema is moved. Each index with .concurrently() gets another revision.",
+    "Prints the data that the revision drops, and suggests --rename if a drop and an addition look like a rename. Each index with .concurrently() gets another revision.",
     "`compatible` in manifest.json says whether the previous release works with the new schema; correct it if it is wrong.",
   ],
   async run({ message, autogenerate, rename, revId }, io) {
