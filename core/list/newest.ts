@@ -1,16 +1,5 @@
-// Pages read for the newest 100 matches among 300,000 small documents, a tenth of them hidden (same data, one run): a
-// plain `where` ... `order by id desc limit 100`; the newest 500 first and then a plain query; and this file.
-//
-//   the word is in          plain   500 first   here
-//   one of 2                4,528         416     421
-//   one of 50               4,509       5,325   1,314
-//   one of 5,000               64         560     820
-//   the oldest 5 % alone      271       1,129   3,474
-//   hidden ones alone       4,512     124,527  10,438
-//   none                        2          15      20
-//
-// Measured at one size only. For words that occur only in old or hidden records, this query reads up to 13 times as
-// many pages as the plain one.
+// The newest matches of a search, without reading all matches of a common word, as a plain query does, or all of the newest
+// records for a rare one. Only words in old or hidden records alone cost more pages than the plain query.
 
 import { and, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";

@@ -1,7 +1,5 @@
-// System calls through FFI, since Bun.serve sets no filters. The filters let a worker or a certificate be
-// replaced without failing a request: closing a listening socket alone resets the connections that wait to be accepted.
-// With `attach` made a no-op, "SIGHUP under load replaces every worker, one by one, and no request fails" and "reloads the
-// certificate without dropping or refusing requests" fail.
+// System calls through FFI, since Bun.serve sets no filters. The filters let a worker or a certificate be replaced without
+// failing a request: closing a listening socket alone resets the connections that wait to be accepted.
 
 import { dlopen, ptr } from "bun:ffi";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
