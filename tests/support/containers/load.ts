@@ -91,6 +91,12 @@ export class Load implements AsyncDisposable {
     await until(`${answers} more answers`, () => this.answered >= before + answers, 2 * patienceSeconds);
   }
 
+  /** Sends so many requests at once that each server opens all connections of its pool. They stay open for 20 s. */
+  async fillPools(): Promise<void> {
+    const path = `/incidents/${this.incidentId}`;
+    await Promise.all(Array.from({ length: 120 }, () => this.#attempt(path, { keepalive: true }, 200)));
+  }
+
   /** Waits until all requests that are pending now have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#pending);
@@ -128,6 +134,7 @@ export class Load implements AsyncDisposable {
 
   async #attempt(path: string, options: AskOptions, wanted: number): Promise<boolean> {
     const began = new Date().toISOString();
+    const start = performance.now();
     const asked = ask(this.target, path, options).catch((error: Error & { code?: string }) => error);
     this.#pending.add(asked);
     const answer = await asked;
@@ -135,7 +142,8 @@ export class Load implements AsyncDisposable {
     if (!(answer instanceof Error)) this.answered += 1;
     if (!(answer instanceof Error) && answer.status === wanted) return true;
     const what = answer instanceof Error ? (answer.code ?? answer.message) : JSON.stringify(answer);
-    this.failures.push(`${began} ${options.body ? "POST" : "GET"} ${path}: ${what}`);
+    const took = Math.round(performance.now() - start);
+    this.failures.push(`${began} ${options.body ? "POST" : "GET"} ${path}: after ${took} ms, ${what}`);
     return false;
   }
 
