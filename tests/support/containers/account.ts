@@ -1,4 +1,4 @@
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import { slotsBetween } from "../../../core/schedule/slots.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
@@ -44,7 +44,9 @@ export async function accountOf(
   await until("an end", async () => (await undone()).length === 0, patienceSeconds).catch(() => {});
   const reported = await db.select({ text: incident.title }).from(incident);
   const noted = await db.select({ text: event.description }).from(event).where(eq(event.kind, "note"));
-  const said = await db.select({ text: conversationMessage.text }).from(conversationMessage);
+  // The time follows the subject if a message waited long, as behind one whose worker was cut off.
+  const subject = sql<string>`split_part(${conversationMessage.text}, ${"\n\n"}, 1)`;
+  const said = await db.select({ text: subject }).from(conversationMessage);
   const account = {
     notOnce: [
       ...notOnce(acknowledged.incidents, reported),
