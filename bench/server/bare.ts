@@ -8,7 +8,7 @@ import { shared } from "../../server/http/shared.ts";
 // With BENCH_ALIKE it also sends the same headers and logs a line per request. The difference is then the router's
 // cost: routes, validation, methods, bodies, authentication.
 
-const { SVC_DATABASE_URL = "", BENCH_ALIKE } = process.env;
+const { SVC_DATABASE_URL = "", BENCH_ALIKE, BENCH_PORT = "0" } = process.env;
 const { db } = openDatabase(SVC_DATABASE_URL, 1);
 const log = createLog("info");
 const prefix = crypto.randomUUID().slice(0, 13);
@@ -32,7 +32,7 @@ async function alike({ method }: Request): Promise<Response> {
 
 const server = Bun.serve({
   hostname: "127.0.0.1",
-  port: 0,
+  port: Number(BENCH_PORT),
   fetch: BENCH_ALIKE ? alike : async () => Response.json(await health()),
 });
 console.log(`bare on http://127.0.0.1:${server.port}`);
