@@ -176,34 +176,17 @@ describe("the header from anyone else is refused and logged", () => {
   });
 });
 
-test("what a trusted proxy sends must be well-formed", async () => {
+test("Client-Cert-Chain has the authorities between the certificate and one that is trusted", async () => {
   await using server = await startTestServer({
     mtlsCaCerts: root.certificate,
     mtlsProxyHeader: "Client-Cert",
     proxyHeaders: true,
   });
-  const der = derOf(alice.certificate).toString("base64");
-  const pem = encodeURIComponent(readFileSync(alice.certificate, "utf8"));
-  const statusOf = async (value: string, more: Record<string, string> = {}) =>
-    (await server.fetch("/whoami", { headers: { "client-cert": value, ...more } })).status;
-  expect(await Promise.all([`:${der}:`, pem].map((value) => statusOf(value)))).toEqual([200, 200]);
-  const malformed = [
-    der,
-    `:${der}`,
-    `:${der}:, :${der}:`,
-    `:${der}:;x=1`,
-    `${pem}${pem}`,
-    "-----BEGIN%20%zz",
-    "null",
-  ];
-  for (const value of malformed) {
-    expect([value.slice(0, 20), await statusOf(value)]).toEqual([value.slice(0, 20), 401]);
-    expect(lastRefusal(server)).toMatchObject({ reason: "malformed header" });
-  }
   const middle = certificates.issue({ subject: "/CN=Middle", extensions: asAuthority, by: root });
-  const below = `:${derOf(of("carol", middle).certificate).toString("base64")}:`;
-  expect(await statusOf(below)).toBe(401);
-  expect(
-    await statusOf(below, { "client-cert-chain": `:${derOf(middle.certificate).toString("base64")}:` }),
-  ).toBe(200);
+  const headerOf = ({ certificate }: Issued) => `:${derOf(certificate).toString("base64")}:`;
+  const own = { "client-cert": headerOf(of("carol", middle)) };
+  const statusOf = async (headers: Record<string, string>) =>
+    (await server.fetch("/whoami", { headers })).status;
+  expect(await statusOf(own)).toBe(401);
+  expect(await statusOf({ ...own, "client-cert-chain": headerOf(middle) })).toBe(200);
 });

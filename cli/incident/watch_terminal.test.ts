@@ -179,6 +179,22 @@ describe("the board", () => {
     expect(terminal.screen.text).not.toContain("No open incidents");
   });
 
+  test("shows what is reported and closed meanwhile, and no longer what is hidden", async () => {
+    server.incident(8, { title: "Disk full" });
+    const terminal = watch([]);
+    await terminal.pictures(/^2 open incidents · live/);
+    server.incident(9, { title: "New" });
+    server.happens(9, "Reported: New", { kind: "incident.reported" });
+    await terminal.pictures(/^INC-9 +Active/m);
+    server.incident(7, { status: "Closed", closed_at: new Date().toISOString() });
+    server.happens(7, "Closed", { kind: "incident.closed" });
+    await terminal.pictures(/^INC-7 +Closed/m);
+    server.incidents.delete(8);
+    server.send('event: incident\ndata: {"id":8,"name":"INC-8"}\n\n');
+    await terminal.pictures(/^1 open incident · live/);
+    expect(terminal.screen.text).not.toMatch(/^INC-8 /m);
+  });
+
   test("says that there are more incidents than it shows", async () => {
     for (let id = 8; id < 107; id++) server.incident(id);
     const terminal = watch([]);

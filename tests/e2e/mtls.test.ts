@@ -1,6 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
-import { request } from "node:https";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { freePort } from "../../platform/free_port.ts";
@@ -16,7 +15,6 @@ import {
 import { type Started, useOwnServer } from "../support/http/serving.ts";
 import { descendants } from "../support/process/processes.ts";
 import { until } from "../support/process/until.ts";
-import { decodeRoleArns, decodeRoleDetails, decodeWeepError, weepHeaders } from "../support/process/weep.ts";
 
 const certificates = new CertificateFolder();
 afterAll(() => certificates[Symbol.dispose]());
@@ -230,63 +228,9 @@ test("a failed handshake is logged, and a connection without one is not", async 
   plain.destroy();
 });
 
-test("500 half-open handshakes are closed, and a few lines of the log say why", async () => {
-  await using started = await start(root.certificate);
-  const sockets = Array.from({ length: 500 }, () => connect({ host: "127.0.0.1", port: started.mtls }));
-  const closed = sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve)));
-  expect((await ask(started.mtls, alice)).status).toBe(200);
-  await Promise.all(closed);
-  await started.says("ERR_TLS_HANDSHAKE_TIMEOUT");
-  const lines = started.said().match(/TLS handshake failed/g) ?? [];
-  expect(lines.length).toBeLessThan(40);
-});
-
 test("unusable authorities are named before anything listens", async () => {
   const leaf = alice.certificate;
   await expect(start(leaf)).rejects.toThrow(
     `SVC_MTLS_CA_CERTS: ${leaf} contains a certificate that is not a CA certificate`,
   );
-});
-
-test("Weep in its mTLS mode works unmodified", async () => {
-  await using started = await start(root.certificate);
-  // As Go sends it: HTTP/1.1, the certificate, no cookie.
-  const weep = (client: Issued, method: string, path: string, body = "") => {
-    const { promise, resolve, reject } = Promise.withResolvers<{ status?: number; text: string }>();
-    const sent = request(
-      `https://127.0.0.1:${started.mtls}${path}`,
-      {
-        method,
-        headers: weepHeaders,
-        rejectUnauthorized: false,
-        agent: false,
-        cert: readFileSync(client.chain),
-        key: readFileSync(client.key),
-      },
-      async (answer) => {
-        const chunks: Buffer[] = [];
-        for await (const chunk of answer) chunks.push(chunk);
-        resolve({ status: answer.statusCode, text: Buffer.concat(chunks).toString() });
-      },
-    );
-    sent.on("error", reject);
-    sent.end(body);
-    return promise;
-  };
-  expect(decodeRoleArns((await weep(alice, "GET", "/api/v1/get_roles?all=true")).text)).toEqual([]);
-  expect(decodeRoleDetails((await weep(alice, "GET", "/api/v2/get_roles?all=true")).text)).toEqual([]);
-  const body = JSON.stringify({
-    requested_role: "arn:aws:iam::123456789012:role/x",
-    no_ip_restrictions: false,
-  });
-  const refused = await weep(alice, "POST", "/api/v1/get_credentials", body);
-  expect(decodeWeepError(refused.text)).toMatchObject({ code: "906" });
-  const old = of("alice", root, { to: "20210101000000Z" });
-  for (const [method, path] of [
-    ["GET", "/api/v2/get_roles?all=true"],
-    ["POST", "/api/v1/get_credentials"],
-  ] as const) {
-    const answer = await weep(old, method, path, method === "POST" ? body : "");
-    expect([answer.status, decodeWeepError(answer.text).code]).toEqual([401, "905"]);
-  }
 });

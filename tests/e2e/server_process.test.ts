@@ -2,11 +2,9 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { openSql } from "../../drizzle/client.ts";
 import { freePort } from "../../platform/free_port.ts";
-import { ask } from "../support/browser/sign_in.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
-import { listen } from "../support/listen.ts";
 import { listening, Stack } from "../support/process/stack.ts";
-import { until, within } from "../support/process/until.ts";
+import { until } from "../support/process/until.ts";
 
 /** `svc server start` as a process: startup problems and shutdown. */
 
@@ -30,27 +28,6 @@ async function healthy(address: string, code: number): Promise<Record<string, un
     return response.status === code && ((await response.json()) as Record<string, unknown>);
   });
 }
-
-test("after SIGTERM or Ctrl-C, held polls are answered, and the exit code is 0", async () => {
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    await using server = start(["--port", String(await freePort())]);
-    const { polling_url, verifier } = await ask({ url: await listening(server) });
-    const headers = { authorization: `Challenge ${verifier}`, prefer: "wait=25" };
-    let answered = 0;
-    const polls = [1, 2, 3].map(async () => {
-      const response = await fetch(polling_url, { headers });
-      answered++;
-      return { http: response.status, body: await response.json() };
-    });
-    // A server holds two polls of a challenge, so one answer means that all three have arrived.
-    await until("the oldest poll to be ended", () => answered === 1);
-    server.kill(signal);
-    const pending = { http: 200, body: { status: "pending" } };
-    expect(await within("the held polls", Promise.all(polls))).toEqual([pending, pending, pending]);
-    expect(await server.exit(15)).toBe(0);
-    expect(server.stdout).toBe("");
-  }
-});
 
 test("with the database down, it starts, answers 503, and recovers with the database, repeatedly", async () => {
   const { hostname, port } = new URL(stack.databaseUrl);
@@ -114,16 +91,6 @@ test("it serves on a newer release's schema only if its revisions are compatible
   expect(await back.exit()).toBe(0);
   expect(await healthy(address, 200)).toMatchObject({ revision: { status: "ok" } });
   await sql.end();
-});
-
-test("for a port in use, it prints one line with the port and the option, and exits with 1", async () => {
-  const taken = createServer();
-  const port = await listen(taken);
-  await using server = start(["--port", String(port)]);
-  expect(await server.exit()).toBe(1);
-  expect(server.stderr).toBe(`svc: Port ${port} of 127.0.0.1 is in use: choose another one with --port\n`);
-  expect(server.stdout).toBe("");
-  taken.close();
 });
 
 /** Makes the database reachable at another port, until it is closed. */

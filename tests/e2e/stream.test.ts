@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../core/populate/populate.ts";
@@ -11,7 +10,6 @@ import { itemsOf } from "../support/http/pages.ts";
 import { type Person, personOf } from "../support/http/people.ts";
 import { environmentOf, signInToken, startTestServer, type TestServer } from "../support/http/server.ts";
 import { type Block, StreamClient } from "../support/http/stream.ts";
-import { listen } from "../support/listen.ts";
 import { killPostgres } from "../support/process/processes.ts";
 import { Program } from "../support/process/program.ts";
 import { listening } from "../support/process/stack.ts";
@@ -176,16 +174,13 @@ async function loseNothing(base: () => string, disturb: () => Promise<unknown>):
   return followers;
 }
 
-test.each([
-  ["killed", "SIGKILL"],
-  ["stopped", "SIGTERM"],
-] as const)("no event is lost or repeated when the server is %s and starts again", async (_, signal) => {
+test("no event is lost or repeated when the server is killed and starts again", async () => {
   const port = await freePort();
   let server = await startServer(port);
   const followers = await loseNothing(
     () => `http://127.0.0.1:${port}`,
     async () => {
-      server.kill(signal);
+      server.kill("SIGKILL");
       await server.exit(30);
       server = await startServer(port);
     },
@@ -215,20 +210,6 @@ test("no event is lost or repeated when one server after the other is replaced",
   for (const server of servers) expect(await server.exit(30)).toBe(0);
 });
 
-test("no event is lost or repeated when the server's connections to PostgreSQL are cut", async () => {
-  const port = await freePort();
-  await using _server = await startServer(port);
-  await loseNothing(
-    () => `http://127.0.0.1:${port}`,
-    async () => {
-      for (let i = 0; i < 5; i++) {
-        database.cut();
-        await Bun.sleep(100);
-      }
-    },
-  );
-});
-
 test("no event is lost or repeated when PostgreSQL is killed and starts again", async () => {
   const port = await freePort();
   await using _server = await startServer(port);
@@ -240,54 +221,6 @@ test("no event is lost or repeated when PostgreSQL is killed and starts again", 
     },
   );
 });
-
-test("no event is lost or repeated behind a proxy that cuts idle connections", async () => {
-  const port = await freePort();
-  await using _server = await startServer(port);
-  const proxy = await cuttingProxy(port, 150);
-  const followers = await loseNothing(
-    () => proxy.url,
-    () => Bun.sleep(2000),
-  );
-  for (const { connections } of followers) expect(connections).toBeGreaterThan(0);
-  proxy.close();
-});
-
-/** Cuts a connection without a word that was idle for this long, or at random. */
-async function cuttingProxy(port: number, idleMilliseconds: number) {
-  const sockets = new Set<Socket>();
-  const proxy = createServer((near) => {
-    const far = connect(port, "127.0.0.1");
-    const cut = () => {
-      near.destroy();
-      far.destroy();
-    };
-    let timer = setTimeout(cut, idleMilliseconds);
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      from.on("data", (bytes) => {
-        clearTimeout(timer);
-        timer = setTimeout(cut, idleMilliseconds);
-        // Also in the middle of an event.
-        if (from === far && Math.random() < 0.02) {
-          to.write((bytes as Buffer).subarray(0, Math.floor(bytes.length / 2)), cut);
-        } else to.write(bytes);
-      });
-      from.on("error", cut);
-      from.on("close", cut);
-    }
-    sockets.add(near);
-  });
-  return {
-    url: `http://127.0.0.1:${await listen(proxy)}`,
-    close: () => {
-      for (const socket of sockets) socket.destroy();
-      proxy.close();
-    },
-  };
-}
 
 test("a server that stops ends its streams at once, and spreads its clients", async () => {
   const port = await freePort();
@@ -306,7 +239,7 @@ test("a server that stops ends its streams at once, and spreads its clients", as
   expect(await server.exit(15)).toBe(0);
 });
 
-test("a server without hints shows new events within seconds", async () => {
+test("a server shows new events at once by hints, and within seconds without", async () => {
   const port = await freePort();
   await using _server = await startServer(port);
   const person = personAt(port, token);
@@ -316,6 +249,16 @@ test("a server without hints shows new events within seconds", async () => {
   ];
   await report("Marker");
   await all.data();
+  const took: number[] = [];
+  for (const description of ["one", "two", "three"]) {
+    const begun = performance.now();
+    await alice.call("POST", `${path}/events/`, { description });
+    await one.data();
+    await all.data();
+    took.push(performance.now() - begun);
+  }
+  // Without hints, each would be read five seconds after the one before it; with them, a busy machine may delay some.
+  expect(Math.min(...took.slice(1))).toBeLessThan(2500);
   const id = Number(path.split("/").at(-1));
   // Without a hint.
   await writer.db.execute(`insert into event (incident_id, at, actor, source, kind, description)
