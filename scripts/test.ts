@@ -103,7 +103,6 @@ const needs: readonly (readonly [RegExp, (typeof programs)[keyof typeof programs
   [/support\/database\/(debian_postgres|replicas|breakable_postgres)/, programs.debianPostgres],
   [/support\/database\/pgbouncer/, programs.pgbouncer],
   [/wrongBy|breakable_postgres/, programs.faketime],
-  [/support\/http\/wrk/, programs.wrk],
   [/support\/http\/sockets/, programs.sockets],
   [/support\/domain\/sshd|\bsshServer\b|"ssh-keygen"/, programs.ssh],
   [/support\/http\/proxies/, programs.proxies],

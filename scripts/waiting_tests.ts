@@ -16,10 +16,8 @@ export const waitingTests = [
   "cli/commands/scheduler/start_health.test.ts",
   "cli/commands/server/start_frozen.test.ts",
   "cli/commands/server/start.test.ts",
-  "tests/chaos/due_reminders.test.ts",
   "tests/e2e/stream.test.ts",
   "server/stream/access.test.ts",
-  "tests/chaos/clock_jump.test.ts",
   "drizzle/revision/failure.test.ts",
   "platform/watchdog.test.ts",
   "cli/commands/server/start_drain.test.ts",
@@ -36,6 +34,5 @@ export const waitingTests = [
   "cli/commands/server/start_telemetry.test.ts",
   "cli/commands/server/start_supervisor.test.ts",
   "server/challenge/held.test.ts",
-  "tests/e2e/mail.test.ts",
   "tests/chaos/crash.test.ts",
 ];

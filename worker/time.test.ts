@@ -69,6 +69,8 @@ test("wakes when aborted", async () => {
 test("wakes when the database's clock is set back", async () => {
   const time = new DatabaseTime();
   observe(time, 86_400_000, 2);
+  // No time passes, so that nothing else wakes it.
+  using _ = spyOn(performance, "now").mockReturnValue(performance.now());
   const sleeping = time.sleepUntil(new Date(time.now().getTime() + 7000), never);
   observe(time, 0, 2);
   await sleeping;

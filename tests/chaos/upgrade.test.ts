@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql } from "../../drizzle/client.ts";
@@ -10,7 +9,6 @@ import { countFrames } from "../support/browser/frames.ts";
 import { createEmptyTestDatabase } from "../support/database/database.ts";
 import { testRevision } from "../support/database/revision.ts";
 import { effort } from "../support/effort.ts";
-import { listen } from "../support/listen.ts";
 
 /** Real processes that upgrade one database: killed, racing and blocking each other. */
 
@@ -192,37 +190,4 @@ test("a table in use delays a revision, and is not blocked by it meanwhile", asy
   await reading;
   expect(await change).toMatchObject({ applied: ["3", "4"] });
   await reader.end();
-});
-
-test("an upgrade that waits too long names the holder of the lock", async () => {
-  await using database = await createEmptyTestDatabase();
-  const { url } = database;
-  const holder = openSql(url, { max: 1, connection: { application_name: "somebody else" } });
-  await holder`select pg_advisory_lock(7798563)`;
-  expect(upgrade({ url, revisions, patience: 0.2 })).rejects.toThrow(
-    /^Another schema change has been running for over 0.2 s: somebody else, backend \d+ from 127/,
-  );
-  await holder.end();
-});
-
-test("a pooler is refused, because another client would keep the lock", async () => {
-  await using database = await createEmptyTestDatabase();
-  const target = new URL(database.url);
-  // Like a pooler, it sends a different process number to its clients (BackendKeyData: K, length 12, number, secret).
-  const pooler = createServer((client) => {
-    const server = connect(Number(target.port), target.hostname);
-    client.pipe(server);
-    server.on("data", (data: Buffer) => {
-      const at = data.indexOf(Buffer.from([0x4b, 0, 0, 0, 12]));
-      if (at >= 0) data.writeUInt32BE(4_000_000, at + 5);
-      client.write(data);
-    });
-    for (const socket of [client, server]) {
-      socket.on("error", () => {}).on("close", () => [client, server].map((one) => one.destroy()));
-    }
-  });
-  const url = new URL(database.url);
-  url.port = String(await listen(pooler));
-  expect(upgrade({ url: url.href, revisions })).rejects.toThrow("This is the address of a pooler");
-  pooler.close();
 });

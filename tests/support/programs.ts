@@ -128,7 +128,7 @@ export const programs = {
     packages: "libfaketime",
     found: () => findFaketime() !== undefined,
   },
-  wrk: onPath("The tests of reloading need wrk", "wrk", "wrk"),
+  wrk: onPath("The benches need wrk", "wrk", "wrk"),
   sockets: onPath("The tests of sockets need ss", "iproute2", "ss"),
   ssh: {
     ...onPath(

@@ -14,17 +14,6 @@ export const stormLeaseSeconds = 2;
 
 const skews = [-300, 0, 300];
 
-/** The setup of a storm: workers that run a program on a prepared database. */
-export interface StormOptions {
-  /** A file in this folder. */
-  program: string;
-  prepare(sql: Sql): Promise<unknown>;
-}
-
-/** Creates the table for `noteWriter`. */
-export const prepareNotes = (sql: Sql) =>
-  sql`create table written (task text, slot timestamptz, owner text, held_by text, state text)`;
-
 /** Records the writer and the current owner of a run, in a transaction of the run. */
 export async function noteWriter(
   tx: Transaction,
@@ -41,14 +30,6 @@ export async function noteWriter(
 export const strayWriters = (sql: Sql) =>
   sql`select * from written where owner <> held_by or state <> 'Running'`;
 
-const effects: StormOptions = {
-  program: "schedule_storm_program.ts",
-  prepare: async (sql) => {
-    await sql`create table effect (task text, slot timestamptz, primary key (task, slot))`;
-    await prepareNotes(sql);
-  },
-};
-
 interface StormWorker {
   child: Bun.Subprocess;
   way: SpoiltWay;
@@ -64,19 +45,18 @@ export class Storm {
     private readonly directory: string,
     private server: EmbeddedPostgres,
     private readonly below: (limit: number) => number,
-    private readonly program: string,
   ) {}
 
   /** `below` returns integers below a limit, which decide what happens. */
-  static async start(
-    below: (limit: number) => number,
-    { program, prepare }: StormOptions = effects,
-  ): Promise<Storm> {
+  static async start(below: (limit: number) => number): Promise<Storm> {
     const directory = await mkdtemp(join(tmpdir(), "svc-storm-"));
     const server = await startEmbeddedPostgres({ directory });
     await upgrade({ url: server.url });
-    const storm = new Storm(directory, server, below, program);
-    await storm.asking(prepare);
+    const storm = new Storm(directory, server, below);
+    await storm.asking((sql) =>
+      sql.unsafe(`create table effect (task text, slot timestamptz, primary key (task, slot));
+        create table written (task text, slot timestamptz, owner text, held_by text, state text)`),
+    );
     for (const skew of skews) storm.#workers.push(await storm.#open(skew));
     return storm;
   }
@@ -110,18 +90,6 @@ export class Storm {
     await act();
   }
 
-  /** Freezes a worker during a run; it resumes when another worker has taken over the run. */
-  async freezeRunner(): Promise<void> {
-    const running = await this.asking(
-      (sql) => sql`select pid from run join worker on worker.id = owner where state = 'Running'`,
-    );
-    const pids = running.map(({ pid }) => pid);
-    const runner = this.#workers.find(({ child }) => pids.includes(child.pid));
-    if (!runner) return;
-    this.happened["frozen in a run"] = (this.happened["frozen in a run"] ?? 0) + 1;
-    await this.#freeze(runner.child);
-  }
-
   /** Waits until the workers finish their runs and exit. @returns their exit codes */
   async calm(): Promise<(number | null)[]> {
     for (const { child } of this.#workers) child.kill("SIGTERM");
@@ -138,7 +106,7 @@ export class Storm {
 
   async #open(skew: number): Promise<StormWorker> {
     const way = await openSpoiltWay(this.server.url);
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, this.program)], {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "schedule_storm_program.ts")], {
       env: {
         PATH: process.env.PATH,
         SVC_DATABASE_URL: way.url,
