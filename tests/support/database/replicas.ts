@@ -1,7 +1,7 @@
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSql, type Sql } from "../../../drizzle/client.ts";
+import { openSql } from "../../../drizzle/client.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { freePort } from "../../../platform/free_port.ts";
 import { until } from "../process/until.ts";
@@ -138,15 +138,5 @@ export async function startReplicas(): Promise<Replicas> {
       freeze: () => signal("STOP"),
       promote: () => run("pg_ctl", ["promote", "-D", data]),
     };
-  }
-}
-
-/** Queries one server of the pair. */
-export async function askMember<T>(member: Member, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = openSql(member.url, { max: 1 });
-  try {
-    return await work(sql);
-  } finally {
-    await sql.end({ timeout: 5 });
   }
 }

@@ -12,8 +12,8 @@ const labels = "Labels of one carrier come out blank";
 const replica = "Northern replica is twenty minutes behind";
 const messages = "Text messages to customers arrive twice";
 
-/** The events of the weekend, and when a worker runs what is due. */
-export async function playWeekend(worker: GoldenWorker): Promise<void> {
+/** The events of the evening, and when a worker runs what is due. */
+export async function playEvening(worker: GoldenWorker): Promise<void> {
   const { context, example } = worker;
   const glossary = glossaryOf(example);
   const catalog = catalogOf(example);
@@ -73,14 +73,6 @@ export async function playWeekend(worker: GoldenWorker): Promise<void> {
   await worker.works("2026-11-20T17:00:00Z");
   await worker.works("2026-11-20T17:00:30Z");
   await worker.works("2026-11-20T23:00:00Z");
-
-  await worker.happens("2026-11-21T10:00:00Z", `Kofi closes "${labels}"; no worker runs that weekend`, () =>
-    setStatus(context, "kofi", idOf(example, labels), "Closed"),
-  );
-  await worker.happens("2026-11-21T11:00:00Z", "The catalog is whole again, with one entry less", () =>
-    worker.write("catalog-info.yaml", JSON.stringify(catalog.slice(1))),
-  );
-  await worker.works("2026-11-23T08:00:00Z");
 }
 
 function idOf({ incidents }: Example, title: string): number {
@@ -122,7 +114,7 @@ async function readIncident({ db }: AppContext, name: string, id: number) {
   return found;
 }
 
-async function setStatus(context: AppContext, name: string, id: number, status: "Stable" | "Closed") {
+async function setStatus(context: AppContext, name: string, id: number, status: "Stable") {
   await updateIncident(context, signedIn(name), { ...(await readIncident(context, name, id)), status });
 }
 
