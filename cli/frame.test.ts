@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { version } from "../package.json";
-import { svc } from "../tests/support/cli/process.ts";
+import { runHere as svc } from "../tests/support/cli/io.ts";
+import { svc as spawned } from "../tests/support/cli/process.ts";
 
 const COMMANDS = ["up", "login", "logout", "whoami", "token", "server", "database", "idp"];
 
 describe("the version", () => {
   for (const option of ["--version", "-V"]) {
     test(option, async () => {
-      expect(await svc([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
-      const { stdout } = await svc([option], { SVC_BUILD: "v2-3-g8489856" });
+      expect(await spawned([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+      const { stdout } = await spawned([option], { SVC_BUILD: "v2-3-g8489856" });
       expect(stdout).toBe(`${version} (v2-3-g8489856)\n`);
     });
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { FakeServer, fakeToken } from "../tests/support/cli/fake_server.ts";
+import { FakeServer } from "../tests/support/cli/fake_server.ts";
 import { configHome } from "../tests/support/cli/io.ts";
 import { spawnSvc, svc } from "../tests/support/cli/process.ts";
 
@@ -94,43 +94,6 @@ describe("from signing in to signing out", () => {
   });
 });
 
-describe("a sign-in without a token exits with 1 and one sentence", () => {
-  test.each([
-    ["denied", "the sign-in was denied in the browser"],
-    ["expired", "the sign-in was not approved in time; run svc login again"],
-    ["unknown", "the server does not know this sign-in; run svc login again"],
-  ] as const)("%s", async (status, sentence) => {
-    server.decide(status);
-    const { code, stdout, stderr } = await svc(["login", "alice", "--no-browser"], env);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toEndWith(`2:00 left.\nsvc: ${sentence}\n`);
-  });
-
-  test("a server that is not there", async () => {
-    server.stop();
-    const stderr = `svc: cannot reach ${server.url}: connection refused\n`;
-    expect(await svc(["login", "alice"], env)).toEqual({ code: 1, stdout: "", stderr });
-  });
-
-  test("a server that answers HTML", async () => {
-    server.generator = () => new Response("<html>", { headers: { "content-type": "text/html" } });
-    const stderr = `svc: ${server.url} answered with an HTML page (HTTP 200); is it an svc server?\n`;
-    expect(await svc(["login", "alice"], env)).toEqual({ code: 1, stdout: "", stderr });
-  });
-});
-
-test("a token that the server does not accept exits with 4", async () => {
-  server.whoami = () => Response.json({ code: "unauthenticated", detail: "No" }, { status: 401 });
-  const stderr = `svc: ${server.url} does not accept the token in SVC_TOKEN; set a new one\n`;
-  expect(await svc(["whoami"], { ...env, SVC_TOKEN: server.token })).toEqual({ code: 4, stdout: "", stderr });
-});
-
-test("an expired token exits with 4, and is not printed", async () => {
-  const SVC_TOKEN = fakeToken({ seconds: -1 });
-  const stderr = "svc: the token in SVC_TOKEN has expired; set a new one\n";
-  expect(await svc(["token"], { ...env, SVC_TOKEN })).toEqual({ code: 4, stdout: "", stderr });
-});
-
 test("without a name on this machine, as in a container, USER is required", async () => {
   const { code, stderr } = await svc(["login", "--no-browser"], env);
   expect({ code, stderr }).toMatchObject({
@@ -172,21 +135,4 @@ test("BROWSER is run with the address, and a slow one does not hold the terminal
   server.decide("success");
   expect(await finished).toMatchObject({ code: 0 });
   await recorder.stop(true);
-});
-
-test("a BROWSER that fails is reported, and the sign-in continues", async () => {
-  const { child, finished, says } = spawnSvc(["login", "alice"], { ...env, BROWSER: "false" });
-  await says("The browser did not open (exit code 1). Open the address above yourself.\n");
-  expect(child.exitCode).toBeNull();
-  server.decide("success");
-  expect(await finished).toMatchObject({ code: 0 });
-});
-
-test("Ctrl-C without a terminal", async () => {
-  const { child, finished } = spawnSvc(["login", "alice", "--no-browser"], env);
-  await server.polled;
-  child.kill("SIGINT");
-  const { code, stdout, stderr } = await finished;
-  expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
-  expect(stderr).toEndWith("2:00 left.\n");
 });

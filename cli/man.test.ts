@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { svc } from "../tests/support/cli/process.ts";
+import { runHere as svc } from "../tests/support/cli/io.ts";
 import { isGroup } from "./command_tree.ts";
 import { root } from "./tree.ts";
 

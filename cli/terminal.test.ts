@@ -87,17 +87,6 @@ test("NO_COLOR: the spinner without colour", async () => {
   expect(terminal.output()).not.toMatch(COLOUR);
 });
 
-test("prints one plain line on a terminal without a width", async () => {
-  const terminal = svcOnTerminal(login, env, { script: 'stty cols 0; exec "$@"' });
-  await terminal.shows(/Waiting for your approval in the browser, 2:00 left\./);
-  await server.polled;
-  server.decide("success");
-  expect(await terminal.exitCode()).toBe(0);
-  await terminal.shows(/Signed in to/);
-  expect(terminal.output()).not.toContain(HIDE_CURSOR);
-  expect(terminal.output().length).toBeLessThan(1000);
-});
-
 test("reports a browser that fails without breaking the spinner", async () => {
   const terminal = svcOnTerminal(["login", "alice"], { ...env, BROWSER: "/nonexistent/browser" });
   await terminal.shows(/The browser did not open \(there is no \/nonexistent\/browser\)/);

@@ -51,14 +51,6 @@ test("finds what the API finds, with its type and its incident", async () => {
   expect(lines).toHaveLength(7);
 });
 
-test("shows nothing of an incident that one may not see", async () => {
-  const stranger = await cliUser(server, "grace@example.com");
-  const { stdout } = await stranger.svc("search", "zebra");
-  expect(stdout).not.toContain("secret");
-  expect(stdout).not.toContain(secret.name);
-  expect((await stranger.svc("inc", "list", "-S", "secret")).stderr).toBe("No incidents found.\n");
-});
-
 test("takes several words, kinds and a limit, and says that there are more", async () => {
   const words = await carol.svc("search", "zebra", "loose", "--json");
   expect(types(words.stdout)).toEqual(["note"]);

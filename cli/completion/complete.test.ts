@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ids } from "../../tests/support/cli/database.ts";
-import { svc } from "../../tests/support/cli/process.ts";
+import { runHere as svc } from "../../tests/support/cli/io.ts";
 import { root } from "../tree.ts";
 import { complete } from "./complete.ts";
 

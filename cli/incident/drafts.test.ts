@@ -171,20 +171,6 @@ describe("a text whose home directory cannot be written", () => {
     expect([await notesOf(id), readdirSync(person.env.TMPDIR)]).toEqual([["Kept"], []]);
   });
 
-  test("is merged from there with what others have changed since", async () => {
-    const { id, name } = await reported();
-    const person = await somebody();
-    person.env.XDG_STATE_HOME = unwritable(person.home);
-    person.env.TMPDIR = join(person.home, "tmp");
-    mkdirSync(person.env.TMPDIR);
-    const edit = editor((text) => text.replace("First", "First\n\nMine"));
-    const lost = await person.with({ ...gone, ...edit }).svc("inc", "edit", name, "-e");
-    await carol.svc("inc", "edit", name, "-d", "Theirs\n\nFirst");
-    expect((await person.svc(...againOf(lost.stderr))).code).toBe(0);
-    expect((await stateOf(id)).description).toBe("Theirs\n\nFirst\n\nMine");
-    expect(readdirSync(person.env.TMPDIR)).toEqual([]);
-  });
-
   test("is printed if there is no other place either", async () => {
     const { name } = await reported();
     const person = await somebody();

@@ -60,19 +60,6 @@ describe("svc incident list", () => {
     expect(new Set(ends).size).toBe(1);
   });
 
-  test.each([30, 26, 20, 12])("says that something is cut on a terminal of %i columns", async (columns) => {
-    const stdout = wideTerminal(columns);
-    expect((await carol.with({ stdout }).svc("incident", "list")).code).toBe(0);
-    const ages = (text: string) => text.match(/\S+$/gm);
-    const wide = wideTerminal(200);
-    await carol.with({ stdout: wide }).svc("incident", "list");
-    if (columns >= 20) expect(ages(stdout.text)).toEqual(ages(wide.text));
-    for (const line of stdout.text.trimEnd().split("\n").slice(1)) {
-      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
-      expect(line).toMatch(columns < 20 ? /…/ : / \d+[smhd]$/);
-    }
-  });
-
   test("leaves out the status where the title would not fit", async () => {
     const item = (await member.call("GET", "/incidents/INC-1")).body;
     const fetch = async () => Response.json({ items: [item], next_cursor: null });
@@ -241,16 +228,6 @@ describe("svc incident messages", () => {
       expect(Math.max(...widths)).toBeLessThanOrEqual(columns);
     }
   });
-
-  test("of an incident that one may not see are like those of none", async () => {
-    const { name } = await reported("Secret", { visibility: "Restricted" });
-    const other = await cliUser(server, "grace@example.com");
-    expect(await other.svc("inc", "messages", name)).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringContaining("that you may see"),
-    });
-  });
 });
 
 describe("svc incident view", () => {
@@ -300,7 +277,9 @@ describe("svc incident view", () => {
     expect(await notes()).toEqual(["Note 111", ...Array.from({ length: 10 }, (_, at) => `Note ${101 + at}`)]);
     const narrow = wideTerminal(40);
     await carol.with({ stdout: narrow }).svc("inc", "view", name);
-    expect(Bun.stripANSI(narrow.text)).toContain(`Not all of it: svc incident view\n  ${name} --timeline\n`);
+    expect(Bun.stripANSI(narrow.text).replaceAll(/\s+/g, " ")).toContain(
+      `Not all of it: svc incident view ${name} --timeline `,
+    );
   });
 
   test("shows what people said whole and first, whatever else happened since", async () => {
@@ -379,27 +358,6 @@ describe("svc incident view", () => {
     pages = 0;
     const all = await counting.svc("inc", "watch", name, "--since", "2d", "--until", "closed");
     expect([all.stdout.match(/(?:Late|Early) \d+/g)?.length, pages]).toEqual([220, 3]);
-  });
-
-  test("has stable JSON", async () => {
-    const { stdout } = await carol.svc("incident", "view", "INC-1", "--json");
-    const view = JSON.parse(stdout);
-    expect(Object.keys(view)).toEqual(
-      expect.arrayContaining([
-        "id",
-        "name",
-        "title",
-        "status",
-        "participants",
-        "last_report",
-        "open_tasks",
-        "events",
-      ]),
-    );
-    expect(view).toMatchObject({
-      last_report: { conditions: "Full" },
-      open_tasks: [{ description: "Free some" }],
-    });
   });
 });
 
@@ -485,6 +443,7 @@ test("a hidden incident is one that does not exist, however it is named, searche
     ["view", "NAME"],
     ["view", `${server.url}/incidents/NAME`],
     ["export", "NAME"],
+    ["messages", "NAME"],
     ["use", "NAME"],
     ["join", "NAME"],
     ["add", "NAME", "erin"],

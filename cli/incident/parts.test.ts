@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { drafts, editor, gone } from "../../tests/support/cli/drafts.ts";
+import { drafts } from "../../tests/support/cli/drafts.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import type { Io } from "../io.ts";
@@ -146,14 +146,6 @@ describe("people", () => {
       expect(await carol.svc("inc", ...words)).toEqual({ code: 1, stdout: "", stderr: `svc: ${message}\n` });
     expect(await peopleOf(id)).toMatchObject({ erin: ["participant"] });
   });
-
-  test("must be named", async () => {
-    const { name } = await reported();
-    expect(await carol.svc("inc", "add", "-i", name)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("missing argument: USER"),
-    });
-  });
 });
 
 describe("roles", () => {
@@ -165,16 +157,6 @@ describe("roles", () => {
     expect((await peopleOf(id)).frank).toContain("liaison");
     expect((await erin.svc("inc", "role", "drop", name, "scribe")).code).toBe(0);
     expect((await peopleOf(id)).erin).not.toContain("scribe");
-  });
-
-  test("of the commander is taken over from the present one", async () => {
-    const { id, name } = await reported();
-    expect((await erin.svc("inc", "role", "take", name)).code).toBe(0);
-    const people = await peopleOf(id);
-    expect(people.erin).toContain("commander");
-    expect(people.carol).not.toContain("commander");
-    expect((await erin.svc("inc", "role", "give", name, "carol")).code).toBe(0);
-    expect((await peopleOf(id)).carol).toContain("commander");
   });
 
   test("of the commander that somebody else takes meanwhile are not taken from them", async () => {
@@ -416,55 +398,6 @@ describe("documents", () => {
     ]);
     const missing = await carol.svc("inc", "doc", "show", "-i", name, "Runbook");
     expect([missing.code === 0, missing.stderr]).toEqual([false, expect.stringContaining("has no document")]);
-  });
-
-  test("whose text somebody else changed meanwhile show both versions, and keep the text", async () => {
-    const { name } = await reported();
-    const first = carol.with({ readStdin: async () => Buffer.from("First\n") });
-    const { stdout } = await first.svc("inc", "doc", "new", name, "Notes", "-F", "-");
-    const id = stdout.trim();
-    const theirs = erin.with({ readStdin: async () => Buffer.from("Theirs\n") });
-    const mine = carol.with({
-      readStdin: async () => Buffer.from("Mine\n"),
-      fetch: async (url, init) => {
-        if (init.method === "PUT") await theirs.svc("inc", "doc", "edit", id, "-F", "-");
-        return fetch(url, init);
-      },
-    });
-    const { code, stderr } = await mine.svc("inc", "doc", "edit", id, "-F", "-");
-    expect([code, stderr.split("\n")]).toEqual([
-      1,
-      [
-        "  Theirs: Theirs",
-        "  Yours:  Mine",
-        `svc: The text of document ${id} has been changed by somebody else in the meantime; nothing was saved.`,
-        expect.stringContaining("both versions where both of you changed it"),
-        expect.stringContaining(`Your text is kept. To send it: svc incident doc edit ${id} -F `),
-        "",
-      ],
-    ]);
-    expect((await carol.svc("inc", "doc", "show", id)).stdout).toBe("Theirs\n");
-  });
-
-  test("whose text somebody else changes before a draft is sent again show both versions", async () => {
-    const { name } = await reported();
-    const piped = (who: CliUser, text: string) => who.with({ readStdin: async () => Buffer.from(text) });
-    const { stdout } = await piped(carol, "First\n").svc("inc", "doc", "new", name, "Notes", "-F", "-");
-    const id = stdout.trim();
-    const textNow = async () => (await carol.svc("inc", "doc", "show", id)).stdout;
-    const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
-    const edit = editor((text) => text.replace("First", "Mine"));
-    const lost = await carol.with({ ...gone, ...edit, canAsk: () => true }).svc("inc", "doc", "edit", id);
-    await piped(erin, "Theirs\n").svc("inc", "doc", "edit", id, "-F", "-");
-    const refused = await carol.svc(...againOf(lost.stderr));
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("Theirs: Theirs\n") });
-    // The same command, whether she has adapted the text or not, never saves hers alone.
-    expect((await carol.svc(...againOf(refused.stderr))).code).toBe(1);
-    expect(await textNow()).toBe("Theirs\n");
-    const path = againOf(refused.stderr).at(-1)!;
-    writeFileSync(path, readFileSync(path, "utf8").replaceAll(/^[<=>].*\n/gm, ""));
-    expect((await carol.svc(...againOf(refused.stderr))).code).toBe(0);
-    expect(await textNow()).toBe("Mine\nTheirs\n");
   });
 
   describe("with a text of several lines", () => {

@@ -412,26 +412,6 @@ test("the text of an option may be empty, unlike other values", async () => {
   expect((await member.call("GET", `/incidents/${id}`)).body.description).toBe("");
 });
 
-test("a task of several lines from the editor is sent again only once", async () => {
-  const { id, name } = await reported();
-  const person = carol.elsewhere();
-  let isFirst = true;
-  const losing = person.with({
-    readStdin: async () => Buffer.from("First\nsecond\n"),
-    fetch: async (url, init) => {
-      const response = await fetch(url, init);
-      if (init.method !== "POST" || !isFirst) return response;
-      isFirst = false;
-      throw Object.assign(new Error("lost"), { code: "ECONNRESET" });
-    },
-  });
-  const { stderr } = await losing.svc("inc", "task", "add", name, "-");
-  const [, again = ""] = /To send it: svc (.*)\n/.exec(stderr) ?? [];
-  expect((await person.svc(...again.split(" "))).code).toBe(0);
-  expect(await itemsOf("tasks", id)).toMatchObject([{ description: "First\nsecond" }]);
-  expect(drafts(person.home)).toEqual([]);
-});
-
 test("a loop of the shell keeps its lines: a command without - leaves stdin alone", async () => {
   const loop = `while read -r line; do ${testProgram.join(" ")} inc report "$line" -p Urgent -q || exit; done`;
   const run = Bun.spawn(["sh", "-c", loop], {

@@ -132,14 +132,6 @@ describe("svc incident note", () => {
     );
   });
 
-  test("takes a first word that is an incident for the incident, also before a file", async () => {
-    const { id, name } = await reported();
-    const file = join(carol.home, "file.md");
-    writeFileSync(file, "From a file");
-    expect((await carol.svc("inc", "note", name, "-F", file)).code).toBe(0);
-    expect(await notesOf(id)).toEqual(["From a file"]);
-  });
-
   test("takes other first words with a number for the text, as say and task add do", async () => {
     const person = await somebody();
     person.env.SVC_INCIDENT = "INC-1";
@@ -290,14 +282,6 @@ test("a change of the state says how many tasks are left", async () => {
   expect((await carol.svc("inc", "reopen", name)).stderr).toBe(`${name}: Broken (Active)\n`);
 });
 
-test("a resolution comes from one place", async () => {
-  const ran = await carol.svc("inc", "close", "INC-1", "-r", "Done", "-F", "-");
-  expect(ran).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining("give only one of --resolution, -, --file and --editor"),
-  });
-});
-
 test("a change keeps the fields that only a newer server knows", async () => {
   const { id, name } = await reported();
   const { body: task } = await member.call("POST", "/tasks/", { incident_id: id, description: "Restart" });
@@ -374,61 +358,11 @@ describe("a change that meets another one", () => {
     );
   });
 
-  test("of a long text shows what differs, and then the error and the command", async () => {
-    const { id, name } = await reported();
-    const lines = Array.from({ length: 300 }, (_, at) => `Line ${at} of a long description`);
-    await changed(id, { description: lines.join("\n") });
-    const person = await somebody();
-    const edit: Partial<Io> = {
-      runOnTerminal: async (_, [path = ""]) => {
-        await changed(id, { description: lines.with(200, "Theirs").with(10, "Also theirs").join("\n") });
-        writeFileSync(path, readFileSync(path, "utf8").replace(lines[200]!, "Mine"));
-        return { code: 0 };
-      },
-    };
-    const { stderr } = await person.with(edit).svc("inc", "edit", name, "-e");
-    const [path = ""] = drafts(person.home);
-    expect(stderr.split("\n")).toEqual([
-      "Theirs (-) and yours (+):",
-      "@@ line 208",
-      ` ${lines[198]}`,
-      ` ${lines[199]}`,
-      "-Theirs",
-      "+Mine",
-      ` ${lines[201]}`,
-      ` ${lines[202]}`,
-      `svc: ${name} has been changed by somebody else in the meantime; nothing was saved.`,
-      bothVersions,
-      `Your text is kept. To send it: svc incident edit ${name} -F ${path}`,
-      "",
-    ]);
-  });
-
   test("to the same value is no conflict", async () => {
     const { id, name } = await reported();
     const other = meeting(() => changed(id, { status: "Closed" }));
     expect((await carol.with(other).svc("inc", "close", name, "-r", "Done")).code).toBe(0);
     expect(await stateOf(id)).toMatchObject({ status: "Closed", resolution: "Done" });
-  });
-
-  test("during the editor merges both", async () => {
-    const { id, name } = await reported();
-    const person = await somebody();
-    const edit: Partial<Io> = {
-      runOnTerminal: async (_, [path = ""]) => {
-        await changed(id, { title: "Theirs", description: "Theirs\n\nFirst" });
-        writeFileSync(path, readFileSync(path, "utf8").replace("First", "First\n\nMine"));
-        return { code: 0 };
-      },
-    };
-    expect(await person.with(edit).svc("inc", "edit", name, "-e")).toEqual({
-      code: 0,
-      stdout: "",
-      stderr: `${name} has been changed by somebody else in the meantime: their changes and yours were merged.\n${name}: Theirs\n`,
-    });
-    const description = "Theirs\n\nFirst\n\nMine";
-    expect(await stateOf(id)).toMatchObject({ title: "Theirs", description });
-    expect(drafts(person.home)).toEqual([]);
   });
 
   test("of description and resolution at once merges both", async () => {
@@ -513,13 +447,6 @@ describe("svc incident edit", () => {
     const unchanged = carol.with(editor((text) => text));
     expect((await unchanged.svc("inc", ...args)).code).toBe(0);
     expect(await stateOf(id)).toMatchObject({ title: "Typed", description: "First" });
-  });
-
-  test("in the editor changes title and description", async () => {
-    const { id, name } = await reported();
-    const edit = editor((text) => text.replace("Broken", "Fixed").replace("First", "- one\n- two\n"));
-    expect((await carol.with(edit).svc("inc", "edit", name, "-e")).code).toBe(0);
-    expect(await stateOf(id)).toMatchObject({ title: "Fixed", description: "- one\n- two" });
   });
 
   test.each([

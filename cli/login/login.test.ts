@@ -431,6 +431,30 @@ describe("a server that is busy", () => {
   });
 });
 
+describe("a hostile server: nothing is opened or stored", () => {
+  test.each([
+    ["a page", new Response("<html>"), "an HTML page (HTTP 200)"],
+    ["a redirect", Response.redirect("http://127.0.0.1/elsewhere"), "which svc does not follow"],
+    [
+      "an address of another server",
+      Response.json({ challenge_url: "https://evil.example/c", polling_url: "https://evil.example/p" }),
+      "a challenge_url of another server, https://evil.example",
+    ],
+  ])("%s", async (_name, answer, message) => {
+    server.generator = () => answer;
+    await expect(signIn()).rejects.toThrow(message);
+    expect([io.opened, io.out.stderr, server.requests.length]).toEqual([[], "", 1]);
+    expect(fs.existsSync(credentialsPath(io.env))).toBeFalse();
+  });
+
+  test("a user name that cannot be shown", async () => {
+    const encoded_jwt = fakeToken({ user: "a\x1b[2J" });
+    server.poller = () => Response.json({ status: "success", encoded_jwt, user: "b\x1b[2J" });
+    await signIn();
+    expect(stored()).toMatchObject({ user: "alice" });
+  });
+});
+
 test("a corrupt file is found out before anybody signs in", async () => {
   await signIn();
   fs.writeFileSync(credentialsPath(io.env), "{");

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/connection/sql.ts";
 import { failed, head, ok, on } from "../../../tests/support/cli/database.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { slowTables } from "../../../tests/support/database/slow_tables.ts";
+import { createTestDatabase } from "../../../tests/support/database/database.ts";
 
 test("accepts parameters that only libpq uses", async () => {
   await using database = await createTestDatabase();
@@ -53,14 +52,4 @@ test("an unsupported parameter is one line that names only the parameter", async
       failed(`PostgreSQL refuses ${which} of SVC_DATABASE_URL: correct it, or leave it out`),
     );
   }
-});
-
-test("a timeout in the address does not interrupt a schema change", async () => {
-  await using database = await createEmptyTestDatabase();
-  const run = on(`${database.url}?options=-c%20statement_timeout%3D1000`);
-  {
-    await using _ = await slowTables(database.url, 1.5);
-    expect(await run("init")).toMatchObject({ code: 0, stderr: "" });
-  }
-  expect(await run("check", "--drift")).toEqual(ok("No changes without a revision, and no drift\n"));
 });

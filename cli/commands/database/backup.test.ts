@@ -135,30 +135,6 @@ test("a database without tables that holds anything else is replaced only with c
 });
 
 describe("one clear line, exit 1", () => {
-  test("wrong password, no server, no database", async () => {
-    await using directory = await temporaryDirectory();
-    await using database = await debianDatabase();
-    for (const command of ["dump", "restore"]) {
-      if (command === "restore") await svc(["database", "dump"], env(database.url), directory.path);
-      const { port, pathname } = new URL(database.url);
-      const at = (port: string) => `PostgreSQL at 127.0.0.1:${port}, database ${pathname.slice(1)},`;
-      const run = (change: Partial<URL>) => {
-        const url = Object.assign(new URL(database.url), change).href;
-        return svc(["database", command], env(url), directory.path);
-      };
-      expect(await run({ password: "hunter2" })).toEqual(
-        failed(`${at(port)} refuses this user or password: see SVC_DATABASE_URL`),
-      );
-      expect(await run({ port: "1" })).toEqual(
-        failed(`${at("1")} does not answer: connection refused (see SVC_DATABASE_URL)`),
-      );
-      const lost = await run({ pathname: "/nowhere" });
-      if (command === "dump")
-        expect(lost.stderr).toMatch(/^svc: The database \S+ at \S+:\d+ does not exist: [^\n]*\n$/);
-    }
-    await using(debian.url, (sql) => sql`drop database if exists nowhere`);
-  });
-
   test("a read-only database can be dumped, but not replaced", async () => {
     await using directory = await temporaryDirectory();
     await using database = await debianDatabase();

@@ -4,15 +4,7 @@ import { on } from "../../../tests/support/cli/database.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 
 describe("errors that an operator can cause are one line, without the password", () => {
-  const commands = [
-    ["upgrade"],
-    ["downgrade"],
-    ["current"],
-    ["history"],
-    ["sync-triggers"],
-    ["populate"],
-    ["init"],
-  ];
+  const commands = [["upgrade"], ["current"], ["populate"], ["init"], ["dump"]];
   const faults: [string, (url: URL) => void, RegExp][] = [
     [
       "a wrong password",

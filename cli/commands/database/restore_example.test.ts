@@ -72,15 +72,4 @@ describe("svc database restore --example", () => {
     expect(refused.stderr).toMatch(/^svc: Nothing was dropped: view theirs\.incidents depends on /);
     expect(await contentOf(database.url)).toEqual(before);
   });
-
-  test("a dump of the example, restored after a drop, is identical", async () => {
-    await using database = await createEmptyTestDatabase();
-    await using at = await inDirectory(database.url);
-    await at.run("restore", "--example");
-    expect((await at.run("dump")).code).toBe(0);
-    const before = await contentOf(database.url);
-    expect((await at.run("drop", "--yes")).code).toBe(0);
-    expect((await at.run("restore")).code).toBe(0);
-    expect(await contentOf(database.url)).toEqual(before);
-  });
 });

@@ -24,7 +24,6 @@ const shadows = `create schema elsewhere; create table elsewhere.incident (nothi
 const limitSeconds = 1;
 
 const presets = {
-  "a search_path without public": [["search_path = nowhere"], ""],
   "an empty search_path, all names in quotes": [["search_path = ''", "quote_all_identifiers = on"], ""],
   "a search_path with other tables of these names": [
     ["search_path = elsewhere, public, pg_catalog"],

@@ -6,6 +6,7 @@ import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLog } from "../../../platform/log.ts";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
 import {
   createEmptyTestDatabase,
@@ -34,7 +35,7 @@ const names = scheduledTasks.map(({ name }) => name).join(", ");
 
 describe("list", () => {
   test("prints the fixed schedule, without a database", async () => {
-    expect(await svc(["scheduler", "list"])).toEqual({
+    expect(await runHere(["scheduler", "list"])).toEqual({
       code: 0,
       stderr: "",
       stdout: `\
@@ -52,7 +53,7 @@ application-sync                 1:00:00
   });
 
   test("as JSON", async () => {
-    const { stdout } = await svc(["scheduler", "list", "--json"]);
+    const { stdout } = await runHere(["scheduler", "list", "--json"]);
     expect(JSON.parse(stdout).slice(0, 2)).toEqual([
       { name: "incident-status-report-reminder", period: "1:00:00", at_time: null },
       { name: "incident-daily-summary", period: "1 day, 0:00:00", at_time: "18:00:00" },
@@ -62,7 +63,7 @@ application-sync                 1:00:00
 
 describe("an unknown task is refused with the list of tasks", () => {
   test.each([["start"], ["explain"], ["pause"], ["resume"]])("%s", async (command) => {
-    const { code, stdout, stderr } = await scheduler(command, "tidy-up");
+    const { code, stdout, stderr } = await runHere(["scheduler", command, "tidy-up"]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toStartWith(
       `svc: unknown task: tidy-up. The tasks are ${names}\nUsage: svc scheduler ${command} `,
@@ -191,18 +192,6 @@ describe("start", () => {
       expect([code, stdout]).toEqual([1, ""]);
       expect(stderr).toMatch(/^svc: SVC_KEY_SECRET cannot decrypt signing key \S+: [^\n]+\n$/);
     }
-  });
-
-  test("refuses an invalid time zone and an unknown plugin", async () => {
-    const env = { SVC_DATABASE_URL: database.url, SVC_TIMEZONE: "Europe/Nowhere" };
-    for (const command of ["start", "status"])
-      expect(await svc(["scheduler", command], env)).toEqual({
-        code: 1,
-        stdout: "",
-        stderr: 'svc: SVC_TIMEZONE: "Europe/Nowhere" is not an IANA time zone such as UTC or Europe/Berlin\n',
-      });
-    const plugin = { SVC_DATABASE_URL: database.url, SVC_PLUGIN_TERM: "nowhere" };
-    expect((await svc(["scheduler", "start"], plugin)).stderr).toContain('there is no plugin "nowhere"');
   });
 
   test("reports a read-only database if a task is to run now", async () => {

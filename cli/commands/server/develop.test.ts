@@ -167,26 +167,20 @@ test("a new process that hangs is stopped, and the next change starts another", 
   await server.answers("mended", 60);
 }, 150_000);
 
-test("names the commands that serve /metrics", async () => {
-  writeFileSync(main, light("good"));
+test("shows an invalid configuration, also at the first start", async () => {
+  writeFileSync(main, source("configured"));
+  writeFileSync(join(tree, ".env"), "SVC_SSO=saml\n");
   await using server = await develop([], { METRIC_PROVIDERS: "otlp,prometheus" });
-  await server.answers("good");
+  const { text } = await server.answers("The server ended");
+  expect(text).toContain("SVC_SSO: &quot;saml&quot; is not one of oidc, proxy");
+  writeFileSync(join(tree, ".env"), "");
+  await server.answers("configured");
   expect(server.words()).toContain(
     "svc: svc server develop does not serve /metrics; use svc server start or svc up\n",
   );
 }, 60_000);
 
-test("shows an invalid configuration, also at the first start", async () => {
-  writeFileSync(main, source("configured"));
-  writeFileSync(join(tree, ".env"), "SVC_SSO=saml\n");
-  await using server = await develop();
-  const { text } = await server.answers("The server ended");
-  expect(text).toContain("SVC_SSO: &quot;saml&quot; is not one of oidc, proxy");
-  writeFileSync(join(tree, ".env"), "");
-  await server.answers("configured");
-}, 60_000);
-
-test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)("%s leaves nothing behind", async (signal) => {
+test.each(["SIGTERM", "SIGKILL"] as const)("%s leaves nothing behind", async (signal) => {
   writeFileSync(main, light("x"));
   await using server = await develop();
   await server.answers("x");

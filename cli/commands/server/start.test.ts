@@ -212,14 +212,6 @@ test("--timeout-graceful-shutdown: current requests finish, or are cut off after
   expect(await cut).toBeInstanceOf(Error);
 });
 
-test("warns about an unknown variable when our own application starts", async () => {
-  const env = { SVC_PUBLIK_URL: "x" };
-  const { stderr } = await svc(["server", "start", "server/main:app"], env, folder.path);
-  expect(stderr).toStartWith(
-    "svc: unknown variable: SVC_PUBLIK_URL. Did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL is not set",
-  );
-});
-
 test("warns about an unknown variable in an --env-file", async () => {
   writeFileSync(join(folder.path, "odd.env"), "SVC_DOMAINE=example.com\nSVC_DOMAIN=example.com\n");
   const args = ["server", "start", "server/main:app", "--env-file", "odd.env"];

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { svc } from "../../../tests/support/cli/process.ts";
 import { appFolder, messagesIn, startServing } from "../../../tests/support/http/serving.ts";
 
@@ -104,18 +105,8 @@ describe("invalid command lines", () => {
     [`--uds ${"x".repeat(108)}`, "--uds: the path of a socket has at most 107 bytes"],
     ["--header hunter2", "--header: expected <name>:<value>"],
   ])("%s", async (line, fault) => {
-    const { code, stderr } = await svc(
-      ["server", "start", "mine:plain", ...line.split(" ")],
-      {},
-      folder.path,
-    );
+    const { code, stderr } = await runHere(["server", "start", "mine:plain", ...line.split(" ")]);
     expect({ code, first: stderr.split("\n")[0] }).toEqual({ code: 2, first: `svc: ${fault}` });
-  });
-
-  test("APP without an attribute", async () => {
-    const { code, stderr } = await svc(["server", "start", "mine"], {}, folder.path);
-    expect(code).toBe(2);
-    expect(stderr).toContain('"mine" is not <module>:<attribute>');
   });
 
   test("a port in use, and a missing file, are named", async () => {

@@ -111,14 +111,7 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
 });
 
 describe("SIGHUP: the old workers continue while the new ones could not serve", () => {
-  test.each([
-    ["keys that cannot be opened", `SVC_KEY_SECRET=${otherSecret}`, "the new worker did not start"],
-    [
-      "a database that does not answer",
-      "SVC_DATABASE_URL=postgres://svc@127.0.0.1:1/svc",
-      "not ready: the database",
-    ],
-  ])("%s", async (_, line, said) => {
+  test("a database that does not answer", async () => {
     const { SVC_KEY_SECRET: _key, SVC_DATABASE_URL: _url, ...rest } = own.env;
     const good = `SVC_KEY_SECRET=${own.env.SVC_KEY_SECRET}\nSVC_DATABASE_URL=${own.env.SVC_DATABASE_URL}\n`;
     writeFileSync(join(own.path, ".env"), good);
@@ -126,9 +119,9 @@ describe("SIGHUP: the old workers continue while the new ones could not serve", 
     await using server = await startServing(own.path, ["--workers", "1"], options);
     expect(await health(server)).toMatchObject({ code: 200 });
     const old = descendants(server.pid).map(({ pid }) => pid);
-    writeFileSync(join(own.path, ".env"), `${good}${line}\n`);
+    writeFileSync(join(own.path, ".env"), `${good}SVC_DATABASE_URL=postgres://svc@127.0.0.1:1/svc\n`);
     process.kill(server.pid, "SIGHUP");
-    await server.says(said);
+    await server.says("not ready: the database");
     expect(await health(server)).toMatchObject({ code: 200 });
     expect(descendants(server.pid).map(({ pid }) => pid)).toEqual(expect.arrayContaining(old));
     expect((await server.end()).code).toBe(0);

@@ -9,7 +9,6 @@ import {
   startOnDescriptor,
   startServing,
 } from "../../../tests/support/http/serving.ts";
-import { wrk } from "../../../tests/support/http/wrk.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 
@@ -21,7 +20,7 @@ const workersOf = ({ pid }: Pick<Started, "pid">) => descendants(pid).map((worke
 
 /**
  * Between the requests of each of many clients. Without it, they and the workers fill the processors, and new workers start
- * several times slower. A few clients need none, and wrk sends without a pause.
+ * several times slower. A few clients need none.
  */
 const pause = 4;
 
@@ -45,24 +44,6 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
   expect(load.failures).toEqual([]);
   expect((await server.end()).code).toBe(0);
 }, 240_000);
-
-test("the same under wrk", async () => {
-  await using server = await start(["--workers", "3"]);
-  const old = workersOf(server);
-  const replaced = () => !workersOf(server).some((pid) => old.includes(pid));
-  const results = [wrk(server, 1)];
-  await Bun.sleep(500);
-  process.kill(server.pid, "SIGHUP");
-  // Without a time limit, because the machine may be busy.
-  while (!replaced() || results.length < 2) {
-    await results.at(-1);
-    results.push(wrk(server, 1));
-  }
-  for (const { requests, failed } of await Promise.all(results)) {
-    expect(requests).toBeGreaterThan(100);
-    expect(failed).toEqual([]);
-  }
-}, 60_000);
 
 test("kill -9 of any of 6 workers under load fails only its own requests, and it is replaced", async () => {
   await using server = await start(["--workers", "6"]);

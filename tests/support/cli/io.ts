@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Fetch, Io } from "../../../cli/io.ts";
+import { run } from "../../../cli/run.ts";
 
 /** An `Io` without side effects: it records output, its time passes only during sleeps, and nothing is random. */
 export interface TestIo extends Io {
@@ -90,6 +91,13 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
     return io.secrets;
   };
   return io;
+}
+
+/** Runs a command line in this process, with only `env` as its environment. */
+export async function runHere(args: readonly string[], env: Record<string, string> = {}) {
+  const io = testIo({ env });
+  const code = await run([...args], io);
+  return { code, ...io.out };
 }
 
 /** A terminal of 80 columns for ora. `shown` is the output, with names for control sequences. */
