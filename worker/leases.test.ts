@@ -5,7 +5,7 @@ import { accessLease } from "../drizzle/schema/index.ts";
 import { Unavailable } from "../platform/errors.ts";
 import { fakeCredential } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
-import { type AccessWorld, expire, startAccessWorld } from "../tests/support/domain/access_world.ts";
+import { type AccessWorld, startAccessWorld } from "../tests/support/domain/access_world.ts";
 import { type Person, personOf } from "../tests/support/http/people.ts";
 import { signInToken } from "../tests/support/http/server.ts";
 import { until } from "../tests/support/process/until.ts";
@@ -26,68 +26,6 @@ const ended = (id: number) =>
     const { state, finishedAt } = await world.leaseRow(id);
     return finishedAt && state;
   });
-
-describe("no role survives a process that is killed", () => {
-  const issued = async () => (await world.issue(world.alice, await world.makeRole())).body;
-
-  test("after committing Issuing and before creating the role", async () => {
-    const lease = await issued();
-    await world.target.sql.unsafe(`drop role ${lease.name}`);
-    await world.server.db
-      .update(accessLease)
-      .set({ state: "Issuing", issuedAt: null })
-      .where(eq(accessLease.id, lease.id));
-    await expire(world, lease.id);
-    await using _worker = world.startWorker();
-    await until("the revocation", async () => (await world.leaseRow(lease.id)).endReason === "interrupted");
-    await isGone(lease.name);
-  });
-
-  test("after CREATE ROLE and before the lease is Active", async () => {
-    const lease = await issued();
-    await world.server.db
-      .update(accessLease)
-      .set({ state: "Issuing", issuedAt: null })
-      .where(eq(accessLease.id, lease.id));
-    await expire(world, lease.id);
-    await using _worker = world.startWorker();
-    await isGone(lease.name);
-    // A call that is still running may create it again, so the lease ends only once no call can be running.
-    expect((await world.leaseRow(lease.id)).finishedAt).toBeNull();
-    await world.server.db
-      .update(accessLease)
-      .set({ createdAt: sql`created_at - interval '1 hour'`, dueAt: sql`now()` })
-      .where(eq(accessLease.id, lease.id));
-    expect(await ended(lease.id)).toBe("Failed");
-  });
-
-  // The steps of a revocation in order. Each test stops after one more step.
-  const steps = (name: string) => [
-    `alter role ${name} nologin`,
-    `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`,
-    `grant ${name} to ${world.target.broker}`,
-    `reassign owned by ${name} to ${world.target.broker}; drop owned by ${name}`,
-    `drop role ${name}`,
-    "select 1",
-  ];
-  for (const done of [0, 1, 2, 3, 4, 5, 6])
-    test(`after step ${done} of its revocation`, async () => {
-      const lease = await issued();
-      const client = world.target.open(lease.credential.fields);
-      await client.unsafe("create table mine (id int); begin; lock table mine");
-      for (const step of steps(lease.name).slice(0, done)) await world.target.sql.unsafe(step);
-      // The dead process had claimed it, and its claim has expired.
-      await world.server.db
-        .update(accessLease)
-        .set({ state: "Revoking", attempts: 1, leaseUntil: sql`now()`, dueAt: sql`now()` })
-        .where(eq(accessLease.id, lease.id));
-      await using _worker = world.startWorker();
-      await isGone(lease.name);
-      expect(await ended(lease.id)).toBe("Revoked");
-      await client.end();
-      await world.target.sql.unsafe("drop table if exists mine");
-    });
-});
 
 test("a lease whose target is down stays Revoking with the error, and ends when the target is back", async () => {
   const { settings } = world.target;
@@ -112,17 +50,6 @@ test("a lease whose target is down stays Revoking with the error, and ends when 
   await move(settings.port);
   await isGone(lease.name);
   expect(await ended(lease.id)).toBe("Revoked");
-});
-
-test("a role expires by the target's clock, even if ours is ten minutes off", async () => {
-  world.server.clock.advance(600);
-  const { body: lease } = await world.issue(world.alice, await world.makeRole());
-  const [row] = await world.target.sql<[{ left: number }]>`
-    select extract(epoch from rolvaliduntil - now())::int as left from pg_roles where rolname = ${lease.name}`;
-  expect(row.left).toBeWithin(3580, 3601);
-  await using _worker = world.startWorker();
-  await world.alice.call("DELETE", `/access/leases/${lease.id}`);
-  await isGone(lease.name);
 });
 
 test("names with quotes, spaces and SQL are quoted", async () => {

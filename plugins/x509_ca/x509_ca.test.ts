@@ -5,7 +5,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
-import { authorityKey } from "../../drizzle/schema/index.ts";
 import { freePort } from "../../platform/free_port.ts";
 import { spawnSvc } from "../../tests/support/cli/process.ts";
 import { startClientCertificateServer } from "../../tests/support/domain/client_certificate_server.ts";
@@ -315,15 +314,6 @@ test("svc access check reports an authority that expires soon", async () => {
   } finally {
     server.clock.advance(-9.8 * 365 * 24 * 3600);
   }
-});
-
-test("the private key is sealed", async () => {
-  const [row] = await server.db
-    .select()
-    .from(authorityKey)
-    .where(sql`kind = 'x509'`)
-    .limit(1);
-  expect(Buffer.from(row!.privateKey).toString("latin1")).not.toContain("PRIVATE KEY");
 });
 
 test("svc access run and get write the key and the certificate to private files", async () => {
