@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "bun:test";
-import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray } from "drizzle-orm";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
@@ -102,67 +102,4 @@ test("a match that commits late with an older id displaces none", async () => {
   const seen = await walk("stork", async () => void (await late()));
   expect(seen).toContain(window[0]!);
   expect(new Set(seen).size).toBe(seen.length);
-});
-
-/** Inserts records named `name`, an expression that may use `n`. */
-async function insertMany(count: number, name: SQL): Promise<void> {
-  await client.db.execute(sql`
-    insert into document (name, resource_type, created_at, updated_at)
-    select ${name}, 'reference', ${at.toISOString()}, ${at.toISOString()} from generate_series(1, ${count}::int) as n`);
-}
-
-const newestOf = async (name: string, count: number) => {
-  const rows = await client.db
-    .select({ id: document.id })
-    .from(document)
-    .where(eq(document.name, name))
-    .orderBy(desc(document.id))
-    .limit(count);
-  return rows.map(({ id }) => id);
-};
-
-test("words of old records are found and ranked, however many newer records there are", async () => {
-  const [old] = await insert(1, "axolotl");
-  await insert(1, "pelican pelican pelican");
-  const rest = await insert(rankedMatches, "a pelican beside the sea");
-  await insertMany(30_001, sql`'filler'`);
-  expect(await walk("axolotl")).toEqual([old!]);
-  expect(await walk("pelican")).toEqual(rest.toReversed());
-});
-
-test("a word in every 3rd, 50th or 1000th record: finds the newest matches without a gap", async () => {
-  await insert(rankedMatches, "gull");
-  await insertMany(
-    30_000,
-    sql`case when n % 1000 = 0 then 'gull' when n % 50 = 0 then 'tern' when n % 3 = 0 then 'skua' else 'n' end`,
-  );
-  for (const word of ["gull", "tern", "skua"])
-    expect(await walk(word)).toEqual(await newestOf(word, rankedMatches));
-});
-
-test("a filter finds the one record that it allows, however many others match", async () => {
-  await insertMany(10_001, sql`'puffin'`);
-  const [wanted] = await insert(1, "puffin");
-  await insertMany(30_001, sql`'filler'`);
-  const { items } = await read("puffin", undefined, 80, eq(document.id, wanted!));
-  expect(items.map(({ id }) => id)).toEqual([wanted!]);
-});
-
-/** Makes the table look larger to a search, which estimates the size from the newest id. */
-const goOnAt = (id: number) =>
-  client.db.execute(sql.raw(`alter table document alter column id restart with ${id}`));
-const oneOf50 = (name: string) => sql`case when n % 50 = 0 then ${name}::text else 'n' end`;
-
-test("a word in every 50th of many records: finds those with near ids, or all if these are too few", async () => {
-  await goOnAt(500_000);
-  await insertMany(6000, oneOf50("newt"));
-  const hidden = await insert(10, "newt", restricted);
-  await insertMany(6000, oneOf50("newt"));
-  const newts = await newestOf("newt", rankedMatches + hidden.length);
-  expect(await walk("newt")).toEqual(newts.filter((id) => !hidden.includes(id)));
-  // They are denser among the newest records than elsewhere.
-  await insert(rankedMatches, "toad");
-  await goOnAt(600_000);
-  await insertMany(1000, oneOf50("toad"));
-  expect(await walk("toad")).toEqual(await newestOf("toad", rankedMatches));
 });

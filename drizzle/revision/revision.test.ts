@@ -47,19 +47,6 @@ describe("upgrade", () => {
     expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
   });
 
-  test("a failing revision leaves no trace, and keeps earlier ones", async () => {
-    await using database = await createEmptyTestDatabase();
-    const known = [
-      testRevision("1", [], "create table one (id int)"),
-      testRevision("2", ["1"], "create table two (id int); select 1/0"),
-    ];
-    expect(upgrade({ url: database.url, revisions: known })).rejects.toThrow("division by zero");
-    const sql = openSql(database.url, { max: 1 });
-    expect(await sql`select id from revision`).toMatchObject([{ id: "1" }]);
-    expect(await sql`select to_regclass('two') as two`).toMatchObject([{ two: null }]);
-    await sql.end();
-  });
-
   test("an edited and an unknown revision are refused by name", async () => {
     await using database = await createEmptyTestDatabase();
     const known = await readRevisions();

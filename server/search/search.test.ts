@@ -158,16 +158,6 @@ test("shows title, incident and surrounding words, also for a document's text", 
   expect(incident!.title).toMatch(/^INC-\d+: quokka$/);
 });
 
-test("hidden records do not count towards the number of ranked matches", async () => {
-  const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
-  const row = { name: "bilby", resourceType: "reference", ...stamps };
-  await server.db.insert(schema.document).values(row);
-  const hidden = Array.from({ length: rankedOfType }, () => ({ ...row, incidentId: incidents.Restricted }));
-  await server.db.insert(schema.document).values(hidden);
-  expect(await search(people.member!, { q: "bilby" })).toHaveLength(1);
-  expect(await search(people.participant!, { q: "bilby" })).toHaveLength(20);
-});
-
 test("only the newest matches of each type are ranked; a better but older one is left out", async () => {
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const add = (name: string, count: number) => {
@@ -218,9 +208,7 @@ describe("refuses", () => {
     ["type", { q: "a", type: "" }],
     ["type", { q: "a", type: "session" }],
     ["type", { q: "a", type: "task,constructor" }],
-    ["limit", { q: "a", limit: "0" }],
     ["limit", { q: "a", limit: "51" }],
-    ["limit", { q: "a", limit: "1e1" }],
     ["sort", { q: "a", sort: "id" }],
   ])("%s of %p", async (field, query) => {
     const parameters = new URLSearchParams(query as Record<string, string>);
@@ -238,11 +226,6 @@ describe("refuses", () => {
       .catch(() => 431);
     expect([400, 414, 431]).toContain(status);
     expect(await search(people.member!, { q: "quokka", type: "term" })).toHaveLength(1);
-  });
-
-  test("every request without sign-in", async () => {
-    for (const query of ["?q=a", "", "?q=a&type=session"])
-      expect((await people.anonymous!.call("GET", `/search${query}`)).http).toBe(401);
   });
 });
 
