@@ -157,12 +157,6 @@ describe("one flooder does not lock out others at the same address", () => {
     expect((await ask(server, "alice")).status).toBe(200);
   });
 
-  test("made-up names count against the address", async () => {
-    await using server = await startTestServer({ rateGenerate: 20 });
-    const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(server, `user${i}`)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
-  });
-
   test("a person at a dozen terminals stays below the limit", async () => {
     await using server = await startTestServer();
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(server, "alice")));
@@ -378,16 +372,5 @@ describe("legacy clients", () => {
     const { text } = await new TestBrowser(from("192.0.2.9").headers).open(challenge.challengeUrl);
     expect(text).toContain("127.0.0.1");
     expect(text).not.toContain("192.0.2.1");
-  });
-
-  test("entries left of the client's address are ignored", async () => {
-    await using server = await behindProxy();
-    const challenge = await newChallenge(server, { legacy: true, ...from("192.0.2.1") });
-    expect((await poll(server, challenge, from("192.0.2.1, 198.51.100.1"))).body).toEqual({
-      status: "unknown",
-    });
-    expect((await poll(server, challenge, from("198.51.100.1, 192.0.2.1"))).body).toEqual({
-      status: "pending",
-    });
   });
 });

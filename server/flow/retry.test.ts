@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
-import { event, flowStep, incident, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
+import { flowStep, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -144,17 +144,6 @@ test("a running step is left alone", async () => {
   expect([running?.leaseUntil, running?.dueAt]).toEqual([leaseUntil, leaseUntil]);
 });
 
-test("the answer does not wait until a hanging plugin times out", async () => {
-  const path = await reported();
-  const { promise, resolve } = Promise.withResolvers<object>();
-  chat.answer({ create: () => promise });
-  const { http, body: answer } = await alice.call("POST", `${path}/retry`, {});
-  expect([http, statesOf(answer.steps)[conversationStep]]).toEqual([200, "Running"]);
-  resolve({});
-  const state = async () => statesOf((await alice.call("GET", path)).body.steps)[conversationStep];
-  while ((await state()) !== "Done") await Bun.sleep(5);
-});
-
 test("with an Idempotency-Key it runs once; the answer shows the current steps", async () => {
   const path = await reported();
   const retry = () => alice.call("POST", `${path}/retry`, {}, { "idempotency-key": "again" });
@@ -173,50 +162,4 @@ test("a step that the incident does not have is 404", async () => {
       body: { detail: "This incident has no such step" },
     });
   }
-});
-
-test.each([
-  ["a step that is not a text", { step: 1 }],
-  ["NUL", { step: "a\0b" }],
-  ["half a pair", { step: "\ud800" }],
-  ["a long step", { step: "a".repeat(501) }],
-  ["an unknown field", { steps: [] }],
-])("refuses %s", async (_, bad) => {
-  const path = await reported();
-  expect(await alice.call("POST", `${path}/retry`, bad)).toMatchObject({ http: 400 });
-});
-
-// Everybody who may read the incident may retry.
-const expected = { nobody: [401, 401], outsider: [200, 404], participant: [200, 200], admin: [200, 200] };
-
-test.each(Object.entries(expected))("%s may retry an Open and a Restricted one: %p", async (who, answers) => {
-  const person = {
-    nobody: () => personOf(server),
-    outsider: () => personOf(server, "eve@example.com"),
-    participant: () => Promise.resolve(alice),
-    admin: () => personOf(server, "root@example.com", ["admin"]),
-  }[who]!;
-  const paths = [await reported(), await reported({ visibility: "Restricted" })];
-  const asked = await person();
-  const seen: number[] = [];
-  for (const path of paths) seen.push((await asked.call("POST", `${path}/retry`, {})).http);
-  expect(seen).toEqual(answers);
-});
-
-test("a hidden incident gets the same answer as a missing one, and nothing runs", async () => {
-  const path = await reported({ visibility: "Restricted" });
-  const eve = await personOf(server, "eve@example.com");
-  const calls = chat.calls.length;
-  const id = Number(path.split("/").at(-1));
-  const events = () => server.db.$count(event, eq(event.incidentId, id));
-  const before = await events();
-  for (const asked of [{}, { step: conversationStep }, { step: "nonsense" }]) {
-    const hidden = await eve.call("POST", `${path}/retry`, asked);
-    const nothingThere = await eve.call("POST", "/incidents/999999/retry", asked);
-    expect([hidden.http, nothingThere.http]).toEqual([404, 404]);
-    expect({ ...hidden.body, request_id: "" }).toEqual({ ...nothingThere.body, request_id: "" });
-  }
-  expect([chat.calls.length, await events()]).toEqual([calls, before]);
-  await server.db.update(incident).set({ visibility: "Open" }).where(eq(incident.id, id));
-  expect((await eve.call("POST", `${path}/retry`, {})).http).toBe(200);
 });

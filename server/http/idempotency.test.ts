@@ -5,6 +5,9 @@ import { document, event, idempotencyKey, incident } from "../../drizzle/schema/
 import { noteAsked, rowsRead } from "../../tests/support/database/statements.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { ofAnIncident } from "../../tests/support/http/permission_requests.ts";
+import { createWorld, type World } from "../../tests/support/http/permission_world.ts";
+import { readPermissions } from "../../tests/support/http/permissions.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
@@ -74,6 +77,37 @@ test("fifty concurrent requests at two servers are processed once", async () => 
   for (const { retry } of told) expect(retry).toBe("1");
   expect(await made()).toHaveLength(1);
   expect((await post()).body).toEqual(good[0]!.body as object);
+});
+
+const creating = readPermissions().filter(
+  ({ request, cells }) =>
+    request.startsWith("POST") &&
+    request in ofAnIncident &&
+    cells.some(({ role, visibility, answer }) => `${role} ${visibility} ${answer}` === "admin Open 201"),
+);
+
+describe("every POST that creates a record", () => {
+  let world: World;
+  beforeAll(async () => {
+    const plugins = { pluginDocument: "markdown", pluginCredential: "postgresql-role,aws-web-identity" };
+    world = await createWorld(await startTestServer(plugins));
+  });
+  afterAll(() => world.server[Symbol.asyncDispose]());
+
+  test.each(creating.map(({ request }) => request))("%s takes effect once for each key", async (request) => {
+    const place = await world.newPlace("Open");
+    const [one] = ofAnIncident[request]!(place, world);
+    const send = () => world.admin.call("POST", one!.path, one!.body, { "idempotency-key": key });
+    const events = () => world.server.db.$count(event);
+    const first = await send();
+    expect(first.http).toBe(201);
+    const before = await events();
+    const again = await send();
+    expect([again.http, again.body]).toEqual([201, first.body]);
+    for (const header of ["location", "etag"])
+      expect(again.headers.get(header)).toBe(first.headers.get(header));
+    expect(await events()).toBe(before);
+  });
 });
 
 test("with another body it is 422 with a distinct code, and nothing happens", async () => {

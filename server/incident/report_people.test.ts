@@ -99,10 +99,3 @@ test("reports at the same time, with the same new people in another order, do no
   const answers = await Promise.all(orders.map((participants) => report({ participants })));
   expect(answers.map(({ http }) => http)).toEqual(orders.map(() => 201));
 });
-
-test("with one Idempotency-Key, people are added once", async () => {
-  const headers = { "idempotency-key": "report-people" };
-  const first = await report({ participants: ["judy@example.com"] }, headers);
-  expect((await report({ participants: ["judy@example.com"] }, headers)).body).toEqual(first.body);
-  expect((await report({ participants: ["kim@example.com"] }, headers)).http).toBe(422);
-});

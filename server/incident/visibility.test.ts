@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
-import { event, incident, participant, participantRole } from "../../drizzle/schema/index.ts";
+import { incident, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
@@ -58,39 +57,6 @@ async function newIncident(visibility: Place): Promise<number> {
     .values({ participantId: commander!.id, incidentId, role: "commander", assumedAt: at });
   return incidentId;
 }
-
-test("a hidden incident gets the same answer as a missing one, and nothing happens to it", async () => {
-  const id = await newIncident("Restricted");
-  const rows = () =>
-    Promise.all([
-      server.db.select().from(incident).where(eq(incident.id, id)),
-      server.db.select().from(event).where(eq(event.incidentId, id)),
-    ]);
-  const before = await rows();
-  const free = 999_999;
-  const bodies = [
-    whole("Open"),
-    whole("Restricted"),
-    { ...whole("Open"), version: 9 },
-    { ...whole("Open"), status: "Closed" },
-    { ...whole("Open"), incident_type_id: 4711 },
-  ];
-  for (const [method, body] of [
-    ["GET", undefined],
-    ["DELETE", undefined],
-    ...bodies.map((body) => ["PUT", body] as const),
-  ] as const) {
-    for (const who of ["member", "former"]) {
-      const one = await people[who]!.call(method, `/incidents/${id}`, body);
-      const other = await people[who]!.call(method, `/incidents/${free}`, body);
-      expect(one.http).toBe(other.http);
-      expect({ ...one.body, request_id: "" }).toEqual({ ...other.body, request_id: "" });
-      const names = (headers: Headers) => [...headers.keys()].sort();
-      expect(names(one.headers)).toEqual(names(other.headers));
-    }
-  }
-  expect(await rows()).toEqual(before);
-});
 
 test("an incident that becomes Restricted is hidden at once; those who join see it at once", async () => {
   const id = await newIncident("Open");

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { conversation, flowStep, participantGroup } from "../../drizzle/schema/index.ts";
-import { fakeChat, fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import { fakeChat, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertEmptyIncident } from "../../tests/support/http/participants.ts";
@@ -54,84 +54,37 @@ test("people who join are added to conversations and groups, and removed when th
   plugins.assertExpected();
 });
 
-test("a plugin that hangs does not delay joining", async () => {
-  const { promise: never } = Promise.withResolvers<undefined>();
-  const chat = fakeConversation({ add: () => never }, { timeoutMilliseconds: 60_000 });
-  await using server = await startTestServer({}, pluginsOf(chat));
-  const { db, clock } = server;
-  const at = clock.now();
-  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
-  const { slug } = chat.plugin;
-  await db.insert(conversation).values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug });
-  await db
-    .insert(flowStep)
-    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:conversation:${slug}` });
-  const member = await personOf(server, "carol@example.com");
-  const { http } = await member.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
-  expect(http).toBe(201);
-  await until("it to be asked", () => chat.to("add").length === 1);
-});
-
-test("a participant who left can be deleted once the group has removed them", async () => {
-  let down = true;
-  const remove = () => {
-    if (down) throw new Error("down");
-  };
-  const group = fakeParticipantGroup({ add: () => undefined, remove });
-  await using server = await startTestServer({}, pluginsOf(group));
-  const { db, clock } = server;
-  const at = clock.now();
-  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
-  const { slug } = group.plugin;
-  await db
-    .insert(participantGroup)
-    .values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug, name: "inc" });
-  await db
-    .insert(flowStep)
-    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:group:${slug}` });
-  const admin = await personOf(server, "root@example.com", ["admin"]);
-  const { body } = await admin.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
-  const path = `/incidents/${incidentId}/participants/${body.id}`;
-  expect((await admin.call("POST", `${path}/leave`)).http).toBe(200);
-  expect(await admin.call("DELETE", path)).toMatchObject({ http: 409, body: { code: "conflict" } });
-  const failed = async () => (await db.$count(flowStep, eq(flowStep.state, "Failed"))) === 1;
-  await until("the group to refuse", failed);
-  down = false;
-  expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
-  await until("the group to let them go", async () => (await admin.call("DELETE", path)).http === 204);
-  expect(group.to("remove").map(({ people }) => people.map(({ email }) => email))).toEqual([
-    ["ada@example.com"],
-    ["ada@example.com"],
-  ]);
-});
-
-test("a participant who left can be deleted once the conversation has removed them", async () => {
-  let down = true;
-  const remove = () => {
-    if (down) throw new Error("down");
-  };
-  const chat = fakeChat({ add: () => undefined, remove });
-  await using server = await startTestServer({}, pluginsOf(chat));
-  const { db, clock } = server;
-  const at = clock.now();
-  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
-  const { slug } = chat.plugin;
-  await db.insert(conversation).values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug });
-  await db
-    .insert(flowStep)
-    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:conversation:${slug}` });
-  const admin = await personOf(server, "root@example.com", ["admin"]);
-  const { body } = await admin.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
-  const path = `/incidents/${incidentId}/participants/${body.id}`;
-  expect((await admin.call("POST", `${path}/leave`)).http).toBe(200);
-  expect(await admin.call("DELETE", path)).toMatchObject({ http: 409, body: { code: "conflict" } });
-  const failed = async () => (await db.$count(flowStep, eq(flowStep.state, "Failed"))) === 1;
-  await until("the conversation to refuse", failed);
-  down = false;
-  expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
-  await until("the conversation to let them go", async () => (await admin.call("DELETE", path)).http === 204);
-  expect(chat.to("remove").map(({ people }) => people.map(({ email }) => email))).toEqual([
-    ["ada@example.com"],
-    ["ada@example.com"],
-  ]);
-});
+test.each(["group", "conversation"])(
+  "a participant who left can be deleted once the %s has removed them",
+  async (what) => {
+    let down = true;
+    const remove = () => {
+      if (down) throw new Error("down");
+    };
+    const answers = { add: () => undefined, remove };
+    const fake = what === "group" ? fakeParticipantGroup(answers) : fakeChat(answers);
+    await using server = await startTestServer({}, pluginsOf(fake));
+    const { db, clock } = server;
+    const at = clock.now();
+    const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
+    const { slug } = fake.plugin;
+    const of = { incidentId, externalId: "1", createdAt: at, pluginSlug: slug };
+    if (what === "group") await db.insert(participantGroup).values({ ...of, name: "inc" });
+    else await db.insert(conversation).values(of);
+    await db
+      .insert(flowStep)
+      .values({ incidentId, state: "Done", finishedAt: at, step: `reported:${what}:${slug}` });
+    const admin = await personOf(server, "root@example.com", ["admin"]);
+    const { body } = await admin.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
+    const path = `/incidents/${incidentId}/participants/${body.id}`;
+    expect((await admin.call("POST", `${path}/leave`)).http).toBe(200);
+    expect(await admin.call("DELETE", path)).toMatchObject({ http: 409, body: { code: "conflict" } });
+    const failed = async () => (await db.$count(flowStep, eq(flowStep.state, "Failed"))) === 1;
+    await until("the plugin to refuse", failed);
+    down = false;
+    expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
+    await until("them to be removed", async () => (await admin.call("DELETE", path)).http === 204);
+    const removed = fake.calls.filter(({ method }) => method === "remove").map(({ call }) => call);
+    expect(removed).toMatchObject(Array(2).fill({ people: [{ email: "ada@example.com" }] }));
+  },
+);

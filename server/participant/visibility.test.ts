@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { individual, participant, statusReport } from "../../drizzle/schema/index.ts";
+import { participant, statusReport } from "../../drizzle/schema/index.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   insertEmptyIncident,
@@ -98,15 +98,6 @@ test("a person who leaves a Restricted incident gets a success, and can no longe
   expect((await person.call("POST", `${path}/leave`)).http).toBe(404);
 });
 
-test("a person invited to a Restricted incident sees it at once", async () => {
-  const person = await personOf(server, "invited@example.com");
-  const list = `/incidents/${incidents.Restricted}/participants/`;
-  expect((await person.call("GET", list)).http).toBe(404);
-  const answer = await people.participant!.call("POST", list, { email: "Invited@Example.com" });
-  expect(answer.http).toBe(201);
-  expect((await person.call("GET", list)).http).toBe(200);
-});
-
 test("a part of one incident is not found under another", async () => {
   const { db, clock } = server;
   const somebody = await insertIndividual(db, clock.now());
@@ -127,16 +118,6 @@ test("a part of one incident is not found under another", async () => {
     http: 404,
     body: { detail: "There is no such status report" },
   });
-});
-
-test("a refused attempt at a hidden incident creates no individual for the actor", async () => {
-  const stranger = await personOf(server, "stranger@example.com");
-  for (const name of ["report", "say", "note", "invite"]) {
-    const { method, path, body } = await requestOf(name, "Restricted");
-    expect((await stranger.call(method, path, body)).http).toBe(404);
-  }
-  const rows = await server.db.select().from(individual).where(eq(individual.email, "stranger@example.com"));
-  expect(rows).toEqual([]);
 });
 
 const readBehindTheIncident = [

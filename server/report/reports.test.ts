@@ -52,23 +52,6 @@ test("the timeline leaves out the parts of a report that are empty", async () =>
   ]);
 });
 
-test("reports cannot be changed or deleted", async () => {
-  const id = await written();
-  for (const method of ["PUT", "PATCH", "DELETE"])
-    expect((await member.call(method, `${path}/${id}`, report)).http).toBe(405);
-});
-
-test("with one Idempotency-Key, creates one report", async () => {
-  const headers = { "idempotency-key": "report-1" };
-  const first = await member.call("POST", `${path}/`, report, headers);
-  const again = await member.call("POST", `${path}/`, report, headers);
-  expect([again.http, again.body]).toEqual([201, first.body]);
-  expect(again.headers.get("location")).toBe(first.headers.get("location"));
-  expect((await member.call("GET", `${path}/`)).body.items).toHaveLength(1);
-  const other = await member.call("POST", `${path}/`, { ...report, needs: "None" }, headers);
-  expect(other.http).toBe(422);
-});
-
 test("the list is paged, newest first, even for reports of the same time", async () => {
   const all: number[] = [];
   for (let i = 0; i < 7; i += 1) {

@@ -85,12 +85,9 @@ describe("filters", () => {
     ["owner", "a@b@c"],
     ["owner", "a\0b"],
     ["assignee", " "],
-    ["incident_id", "-1"],
     ["sort", "status"],
-    ["limit", "201"],
     ["q", "a\0b"],
     ["q", "a".repeat(501)],
-    ["cursor", "x"],
   ])("refuses %s=%s", async (field, value) => {
     const answer = await member.call("GET", `/tasks/?${new URLSearchParams({ [field]: value })}`);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -99,9 +99,6 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
     }
 
     test.each([
-      ["limit", "0"],
-      ["limit", "201"],
-      ["limit", "1e1"],
       ["sort", "search"],
       ["sort", "constructor"],
       ["sort", ""],
@@ -109,10 +106,6 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       ["cursor", ""],
     ])("refuses %s=%p", async (field, value) => {
       expect(await get({ [field]: value })).toMatchObject({ http: 400, body: { field } });
-    });
-
-    test("refuses an unknown parameter", async () => {
-      expect(await get({ unheard: "1" })).toMatchObject({ http: 400, body: { field: "unheard" } });
     });
   });
 }
