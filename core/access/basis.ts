@@ -8,7 +8,7 @@ import { accessLease, accessRequest, token } from "../../drizzle/schema/index.ts
 /** The reasons for which access ends early, and their texts in descriptions and errors. */
 export const endReasons = {
   role_disabled: "the role is disabled",
-  signed_out: "the user signed out",
+  signed_out: "the sign-in ended",
   approval_withdrawn: "the approval was withdrawn",
   group_lost: "the user is no longer in a group of the role",
   incident_deleted: "the incident was deleted",

@@ -30,6 +30,15 @@ interface Belonging {
   used: boolean;
   /** Whether the heir may own it by its own privileges, or once it owns the lease's schemas. */
   ownable: boolean;
+  /**
+   * The schema of a table that has a foreign key to or from one of others, if the heir may not use this schema. PostgreSQL
+   * checks foreign keys as the owner of a table, so the statements of others would fail.
+   */
+  unusable: string | null;
+  /** Those who granted its privileges, except for the owner of the object. A superuser has to revoke them in their name. */
+  grantors: string[];
+  /** Whether the broker may act for all who granted its privileges. */
+  revocable: boolean;
 }
 
 /** Why something remains, and the statement with which a person decides; empty if it may succeed later without one. */
@@ -114,7 +123,35 @@ export async function heirOf(sql: Sql, target: Target): Promise<string> {
   return heir;
 }
 
+/** The privileges on an object, with its owner. */
+const privileges = `(
+    select relacl as acl, relowner as owner from pg_class where s.classid = 'pg_class'::regclass and oid = s.objid
+    union all select attacl, relowner from pg_attribute join pg_class c on c.oid = attrelid
+      where s.classid = 'pg_class'::regclass and attrelid = s.objid and attacl is not null
+    ${[
+      ["pg_proc", "proacl", "proowner"],
+      ["pg_namespace", "nspacl", "nspowner"],
+      ["pg_database", "datacl", "datdba"],
+      ["pg_type", "typacl", "typowner"],
+      ["pg_language", "lanacl", "lanowner"],
+      ["pg_foreign_data_wrapper", "fdwacl", "fdwowner"],
+      ["pg_foreign_server", "srvacl", "srvowner"],
+      ["pg_largeobject_metadata", "lomacl", "lomowner", "pg_largeobject"],
+      ["pg_tablespace", "spcacl", "spcowner"],
+      ["pg_parameter_acl", "paracl", "10"],
+    ]
+      .map(
+        ([table, acl, owner, catalog = table]) =>
+          `union all select ${acl}, ${owner} from ${table} where s.classid = '${catalog}'::regclass and oid = s.objid`,
+      )
+      .join(" ")}) acls`;
+
 const place = (one: Belonging) => `${one.classid}/${one.objid}`;
+
+const schemaOfIt = "to_regnamespace(i.schema)::oid";
+/** Whether the heir has a privilege. It has those of PUBLIC, also before it exists. */
+const heirMay = (inquiry: string, on: string, privilege: string) =>
+  `coalesce(${inquiry}(h.oid, ${on}, '${privilege}'), ${inquiry}('public', ${on}, '${privilege}'), false)`;
 
 /** Up to `limit` belongings after the given one, schemas first, because the heir may own objects in its own schemas. */
 async function belongings(
@@ -131,26 +168,37 @@ async function belongings(
     select s.classid::text, s.objid::text, s.kind, i.type, i.identity,
       case s.kind
         when 'o' then exists (
-          select from pg_depend d where d.refclassid = s.classid and d.refobjid = s.objid and d.deptype = 'n')
-        when 'a' then exists (select from aclexplode(case s.classid
-            when 'pg_class'::regclass then (select relacl from pg_class where oid = s.objid)
-            when 'pg_proc'::regclass then (select proacl from pg_proc where oid = s.objid)
-            when 'pg_namespace'::regclass then (select nspacl from pg_namespace where oid = s.objid)
-            when 'pg_database'::regclass then (select datacl from pg_database where oid = s.objid)
-            when 'pg_type'::regclass then (select typacl from pg_type where oid = s.objid)
-          end) g where g.grantor = ROLE)
+          select from pg_depend d where d.refclassid = s.classid and d.refobjid = s.objid and d.deptype = 'n'
+            -- Code of the lease that uses other code of it is dropped first.
+            and (d.classid in ('pg_class'::regclass, 'pg_type'::regclass) or not exists (
+              select from pg_shdepend o where o.classid = d.classid and o.objid = d.objid
+                and o.refclassid = 'pg_authid'::regclass and o.refobjid = ROLE and o.deptype = 'o')))
+        when 'a' then exists (select from ${privileges}, aclexplode(acl) g where g.grantor = ROLE)
         else exists (select from pg_policy p join pg_class c on c.oid = p.polrelid where s.classid = 'pg_policy'::regclass
           and p.oid = s.objid and cardinality(p.polroles) = 1 and c.relowner not in (ROLE, coalesce(h.oid, 0))) end as used,
-      i.schema is null or coalesce(has_schema_privilege(h.oid, to_regnamespace(i.schema)::oid, 'CREATE'), false)
-        or exists (select from pg_namespace where oid = to_regnamespace(i.schema) and nspowner = ROLE) as ownable
+      case i.type when 'publication' then ${heirMay("has_database_privilege", "current_database()", "CREATE")}
+        when 'server' then ${heirMay("has_foreign_data_wrapper_privilege", "(select srvfdw from pg_foreign_server where oid = s.objid)", "USAGE")}
+        else i.schema is null or ${heirMay("has_schema_privilege", schemaOfIt, "CREATE")} end
+        or exists (select from pg_namespace where oid = to_regnamespace(i.schema) and nspowner = ROLE) as ownable,
+      case when s.kind = 'o' and s.classid = 'pg_class'::regclass and not ${heirMay("has_schema_privilege", schemaOfIt, "USAGE")} and exists (
+        select from pg_depend d join pg_constraint k on k.oid = d.objid and k.contype = 'f'
+          join pg_class o on o.oid in (k.conrelid, k.confrelid) and o.relowner not in (ROLE, coalesce(h.oid, 0))
+        where d.classid = 'pg_constraint'::regclass and d.refclassid = s.classid and d.refobjid = s.objid
+          and not exists (select from pg_namespace where oid = to_regnamespace(i.schema) and nspowner = ROLE))
+        then i.schema end as unusable,
+      case when s.kind = 'a' then array(select distinct pg_get_userbyid(g.grantor)::text from ${privileges},
+        aclexplode(acl) g where g.grantee = ROLE and g.grantor <> acls.owner order by 1) else '{}' end as grantors,
+      s.kind <> 'a' or not exists (select from ${privileges}, aclexplode(acl) g
+        where g.grantee = ROLE and not pg_has_role(current_user, g.grantor, 'usage')) as revocable
     from (
       select classid, objid, deptype::text as kind from pg_shdepend
       where refclassid = 'pg_authid'::regclass and refobjid = ROLE
         and dbid in (0, (select oid from pg_database where datname = current_database()))
         and (classid <> 'pg_namespace'::regclass, classid::int8, objid::int8) > ${key}
-        -- It follows the table of its column.
+        -- A sequence follows the table of its column.
         and not (classid = 'pg_class'::regclass and exists (select from pg_depend o where o.classid = pg_shdepend.classid
-          and o.objid = pg_shdepend.objid and o.refclassid = 'pg_class'::regclass and o.deptype in ('a', 'i')))
+          and o.objid = pg_shdepend.objid and o.refclassid = 'pg_class'::regclass and o.deptype in ('a', 'i')
+          and (select relkind from pg_class where oid = o.objid) = 'S'))
       group by classid, objid, deptype
       order by classid <> 'pg_namespace'::regclass, classid, objid limit ${limit}) s
     cross join lateral pg_identify_object(s.classid, s.objid, 0) i
@@ -187,26 +235,37 @@ export async function clearDatabase(
       if (page.length < pageSize) break;
     }
   }
-  const some = await belongings(sql, role, heir, undefined, batchSize + 1);
-  if (some.some(({ kind }) => kind === "o") && some.length <= batchSize) {
+  let blocking = await blockingIn(sql, role, heir);
+  const isStuck = blocking.length > batchSize || blocking.some(({ unusable }) => unusable !== null);
+  if (!isStuck && blocking.some(({ kind }) => kind === "o")) {
     // For extensions, which have no ALTER ... OWNER TO, and for tables in schemas where no parent may create either.
     const all = `reassign owned by ${identifier(role.name)} to ${identifier(heir)}`;
     await sql.unsafe(`${limit}; ${all}`).catch(refusal);
+    blocking = await blockingIn(sql, role, heir);
   }
-  let remaining = await belongings(sql, role, heir, undefined, batchSize + 1);
-  if (remaining.length > 0 && remaining.every(isOnlyTheirs)) {
+  if (blocking.length === 0 && (await count(sql, role)) > 0)
     await sql.unsafe(`${limit}; drop owned by ${identifier(role.name)}`).catch(refusal);
-    remaining = await belongings(sql, role, heir, undefined, batchSize + 1);
-  }
-  const blocking = remaining.filter((one) => !isOnlyTheirs(one));
+  const remaining =
+    blocking.length > 0 ? blocking : await belongings(sql, role, heir, undefined, batchSize + 1);
   const [{ database }] = await sql<[{ database: string }]>`select current_database() as database`;
   const described: Remaining[] = [];
-  for (const one of blocking.length > 0 ? blocking : remaining) {
+  for (const one of remaining) {
     const error = errors.get(place(one));
     const holder = codeOf(error) === "55P03" ? await holderOf(sql, one) : undefined;
     described.push(describe(one, { role, heir, database, error, holder }));
   }
   return described;
+}
+
+/** What DROP OWNED must not reach, up to one more than `batchSize`. */
+async function blockingIn(sql: Sql, role: Role, heir: string): Promise<Belonging[]> {
+  const blocking: Belonging[] = [];
+  for (let last: Belonging | undefined; ;) {
+    const page = await belongings(sql, role, heir, last, pageSize);
+    blocking.push(...page.filter((one) => !isOnlyTheirs(one)));
+    last = page.at(-1);
+    if (page.length < pageSize || blocking.length > batchSize) return blocking.slice(0, batchSize + 1);
+  }
 }
 
 interface Holder {
@@ -270,11 +329,22 @@ function describe(
       why: "it applies to this role only",
       command: `drop ${type} ${identity};`,
     };
-  if (kind === "a")
+  if (kind === "a") {
+    const revoke = `${revokeOf(one, role)}${one.used ? " cascade" : ""};`;
+    const inTheirName = one.grantors.map(
+      (grantor) => `set role ${identifier(grantor)}; ${revoke} reset role;`,
+    );
     return {
       what: `its privileges on ${type} ${identity} ${at}`,
       why: why || (one.used ? "it granted them further" : "the broker cannot revoke them"),
-      command: `${revokeOf(one, role)}${one.used ? " cascade" : ""};`,
+      command: [revoke, ...inTheirName].join(" "),
+    };
+  }
+  if (one.unusable !== null)
+    return {
+      what: `${type} ${identity} ${at}`,
+      why: `it has a foreign key to or from a table of others, whose check needs USAGE on ${one.unusable}`,
+      command: `grant usage on schema ${one.unusable} to ${identifier(heir)};`,
     };
   const command = unalterable.includes(type)
     ? `reassign owned by ${identifier(role.name)} to ${identifier(heir)};`
@@ -293,11 +363,16 @@ export async function explainDatabase(sql: Sql, role: Role, heir: string): Promi
     if (kind === "a" && type !== "default acl")
       return used || type === "role membership"
         ? `${what}: the lease granted its privileges to others, so it ${decides}`
-        : `${what}: the lease's privileges are revoked`;
+        : one.revocable
+          ? `${what}: the lease's privileges are revoked`
+          : `${what}: the broker cannot revoke the lease's privileges, so it ${decides}`;
+    if (kind === "r" && !used) return `${what}: no longer applies to the role`;
     if (isOnlyTheirs(one)) return `${what}: is dropped`;
     if (kind === "r") return `${what}: applies to this role only, so it ${decides}`;
+    if (one.unusable !== null)
+      return `${what}: has a foreign key to or from a table of others, so it ${decides}: grant usage on schema ${one.unusable} to ${identifier(heir)}`;
     if (ownable || data.includes(type) || unalterable.includes(type)) return `${what}: goes to ${heir}`;
-    return used ? `${what}: others use it, so it ${decides}` : `${what}: is dropped`;
+    return used ? `${what}: is used, so it ${decides}` : `${what}: is dropped`;
   });
 }
 
@@ -343,7 +418,7 @@ async function giveUp(
   note(
     await attempt(
       sql,
-      owned.filter(isData),
+      owned.filter((one) => isData(one) && one.unusable === null),
       (all) => `${join}${limit}; ${all.map(alter).join("; ")}${leave}`,
     ),
   );

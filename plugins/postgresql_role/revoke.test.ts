@@ -8,6 +8,7 @@ import { startDebianPostgres } from "../../tests/support/database/debian_postgre
 import { type AccessTarget, messageOf, startAccessTarget } from "../../tests/support/domain/access_target.ts";
 import { until } from "../../tests/support/process/until.ts";
 import postgresqlRole from "./postgresql_role.ts";
+import { connected, targetOf } from "./target.ts";
 
 // The end of a lease ends everything that it has, and nothing else.
 
@@ -248,6 +249,127 @@ for (const [version, start] of [
       await sql.unsafe(`drop table app; drop role ${reader}`);
     });
 
+    /** As `[on what, what happens before, what the lease has then, what blocks]`. */
+    const granted: [string, string, string, string][] = [
+      [
+        "a column",
+        "create table app (id int, name text)",
+        "grant select (name) on app to LEASE with grant option; set role LEASE; grant select (name) on app to OTHER",
+        "table public.app",
+      ],
+      [
+        "a server",
+        "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw",
+        "grant usage on foreign server far to LEASE with grant option; set role LEASE; grant usage on foreign server far to OTHER",
+        "server far",
+      ],
+      [
+        "a table of which another role granted them",
+        "create table app (id int); grant select on app to OTHER with grant option",
+        "set role OTHER; grant select on app to LEASE",
+        "table public.app",
+      ],
+    ];
+    test.each(granted)("the command for the privileges on %s decides", async (_, setup, grant, blocker) => {
+      const lease = await issue();
+      const other = `other_${lease.name}`;
+      const named = (text: string) => text.replaceAll("OTHER", other).replaceAll("LEASE", lease.name);
+      await alone(`create role ${other}; ${named(setup)}`);
+      await alone(named(grant));
+      const before = await catalog();
+      const message = await messageOf(plugin.revoke(lease));
+      expect(message).toContain(`remains because of its privileges on ${blocker} in `);
+      expect(await catalog()).toEqual(before);
+      await alone(message.split("run: ")[1]!);
+      await plugin.revoke(lease);
+      expect(await stateOf(lease.name)).toBeUndefined();
+      await alone(
+        `drop table if exists app; drop extension if exists postgres_fdw cascade; drop role ${other}`,
+      );
+    });
+
+    test("a partition of a table of others goes to the heir", async () => {
+      await sql.unsafe(`create table parts (id int) partition by list (id);
+        alter table parts owner to ${target.parent}`);
+      const lease = await issue();
+      await as(lease, "create table part partition of parts for values in (1); insert into part values (1)");
+      await plugin.revoke(lease);
+      expect(await stateOf(lease.name)).toBeUndefined();
+      expect(await owner("class", "part")).toBe(heir);
+      expect(await sql`select id from parts`).toHaveLength(1);
+      await sql.unsafe("drop table parts");
+    });
+
+    test("a policy of others stays, however many default privileges a lease has", async () => {
+      const { database } = target.settings;
+      await sql.unsafe(`grant create on database "${database}" to ${target.parent};
+        create table app (id int); alter table app enable row level security`);
+      const lease = await issue();
+      await as(
+        lease,
+        `do $$ declare one text; begin for n in 1..60 loop
+           execute format('create schema own_%s', n);
+           foreach one in array array['select on tables', 'usage on sequences', 'execute on functions', 'usage on types'] loop
+             execute format('alter default privileges in schema own_%s grant %s to public', n, one);
+           end loop;
+         end loop; end $$`,
+      );
+      await sql.unsafe(`create policy lone on app to ${lease.name}`);
+      const before = await catalog();
+      expect(await messageOf(plugin.revoke(lease))).toContain("because of policy lone on public.app in ");
+      expect(await catalog()).toEqual(before);
+      await sql.unsafe("drop policy lone on app");
+      await plugin.revoke(lease);
+      expect(await stateOf(lease.name)).toBeUndefined();
+      await sql.unsafe(`do $$ begin for n in 1..60 loop execute format('drop schema own_%s', n); end loop; end $$;
+        drop table app; revoke create on database "${database}" from ${target.parent}`);
+    });
+
+    // PostgreSQL checks a foreign key as the owner of the table.
+    test.each([
+      ["to", "create table app.mine (id int references app.orders)", "select 1", "delete from app.orders"],
+      [
+        "from",
+        "create table app.mine (id int primary key); insert into app.mine values (1)",
+        "grant references on app.mine to OWNER; alter table app.orders add kind int references app.mine",
+        "update app.orders set kind = 1",
+      ],
+    ])(
+      "a table with a foreign key %s one of others stays while the heir may not use its schema",
+      async (_, mine, theirs, statement) => {
+        const lease = await issue();
+        const application = `app_${lease.name}`;
+        await alone(`create role ${application}; create schema app;
+          grant usage, create on schema app to ${target.parent}; grant usage on schema app to ${application};
+          create table app.orders (id int primary key); insert into app.orders values (1);
+          alter table app.orders owner to ${application}; grant references on app.orders to ${target.parent}`);
+        await as(lease, mine);
+        await alone(theirs.replace("OWNER", application));
+        const message = await messageOf(plugin.revoke(lease));
+        expect(message).toContain("remains because of table app.mine in ");
+        expect(await stateOf(lease.name)).toEqual(over);
+        await alone(message.split("run: ")[1]!);
+        await plugin.revoke(lease);
+        expect(await stateOf(lease.name)).toBeUndefined();
+        await alone(`set role ${application}; ${statement}`);
+        await alone(`drop schema app cascade; drop role ${application}`);
+      },
+    );
+
+    test("a database that accepts no connections is named, with the command", async () => {
+      const name = `closed_${target.parent}`;
+      await sql.unsafe(`create database ${name}`);
+      const lease = await issue();
+      await alone(`create table theirs (id int); alter table theirs owner to ${lease.name}`, name);
+      await sql.unsafe(`alter database ${name} allow_connections false`);
+      const message = await messageOf(plugin.revoke(lease));
+      expect(message).toContain(`remains because of what it has in the database ${name}: `);
+      await sql.unsafe(message.split("run: ")[1]!);
+      await plugin.revoke(lease);
+      expect(await stateOf(lease.name)).toBeUndefined();
+      await sql.unsafe(`drop database ${name}`);
+    });
+
     test("a membership that a lease granted stays until a person decides", async () => {
       const lease = await issue();
       const [team, member] = [`team_${lease.name}`, `member_${lease.name}`];
@@ -484,6 +606,14 @@ for (const [version, start] of [
         await sql.unsafe(`alter database "${database}" reset all; alter role ${broker} reset all;
           alter role ${broker} in database "${database}" reset all`);
       }
+    });
+
+    test("a transaction of a worker whose host vanished does not stay open at the target", async () => {
+      const { role, signal } = await issue();
+      const [row] = await connected(targetOf(role), signal, (there) =>
+        there.unsafe("show idle_in_transaction_session_timeout"),
+      );
+      expect(row?.idle_in_transaction_session_timeout).toBe("10s");
     });
 
     test("a database that the broker cannot connect to does not keep LOGIN, and is named", async () => {

@@ -308,10 +308,18 @@ async function clear({ sql, target, role, signal }: Work): Promise<Remaining[]> 
       remaining.push({
         what: `what it has in the database ${name}`,
         why: error.detail,
-        command: `grant connect on database ${identifier(name)} to ${identifier(target.user)};`,
+        command: commandToConnect(error, name, target),
       });
     }
   return remaining;
+}
+
+/** The statement that lets the broker connect to a database, if only a privilege or the database prevents it. */
+function commandToConnect({ cause }: SvcError, name: string, { user }: Target): string {
+  const database = identifier(name);
+  // 55000: "database is not currently accepting connections".
+  if (codeOf(cause) === "55000") return `alter database ${database} allow_connections true;`;
+  return codeOf(cause) === "42501" ? `grant connect on database ${database} to ${identifier(user)};` : "";
 }
 
 function undecided({ name }: Role, remaining: Remaining[]): Unavailable {

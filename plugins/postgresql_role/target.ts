@@ -95,6 +95,8 @@ export async function connected<T>(
     connection: {
       statement_timeout: statementSeconds * 1000,
       lock_timeout: statementSeconds * 1000,
+      // A worker whose host vanished must not hold locks until TCP gives up.
+      idle_in_transaction_session_timeout: statementSeconds * 1000,
       // Users of leases may create functions in `public`, and the broker must not run them.
       search_path: "pg_catalog",
       // A database or a role may set these differently. What a client sends when it connects takes precedence.
@@ -146,6 +148,7 @@ function targetError(error: unknown, place: string): unknown {
     "55P03": "holds a lock on an object that must change",
     "57014": "took too long",
     "42704": "lacks a parent role: run svc access check",
+    "55000": "accepts no connections to this database",
     ECONNREFUSED: "refused the connection",
     ECONNRESET: "closed the connection; unless sslMode is disable, it must accept TLS",
     CONNECT_TIMEOUT: "did not answer",

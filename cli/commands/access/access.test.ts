@@ -114,7 +114,7 @@ test("leases --explain shows what the end of a lease hands over, drops or waits 
   const { stdout, code } = await svc(alice, "leases", "--explain");
   const at = `in ${target.settings.database}`;
   expect(stdout).toContain(`\nWhen lease ${id} ends:
-  routine public.used() ${at}: others use it, so it stays, and the role with it, until a person decides
+  routine public.used() ${at}: is used, so it stays, and the role with it, until a person decides
   routine public.unused() ${at}: is dropped
   table public.mine ${at}: goes to ${target.broker}_leftovers
 `);
