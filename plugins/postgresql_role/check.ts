@@ -118,17 +118,15 @@ async function checkTogether(sql: Sql, target: Target, isSuper: boolean): Promis
   const problems: CredentialProblem[] = [];
   const names = parents.join(", ");
   const [facts] = await sql.unsafe<
-    [{ connects: boolean; prepares: boolean; version: number; schemas: string }]
+    [{ connects: boolean; prepares: boolean; version: number; schemas: string; unusable: string }]
   >(`
-    with parent as (select oid from pg_roles where rolname in (${parents.map(literal).join(", ")}))
+    with parent as (select oid from pg_roles where rolname in (${parents.map(literal).join(", ")})),
+      creatable as (select oid, nspname from pg_namespace n where nspname !~ '^pg_' and nspname <> 'information_schema'
+        and exists (select from parent where has_schema_privilege(parent.oid, n.oid, 'CREATE')))
     select (select bool_or(has_database_privilege(oid, current_database(), 'CONNECT')) from parent) as connects,
       current_setting('max_prepared_transactions')::int > 0 as prepares,
       current_setting('server_version_num')::int as version,
-      (select string_agg(nspname, ', ' order by nspname) from pg_namespace n
-        where nspname !~ '^pg_' and nspname <> 'information_schema'
-        and exists (select from parent where has_schema_privilege(parent.oid, n.oid, 'CREATE'))
-        and not coalesce((select has_schema_privilege(oid, n.oid, 'CREATE') from pg_roles
-          where rolname = ${literal(heirNameOf(target))}), false)) as schemas`);
+      ${withoutHeir(target, "CREATE")} as schemas, ${withoutHeir(target, "USAGE")} as unusable`);
   if (!facts.connects)
     problems.push({
       problem: `No parent may connect to ${database}, so a lease could not log in`,
@@ -160,5 +158,17 @@ async function checkTogether(sql: Sql, target: Target, isSuper: boolean): Promis
       problem: `At the end of a lease, its tables, types and sequences go to ${heirNameOf(target)}. Its functions and other code in ${facts.schemas} are dropped; if others use them, a person has to decide`,
       warning: true,
     });
+  if (facts.unusable)
+    problems.push({
+      problem: `${heirNameOf(target)} may not use ${facts.unusable}: a lease whose table there has a foreign key to or from a table of others stays until it may (GRANT USAGE)`,
+      warning: true,
+    });
   return problems;
 }
+
+/** The schemas of `creatable` in which the heir lacks a privilege. It has those of PUBLIC, also before it exists. */
+const withoutHeir = (target: Target, privilege: "CREATE" | "USAGE") => `
+  (select string_agg(nspname, ', ' order by nspname) from creatable n
+    where not has_schema_privilege('public', n.oid, '${privilege}')
+    and not coalesce((select has_schema_privilege(oid, n.oid, '${privilege}') from pg_roles
+      where rolname = ${literal(heirNameOf(target))}), false))`;

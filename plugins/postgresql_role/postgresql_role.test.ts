@@ -170,6 +170,20 @@ for (const [version, start] of [
         revoke connect on database "${database}" from ${parent}, ${broker}`);
     });
 
+    test("the check says in which schemas a lease's foreign keys would keep it", async () => {
+      const { sql, parent } = target;
+      const keep = async () =>
+        (await plugin.check(factsFor(target)))
+          .map(({ problem }) => problem)
+          .filter((one) => one.includes("foreign key"));
+      expect(await keep()).toEqual([]);
+      await sql.unsafe(`create schema app; grant usage, create on schema app to ${parent}`);
+      expect(await keep()).toEqual([expect.stringContaining("_leftovers may not use app: ")]);
+      await sql.unsafe("grant usage on schema app to public");
+      expect(await keep()).toEqual([]);
+      await sql.unsafe("drop schema app");
+    });
+
     test("the check refuses a role whose prepared transactions the broker could not roll back", async () => {
       const { sql, broker } = target;
       const [parent, beyond] = [`low_${target.parent}`, `beyond_${target.parent}`];

@@ -575,6 +575,18 @@ for (const [version, start] of [
       for (const one of [lease, other]) await plugin.revoke(one);
     });
 
+    test("a role with the lease's OID, but another name and no expiry, is not taken for it", async () => {
+      const lease = await issue();
+      const innocent = `app_${lease.name}`;
+      await sql.unsafe(`comment on role ${lease.name} is null; alter role ${lease.name} valid until 'infinity';
+        alter role ${lease.name} rename to ${innocent}`);
+      for (const end of [() => plugin.revoke(lease), () => plugin.renew!({ ...lease, seconds: 7200 })])
+        expect(await messageOf(end())).toStartWith(`svc does not recognise the role ${innocent}: `);
+      expect(await stateOf(innocent)).toMatchObject({ login: true });
+      await sql.unsafe(`drop role ${innocent}`);
+      await plugin.revoke(lease);
+    });
+
     test("a lease of an earlier release, whose handle has no OID, is revoked by its name", async () => {
       const lease = await issue();
       await plugin.revoke({ ...lease, handle: lease.handle!.split(" ")[0]! });

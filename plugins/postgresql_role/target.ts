@@ -200,8 +200,9 @@ export async function findRole(
   { leaseId, name, handle }: { leaseId: number; name: string; handle?: string },
 ): Promise<Role | undefined> {
   const { cluster, oid = "0" } = readHandle(handle);
-  const rows = await sql<(Role & { comment: string | null; cluster: string })[]>`
+  const rows = await sql<(Role & { comment: string | null; expires: boolean; cluster: string })[]>`
     select oid::text, rolname as name, shobj_description(oid, 'pg_authid') as comment,
+      coalesce(isfinite(rolvaliduntil), false) as expires,
       (select system_identifier::text from pg_control_system()) as cluster
     from pg_roles where oid = ${oid}::text::oid or rolname = ${name}`;
   const byOid = rows.find((row) => row.oid === oid && row.cluster === cluster);
@@ -212,9 +213,11 @@ export async function findRole(
     throw new Unavailable(
       `The role ${found.name} belongs to another installation of svc, or SVC_KEY_SECRET changed: drop it at the target`,
     );
-  if (!byOid && owner === undefined)
+  // After a restore of the target, an OID may belong to a role that somebody else has created since. Few of those expire.
+  const isTheirs = !byOid || (byOid.name !== name && !byOid.expires);
+  if (isTheirs && owner === undefined)
     throw new Refused(
-      `svc does not recognise the role ${name}: drop it, or run at the target: comment on role ${identifier(name)} is ${literal(commentOf(installation, leaseId))};`,
+      `svc does not recognise the role ${found.name}: drop it, or run at the target: comment on role ${identifier(found.name)} is ${literal(commentOf(installation, leaseId))};`,
     );
   return { oid: found.oid, name: found.name };
 }
