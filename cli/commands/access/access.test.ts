@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { desc, eq } from "drizzle-orm";
 import { accessLease, accessRequest, incident } from "../../../drizzle/schema/index.ts";
+import { fetchAt } from "../../../tests/support/cli/incident_cli.ts";
+import { testIo } from "../../../tests/support/cli/io.ts";
 import { spawnSvc, testProgram } from "../../../tests/support/cli/process.ts";
 import { type AccessTarget, startAccessTarget } from "../../../tests/support/domain/access_target.ts";
 import { insertIncident } from "../../../tests/support/domain/incident.ts";
 import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
 import { until } from "../../../tests/support/process/until.ts";
+import { run } from "../../run.ts";
 
 setDefaultTimeout(60_000);
 
@@ -44,7 +47,14 @@ async function signIn(user: string, groups: string[]): Promise<Record<string, st
   server.issuer.claims = { email_verified: true, groups };
   return { SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: home };
 }
-const svc = (env: Record<string, string>, ...args: string[]) => spawnSvc(["access", ...args], env).finished;
+/** Runs a command in this process, which does for all but those that start a program or wait. */
+const svc = async (env: Record<string, string>, ...args: string[]) => {
+  const io = testIo({ env, clock: server.clock, fetch: (url, init) => fetchAt(server, url, init) });
+  const code = await run(["access", ...args], io);
+  return { code, ...io.out };
+};
+const svcRun = (env: Record<string, string>, ...args: string[]) =>
+  spawnSvc(["access", "run", ...args], env).finished;
 const newest = async () => {
   const [lease] = await server.db.select().from(accessLease).orderBy(desc(accessLease.id)).limit(1);
   return lease!;
@@ -135,7 +145,7 @@ test("run passes the credential in the environment, revokes it afterwards, and r
     process.exit(7);`;
   const path = join(home, "program.mjs");
   await writeFile(path, program);
-  const ran = await svc(alice, "run", "shop", "--", process.execPath, path, "--json", "-x");
+  const ran = await svcRun(alice, "shop", "--", process.execPath, path, "--json", "-x");
   expect(ran).toEqual({ code: 7, stdout: "true 2 --json,-x\n", stderr: "" });
   expect(await newest()).toMatchObject({
     state: "Revoking",
@@ -147,13 +157,13 @@ test("run passes the credential in the environment, revokes it afterwards, and r
     return [expiresAt, maxExpiresAt].map((end) => (end.getTime() - createdAt.getTime()) / 1000);
   };
   expect(await lasts()).toEqual([900, 8 * 3600]);
-  await svc(alice, "run", "shop", "--duration", "20m", "--", "true");
+  await svcRun(alice, "shop", "--duration", "20m", "--", "true");
   expect(await lasts()).toEqual([900, 1200]);
-  const killed = await svc(alice, "run", "shop", "--", "sh", "-c", "kill -9 $$");
+  const killed = await svcRun(alice, "shop", "--", "sh", "-c", "kill -9 $$");
   expect(killed.code).toBe(137);
   expect((await newest()).state).toBe("Revoking");
   for (const program of ["no-such-program", "./no-such-program"])
-    expect(await svc(alice, "run", "shop", "--", program)).toEqual({
+    expect(await svcRun(alice, "shop", "--", program)).toEqual({
       code: 127,
       stdout: "",
       stderr: `svc: Command not found: ${program}\n`,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { svc } from "../../../tests/support/cli/process.ts";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 
 test("prints a line for each new record, once", async () => {
@@ -18,12 +18,12 @@ Created incident priority Medium
 Created incident priority High
 Created cost formula 1
 `;
-  expect(await svc(["database", "populate"], env)).toEqual({ code: 0, stdout, stderr: "" });
+  expect(await runHere(["database", "populate"], env)).toEqual({ code: 0, stdout, stderr: "" });
   const nothing = { code: 0, stdout: "Nothing to do: all defaults exist\n", stderr: "" };
-  expect(await svc(["database", "populate"], env)).toEqual(nothing);
+  expect(await runHere(["database", "populate"], env)).toEqual(nothing);
   const sql = openSql(database.url, { max: 1 });
   await sql`update incident_priority set reminder_hours = 1 where name = 'High'`;
-  expect(await svc(["database", "populate"], env)).toEqual(nothing);
+  expect(await runHere(["database", "populate"], env)).toEqual(nothing);
   expect(await sql`select reminder_hours from incident_priority where name = 'High'`).toMatchObject([
     { reminder_hours: 1 },
   ]);
@@ -32,22 +32,15 @@ Created cost formula 1
 
 test("without the tables, one line says how to create them", async () => {
   await using database = await createEmptyTestDatabase();
-  expect(await svc(["database", "populate"], { SVC_DATABASE_URL: database.url })).toEqual({
+  expect(await runHere(["database", "populate"], { SVC_DATABASE_URL: database.url })).toEqual({
     code: 1,
     stdout: "",
     stderr: "svc: The database schema is out of date: svc database upgrade\n",
   });
 });
 
-test("reports a missing or unreachable database in one line, without the password", async () => {
+test("reports a missing database in one line", async () => {
   const stderr =
     "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n";
-  expect(await svc(["database", "populate"])).toEqual({ code: 1, stdout: "", stderr });
-  const address = "postgres://svc:hunter2@127.0.0.1:1/svc";
-  expect(await svc(["database", "populate"], { SVC_DATABASE_URL: address })).toEqual({
-    code: 1,
-    stdout: "",
-    stderr:
-      "svc: PostgreSQL at 127.0.0.1:1, database svc, does not answer: connection refused (see SVC_DATABASE_URL)\n",
-  });
+  expect(await runHere(["database", "populate"])).toEqual({ code: 1, stdout: "", stderr });
 });

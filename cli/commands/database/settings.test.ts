@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { svc } from "../../../tests/support/cli/process.ts";
 import {
   contentOf,
@@ -56,22 +55,15 @@ async function presetDatabase(settings: readonly string[], objects: string) {
 }
 
 describe.each(Object.entries(presets))("with %s in the database's settings", (_what, [settings, objects]) => {
-  test("the schema is created, inspected and dropped", async () => {
+  test("the schema is created, inspected, backed up, restored and dropped", async () => {
     await using database = await presetDatabase(settings, objects);
-    const { run } = database;
+    const { run, url } = database;
     await run("init");
     for (const command of ["upgrade", "populate", "sync-triggers"]) {
       expect(await run(command)).toContain("othing to do");
     }
     expect(await run("current")).toMatch(/^\d{8}T\d{4}_/);
     if (!objects) await run("check", "--drift");
-    await run("drop", "--yes");
-  });
-
-  test("a backup is created and restored", async () => {
-    await using database = await presetDatabase(settings, objects);
-    const { run, url } = database;
-    await upgrade({ url });
     const ownUrl = Object.assign(new URL(url), { search: own }).href;
     await using(ownUrl, (sql) =>
       sql.unsafe(`insert into audit_log (at, actor, action, data)
@@ -83,6 +75,7 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
     await run("restore", "--yes");
     expect(await contentOf(ownUrl)).toEqual(before);
     await run("restore", "--example", "--yes");
+    await run("drop", "--yes");
   });
 });
 

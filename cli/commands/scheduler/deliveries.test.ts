@@ -4,7 +4,7 @@ import { auditLog, delivery } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { svc } from "../../../tests/support/cli/process.ts";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 
 let outbox: Outbox;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 const deliveries = (...args: string[]) =>
-  svc(["scheduler", "deliveries", ...args], { SVC_DATABASE_URL: outbox.url });
+  runHere(["scheduler", "deliveries", ...args], { SVC_DATABASE_URL: outbox.url });
 
 test("lists pending and dead deliveries, without their text", async () => {
   expect(await deliveries()).toEqual({

@@ -30,7 +30,10 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-const scheduler = (...args: string[]) => svc(["scheduler", ...args], { SVC_DATABASE_URL: database.url });
+const scheduler = (...args: string[]) => runHere(["scheduler", ...args], { SVC_DATABASE_URL: database.url });
+/** Runs a task in a process, which ends with it. */
+const eager = () =>
+  svc(["scheduler", "start", "calculate-incident-cost", "--eager"], { SVC_DATABASE_URL: database.url });
 const names = scheduledTasks.map(({ name }) => name).join(", ");
 
 describe("list", () => {
@@ -73,7 +76,7 @@ describe("an unknown task is refused with the list of tasks", () => {
 
 describe("start", () => {
   test("--eager runs a task now, and prints the outcome", async () => {
-    const { code, stdout } = await scheduler("start", "calculate-incident-cost", "--eager");
+    const { code, stdout } = await eager();
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: "calculate-incident-cost: 0 done, 0 skipped, 0 failed\n",
@@ -85,7 +88,7 @@ describe("start", () => {
 
   test("--eager exits with 1 and the reason if the run fails", async () => {
     await sql`delete from cost_formula`;
-    const { code, stdout, stderr } = await scheduler("start", "calculate-incident-cost", "--eager");
+    const { code, stdout, stderr } = await eager();
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toEndWith(
       "svc: calculate-incident-cost: There is no cost formula: svc database populate\n",
@@ -111,7 +114,7 @@ describe("start", () => {
         `svc: incident-task-sync: Its only item failed: document ${documentId}: Its plugin markdown is no longer chosen: SVC_PLUGIN_DOCUMENT\n`,
       ),
     });
-    const { stderr } = await svc(["scheduler", "status"], { SVC_DATABASE_URL: own.url });
+    const { stderr } = await runHere(["scheduler", "status"], { SVC_DATABASE_URL: own.url });
     expect(stderr).toContain("The plugin markdown fails in incident-task-sync since ");
   });
 
@@ -209,10 +212,10 @@ describe("start", () => {
   });
 
   test("does not wait for a database if a task is to run now", async () => {
-    expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL is not set");
+    expect((await runHere(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL is not set");
     const nobody = { SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc" };
-    const eager = await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], nobody);
-    expect(eager).toEqual({
+    const now = await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], nobody);
+    expect(now).toEqual({
       code: 1,
       stdout: "",
       stderr:
@@ -247,7 +250,7 @@ test("status shows since when a task fails, and --check fails if it keeps failin
   const failed = (at: string) => rows`
     insert into run (task, slot, state, trigger, owner, started_at, finished_at, error)
     values ('term-sync', ${at}, 'Failed', 'schedule', 'a', ${at}, ${at}, 'no answer')`;
-  const status = () => svc(["scheduler", "status", "--check"], { SVC_DATABASE_URL: own.url });
+  const status = () => runHere(["scheduler", "status", "--check"], { SVC_DATABASE_URL: own.url });
   const row = (stdout: string) => stdout.split("\n").find((line) => line.startsWith("term-sync "))!;
   await failed("2026-01-01T01:00:00Z");
   const once = await status();

@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import { auditLog, delivery, flowStep } from "../../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { svc } from "../../../tests/support/cli/process.ts";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 
 let outbox: Outbox;
@@ -37,7 +37,7 @@ beforeAll(async () => {
   ]);
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
-const work = (...args: string[]) => svc(["scheduler", "work", ...args], { SVC_DATABASE_URL: outbox.url });
+const work = (...args: string[]) => runHere(["scheduler", "work", ...args], { SVC_DATABASE_URL: outbox.url });
 
 test("lists pending messages and steps, dead ones first, without their text", async () => {
   const { code, stdout, stderr } = await work();

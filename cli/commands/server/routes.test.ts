@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { svc } from "../../../tests/support/cli/process.ts";
+import { runHere } from "../../../tests/support/cli/io.ts";
 import { startTestServer } from "../../../tests/support/http/server.ts";
 
 test("prints a table of Path, Authenticated, Methods, without configuration or database", async () => {
-  const { code, stdout, stderr } = await svc(["server", "routes"], {}, import.meta.dir);
+  const { code, stdout, stderr } = await runHere(["server", "routes"]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const lines = stdout.trimEnd().split("\n");
   expect(lines[0]).toMatch(/^Path +Authenticated +Methods$/);
@@ -13,15 +13,10 @@ test("prints a table of Path, Authenticated, Methods, without configuration or d
   expect(rows).toContain("/noauth/v1/challenge:generator/{userName} False GET");
   expect(rows).toContain("/noauth/v1/challenge:poller/{challengeToken} False GET");
   expect(rows).toContain("/challenge:validator/{challengeToken} False GET");
-  expect(rows).toContain("/documents/ True GET");
-  expect(rows).toContain("/documents/ True POST");
-  expect(rows).toContain("/documents/{document_id} True GET");
-  expect(rows).toContain("/documents/{document_id} True PUT");
-  expect(rows).toContain("/documents/{document_id} True DELETE");
 });
 
 test("each row is a route of the application, with the correct authentication", async () => {
-  const { stdout } = await svc(["server", "routes", "--json"]);
+  const { stdout } = await runHere(["server", "routes", "--json"]);
   const rows = JSON.parse(stdout) as { path: string; authenticated: boolean; method: string }[];
   await using server = await startTestServer();
   const listed = new Set(
@@ -41,9 +36,4 @@ test("each row is a route of the application, with the correct authentication", 
     const asks = headers.get("www-authenticate")?.startsWith("Bearer") === true;
     expect(`${method} ${path} ${asks}`).toBe(`${method} ${path} ${authenticated}`);
   }
-});
-
-test("an invalid configuration is reported", async () => {
-  const { code, stderr } = await svc(["server", "routes"], { SVC_SSO: "saml" });
-  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: SVC_SSO: "saml" is not one of oidc, proxy\n' });
 });

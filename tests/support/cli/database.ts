@@ -1,15 +1,16 @@
 import type { Sql } from "../../../drizzle/connection/sql.ts";
 import { inOrder, readRevisions } from "../../../drizzle/revision/history.ts";
 import { splitStatements } from "../../../drizzle/revision/statements.ts";
-import { type Finished, svc } from "./process.ts";
+import { runHere } from "./io.ts";
+import type { Finished } from "./process.ts";
 
 /** The ids of the release's revisions, with the head last. */
 export const ids = inOrder(await readRevisions()).map(({ id }) => id);
 export const head = ids.at(-1)!;
 
-/** Runs `svc database ...` on one database. */
+/** Runs `svc database ...` on one database, in this process. */
 export function on(url: string): (...args: string[]) => Promise<Finished> {
-  return (...args) => svc(["database", ...args], { SVC_DATABASE_URL: url });
+  return (...args) => runHere(["database", ...args], { SVC_DATABASE_URL: url });
 }
 
 export const ok = (stdout: string, stderr = ""): Finished => ({ code: 0, stdout, stderr });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Fetch, Io } from "../../../cli/io.ts";
 import { run } from "../../../cli/run.ts";
+import { systemClock } from "../../../platform/clock.ts";
 
 /** An `Io` without side effects: it records output, its time passes only during sleeps, and nothing is random. */
 export interface TestIo extends Io {
@@ -93,9 +94,9 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
   return io;
 }
 
-/** Runs a command line in this process, with only `env` as its environment. */
+/** Runs a command line in this process, with only `env` as its environment, and the real time. */
 export async function runHere(args: readonly string[], env: Record<string, string> = {}) {
-  const io = testIo({ env });
+  const io = testIo({ env, clock: systemClock });
   const code = await run([...args], io);
   return { code, ...io.out };
 }
