@@ -297,9 +297,8 @@ describe("a cache file is ignored", () => {
     expect(JSON.parse(stdout).AccessKeyId).not.toBe(first);
   });
 
-  test.each(["", "{", "null", "[]", '{"key":1}', '{"issued":{}}', "\0".repeat(100)])(
-    "that contains %p",
-    (text) => replaced(() => fs.writeFileSync(file(), text)),
+  test.each(["{", "null", '{"issued":{}}'])("that contains %p", (text) =>
+    replaced(() => fs.writeFileSync(file(), text)),
   );
 
   test("whose times are invalid", () =>

@@ -16,22 +16,6 @@ beforeAll(async () => {
 });
 
 describe("the incident of a command", () => {
-  test.each([
-    "INC-1",
-    "inc-1",
-    "1",
-    () => `${server.url}/incidents/1`,
-    () => `${server.url}/incidents/INC-1/`,
-  ])("is named by its name, its number or its URL: %p", async (given) => {
-    const typed = typeof given === "string" ? given : given();
-    const { code, stdout } = await carol.svc("incident", "view", typed, "--json");
-    expect([code, JSON.parse(stdout).name]).toEqual([0, "INC-1"]);
-  });
-
-  test("inc is incident", async () => {
-    expect((await carol.svc("inc", "view", "INC-1", "--json")).code).toBe(0);
-  });
-
   test("that does not exist is refused, with a similar one", async () => {
     expect(await carol.svc("incident", "view", "INC-12")).toEqual({
       code: 1,

@@ -163,18 +163,6 @@ describe("an invalid package", () => {
     ]);
   });
 
-  test("has no plugin, or uses the slug of another", async () => {
-    install("empty", "export const nothing = 1;");
-    install("@team/webhook", `export default [${plugin("webhook")}, ${plugin("fine")}];`);
-    const { code, stderr } = await list({ SVC_PLUGIN_PACKAGES: "empty,@team/webhook" });
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr:
-        "svc: empty: its default export is neither a plugin nor a list of plugins\n" +
-        "svc: @team/webhook: the slug webhook is taken by a plugin of svc\n",
-    });
-  });
-
   test("never finishes loading, because it waits or loops", async () => {
     install("hangs", "await new Promise(() => setInterval(() => {}, 1000)); export default 1;");
     install("loops", "for (;;);");

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../platform/free_port.ts";
-import { spawnSvc, svc } from "../../../tests/support/cli/process.ts";
+import { svc } from "../../../tests/support/cli/process.ts";
 import { Load } from "../../../tests/support/http/load.ts";
 import { askFrom, clientPorts, listeningPorts } from "../../../tests/support/http/loopback.ts";
 import { exchange } from "../../../tests/support/http/raw_http.ts";
@@ -243,16 +243,4 @@ test("a certificate error is reported once with any number of workers; an expire
     "--ssl-certfile: old.pem has expired at ...Z: clients will refuse it",
     `listening on https://127.0.0.1:${server.port} with 2 workers`,
   ]);
-});
-
-test("port 0 chooses a free port", async () => {
-  const { child, says, finished } = spawnSvc(
-    ["server", "start", "mine:plain", "--port", "0"],
-    {},
-    undefined,
-    folder.path,
-  );
-  await says("listening on http://127.0.0.1:");
-  child.kill();
-  expect((await finished).stderr).not.toContain(':0"');
 });
