@@ -1,5 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../drizzle/client.ts";
+import { afterCommit } from "../drizzle/connection/notify.ts";
+import { forgetTokens } from "./known_tokens.ts";
 import { wakeWorkers } from "./wake.ts";
 
 /**
@@ -19,4 +21,5 @@ export async function endTokens(tx: Transaction, ids: SQL, at: Date): Promise<vo
       join client_certificate on client_certificate.sha256 = bound.certificate_sha256
       where client_certificate.jti in (select jti from ended))`);
   wakeWorkers(tx);
+  afterCommit(tx, forgetTokens);
 }

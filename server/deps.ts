@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
+import type { KnownTokens } from "../core/known_tokens.ts";
 import type { AppContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
 import type { Listener } from "../drizzle/connection/listener.ts";
@@ -19,6 +20,7 @@ export interface Deps extends AppContext {
   /** When a statement last succeeded, by performance.now(). */
   databaseAnswer: { at: number };
   keys: Keys;
+  tokens: KnownTokens;
   sso: SingleSignOn;
   proxies: ProxyTrust;
   /** Whose client certificates stand for users, besides ours. */

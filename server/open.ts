@@ -4,6 +4,7 @@ import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import { Keys } from "../core/auth/token/keys.ts";
 import type { Config } from "../core/config.ts";
 import { onDatabaseTime, runDueFlows } from "../core/incident/steps/run.ts";
+import { KnownTokens } from "../core/known_tokens.ts";
 import { openParts, type PartsOptions } from "../core/open.ts";
 import { assertReady } from "../core/readiness.ts";
 import { deleteExpired } from "../core/retention.ts";
@@ -88,6 +89,7 @@ export async function openServerParts(
   const { config, log } = context;
   const listener = new Listener(config.databaseDirectUrl ?? config.databaseUrl!, log);
   const watch = new ChallengeWatch(listener);
+  const tokens = new KnownTokens(listener);
   const background = new Background();
   return {
     ...context,
@@ -97,6 +99,7 @@ export async function openServerParts(
     plugins,
     listener,
     watch,
+    tokens,
     databaseAnswer,
     background,
     close,

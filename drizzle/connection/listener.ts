@@ -7,6 +7,8 @@ import { openSql } from "./sql.ts";
 
 const heartbeatMilliseconds = 5000;
 const heartbeatPatienceMilliseconds = 3000;
+/** A heartbeat, and the delay of a busy process. */
+const longestSilenceMilliseconds = heartbeatMilliseconds + heartbeatPatienceMilliseconds + 1000;
 
 const [shortestPause, longestPause] = [100, 5000];
 
@@ -25,6 +27,8 @@ export class Listener {
   readonly #subscribers: Subscriber[] = [];
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  /** When the database last answered on this connection, by performance.now(). */
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   /** @param url the address of PostgreSQL itself, not of a pooler */
   constructor(
@@ -48,6 +52,14 @@ export class Listener {
     return promise;
   }
 
+  /**
+   * Whether all notifications have arrived that were sent until a few seconds ago. Not in a process that was frozen: its
+   * next request may be read before what has happened meanwhile.
+   */
+  isHeard(): boolean {
+    return performance.now() - this.#heardAt < longestSilenceMilliseconds;
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -65,10 +77,13 @@ export class Listener {
     const notified = (channel: string, payload: string) => {
       for (const { channels } of this.#subscribers) channels[channel]?.(payload);
     };
+    const heard = () => {
+      this.#heardAt = performance.now();
+    };
     while (!signal.aborted) {
       const channels = new Set(this.#subscribers.flatMap((subscriber) => Object.keys(subscriber.channels)));
       try {
-        await listen(this.url, [...channels], { listening, notified }, signal);
+        await listen(this.url, [...channels], { listening, notified, heard }, signal);
       } catch (error) {
         if (isFirst && error instanceof Unavailable) return refuse(error);
         this.log.warn({ err: error, ...reasonOf(error) }, "there is no listening database connection");
@@ -91,7 +106,7 @@ export class Listener {
 async function listen(
   url: string,
   channels: readonly string[],
-  on: { listening(): void; notified(channel: string, payload: string): void },
+  on: { listening(): void; notified(channel: string, payload: string): void; heard(): void },
   stop: AbortSignal,
 ): Promise<void> {
   if (stop.aborted) return;
@@ -117,6 +132,7 @@ async function listen(
   try {
     await unlessClosed(refusePooler(sql));
     await unlessClosed(sql.unsafe(channels.map((channel) => `listen ${channel}`).join("; ")));
+    on.heard();
     on.listening();
     for (;;) {
       await unlessClosed(pause(heartbeatMilliseconds));
@@ -124,6 +140,7 @@ async function listen(
         throw new Error("no heartbeat");
       });
       await unlessClosed(Promise.race([sql`select 1`, late]));
+      on.heard();
     }
   } catch (error) {
     if (!stop.aborted) throw error;

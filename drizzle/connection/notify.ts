@@ -115,8 +115,12 @@ export function notifyAfterCommit(
   subject: number,
   number: number,
 ): void {
-  const send = () => notifiers.get(db)?.notify(channel, subject, number);
+  afterCommit(db, () => notifiers.get(db)?.notify(channel, subject, number));
+}
+
+/** Calls a function once the transaction is committed, or at once outside a transaction; never if it is rolled back. */
+export function afterCommit(db: Database | Transaction, work: Hint): void {
   const later = pending.get(db);
-  if (later) later.push(send);
-  else send();
+  if (later) later.push(work);
+  else work();
 }

@@ -37,6 +37,24 @@ end
 `,
 };
 
+/** Notifies every server process when what it may remember of an access token has changed. The payload is its id. */
+const tokenChanged: Trigger = {
+  name: "svc_token_changed",
+  table: "token",
+  needs: ["jti", "user_name", "groups", "expires_at", "revoked_at"],
+  timing: "after",
+  events: ["update", "delete"],
+  body: `
+begin
+  if tg_op = 'DELETE' or (new.jti, new.user_name, new.groups, new.expires_at, new.revoked_at)
+    is distinct from (old.jti, old.user_name, old.groups, old.expires_at, old.revoked_at) then
+    perform pg_catalog.pg_notify('svc_token', old.jti::pg_catalog.text);
+  end if;
+  return null;
+end
+`,
+};
+
 /** PostgreSQL's weights: A ranks highest. */
 type Weight = "A" | "B" | "C" | "D";
 
@@ -197,4 +215,4 @@ const searchTriggers: readonly Trigger[] = [
 /**
  * The single definition of all triggers: `svc database upgrade` and `sync-triggers` bring the database in line with it.
  */
-export const triggers: readonly Trigger[] = [challengeDecided, ...searchTriggers];
+export const triggers: readonly Trigger[] = [challengeDecided, tokenChanged, ...searchTriggers];

@@ -6,24 +6,47 @@ import { InvalidToken } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
 import { endTokens } from "../../end_tokens.ts";
+import type { KnownToken, KnownTokens } from "../../known_tokens.ts";
 import { thumbprintClaim, tokenAudience, tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
+/** What verifying a token needs. */
+type TokenContext = Context & { keys: Keys; tokens: KnownTokens };
+
 /**
  * Returns the holder of this access token. It must be ours in every respect: key, algorithm, type, issuer, audience,
- * times. The database, which is asked each time, must know it and not have it revoked.
+ * times. The database must know it and not have it revoked; while it tells this process of revocations, it is asked once.
  *
  * @param certificate the thumbprint of the client's certificate: a token that was collected with one is valid only with
  *   that one (RFC 8705, 3)
  * @throws InvalidToken with one of two sentences: expired, or not valid
  */
 export async function verifyToken(
-  context: Context & { keys: Keys },
+  context: TokenContext,
   jwt: string,
   certificate?: string,
 ): Promise<{ actor: Actor; bound: boolean }> {
-  const { db, clock, config, keys } = context;
-  const { payload } = await jwtVerify(
+  const { clock, config, keys, tokens } = context;
+  const remembered = tokens.recall(jwt);
+  const isCurrent =
+    remembered &&
+    remembered.exp > Math.floor(clock.now().getTime() / 1000) &&
+    (await keys.verification(remembered.kid));
+  const known = isCurrent ? remembered : await readToken(context, jwt);
+  const bound = known.certificate !== undefined;
+  if (bound && known.certificate !== certificate) throw notGood();
+  const { jti, user, groups, expiresAt } = known;
+  const admin = groups.includes(config.adminGroup);
+  return { actor: { kind: "user", user, groups, admin, tokenId: jti, expiresAt }, bound };
+}
+
+/** Verifies a token's signature and claims, and reads its row. @throws InvalidToken */
+async function readToken(
+  { db, clock, config, keys, tokens }: TokenContext,
+  jwt: string,
+): Promise<KnownToken> {
+  const { sequence } = tokens;
+  const { payload, protectedHeader } = await jwtVerify(
     jwt,
     async ({ kid, alg }) => {
       const key = kid ? await keys.verification(kid) : undefined;
@@ -45,24 +68,20 @@ export async function verifyToken(
     if (cause instanceof errors.JOSEError || cause instanceof TypeError) throw notGood(cause);
     throw cause;
   });
-  const { cnf } = payload as { cnf?: Record<string, unknown> };
-  const bound = cnf !== undefined;
-  if (bound && (certificate === undefined || cnf[thumbprintClaim] !== certificate)) throw notGood();
-  const jti = payload.jti as string;
+  const { cnf, exp, jti } = payload as { cnf?: Record<string, unknown>; exp: number; jti: string };
+  const certificate = cnf?.[thumbprintClaim];
+  if (cnf && typeof certificate !== "string") throw notGood();
   if (!uuid.test(jti)) throw notGood();
   const [issued] = await issuedToken(db).execute({ jti });
   if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
-  return {
-    actor: {
-      kind: "user",
-      user: issued.userName,
-      groups: issued.groups,
-      admin: issued.groups.includes(config.adminGroup),
-      tokenId: jti,
-      expiresAt: issued.expiresAt,
-    },
-    bound,
+  const { userName: user, groups, expiresAt } = issued;
+  const known: KnownToken = {
+    ...{ jti, user, groups, exp, expiresAt },
+    kid: protectedHeader.kid!,
+    ...(typeof certificate === "string" && { certificate }),
   };
+  tokens.remember(jwt, known, sequence);
+  return known;
 }
 
 const issuedToken = preparedQuery((db) =>
