@@ -1,10 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
-import { deliveries } from "../core/outbox/deliver.ts";
-import { resendAllDead } from "../core/outbox/resend.ts";
-import { claimWork, mostAttempts } from "../core/outbox/work.ts";
-import { delivery } from "../drizzle/schema/index.ts";
-import { after } from "../platform/clock.ts";
 import type { Fake } from "../plugins/fake/fake.ts";
 import { fakeConversation } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
@@ -55,15 +49,6 @@ const enqueue = (count: number, incidentId = outbox.ids.incidentId) =>
   );
 const states = async () => (await outbox.all()).map(({ state }) => state);
 
-test("three workers send each delivery once", async () => {
-  await enqueue(40);
-  for (let i = 0; i < 3; i += 1) start();
-  await until("all to be done", async () => (await states()).every((state) => state === "Done"));
-  const keys = channel.to("direct").map(({ key }) => key);
-  expect(keys).toHaveLength(40);
-  expect(new Set(keys).size).toBe(40);
-});
-
 test("a plugin that hangs does not delay the others", async () => {
   mail.answer({ direct: () => new Promise(() => {}) });
   await enqueue(20, both);
@@ -86,28 +71,4 @@ test("after a stop nothing new starts, and a hanging delivery is left to the nex
   stop = new AbortController();
   start();
   await until("it is done", async () => (await states()).every((state) => state === "Done"));
-});
-
-test("a killed worker's delivery is retried under the same key; one that kills every worker becomes Dead", async () => {
-  await enqueue(1);
-  // It is claimed, and its outcome is never recorded.
-  const now = () => after(new Date(), -3600);
-  await outbox.db.execute(sql`update delivery set due_at = ${now().toISOString()}`);
-  const context = { db: outbox.db, config: outbox.context(pluginsOf()).config, clock: { now } };
-  const all = { among: undefined, order: [delivery.key], limit: 1 };
-  expect(await claimWork(context, deliveries, all)).toMatchObject([{ attempts: 1 }]);
-  start();
-  await until("it is done", async () => (await states())[0] === "Done");
-  expect(channel.calls).toHaveLength(1);
-  await outbox.empty();
-  await enqueue(1);
-  await outbox.db.execute(
-    sql`update delivery set lease_until = now(), due_at = now(), attempts = ${mostAttempts}`,
-  );
-  await until("it is dead", async () => (await states())[0] === "Dead");
-  expect(channel.calls).toHaveLength(1);
-  expect((await outbox.all())[0]?.error).toContain("interrupted each time");
-  expect(await resendAllDead(outbox)).toBe(1);
-  await until("it is done", async () => (await states())[0] === "Done");
-  expect(channel.calls).toHaveLength(2);
 });

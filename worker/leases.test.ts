@@ -214,6 +214,7 @@ describe("a revocation does not wait for a poll after", () => {
       const lease = await bobs(role);
       const now = await ok(other.admin.call("GET", `/access/roles/${role}`));
       await ok(other.admin.call("PUT", `/access/roles/${role}`, { ...now, disabled: true }));
+      expect((await other.issue(other.bob, role)).http).toBe(404);
       return lease;
     },
     "the approval was withdrawn": async () => {
@@ -251,17 +252,25 @@ describe("a revocation does not wait for a poll after", () => {
       return lease;
     },
   };
+  const reasons: Record<string, string> = {
+    "svc logout": "signed_out",
+    "a sign-in without the group": "group_lost",
+    "the role was disabled": "role_disabled",
+    "the approval was withdrawn": "approval_withdrawn",
+    "the approval was given up": "approval_withdrawn",
+    "the incident was closed": "incident_closed",
+    "the user left the incident": "left_incident",
+    "the incident became Restricted": "incident_hidden",
+    "the incident was deleted": "incident_deleted",
+  };
   for (const [what, end] of Object.entries(ends))
     test(what, async () => {
       const lease = await end();
       await until("the revocation", () => revoked.includes(lease.name));
-      await until("its end", async () => {
-        const [row] = await other.server.db
-          .select()
-          .from(accessLease)
-          .where(eq(accessLease.name, lease.name));
-        return row!.state === "Revoked";
-      });
+      const row = async () =>
+        (await other.server.db.select().from(accessLease).where(eq(accessLease.name, lease.name)))[0]!;
+      await until("its end", async () => (await row()).state === "Revoked");
+      expect((await row()).endReason).toBe(reasons[what] ?? "revoked");
       // Both workers were woken.
       expect(revoked.filter((name) => name === lease.name)).toHaveLength(1);
     });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { conversation, delivery, incident } from "../../drizzle/schema/index.ts";
+import { conversation, delivery } from "../../drizzle/schema/index.ts";
 import { Refused } from "../../platform/errors.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeConversation, fakeMailing } from "../../plugins/fake/fakes.ts";
@@ -185,18 +185,4 @@ describe("a delivery to a recipient is not sent", () => {
     expect(other.calls).toEqual([]);
     expect((await byKey()).get("/a")?.error).toBe("channel no longer sends to one recipient");
   });
-});
-
-test("a delivery to a person is sent to that person", async () => {
-  mailing.answer({ direct: () => {} });
-  expect(await attempt(await queued({ individualId: outbox.ids.alice }))).toBe("done");
-  expect(mailing.calls.map(({ method }) => method)).toEqual(["direct"]);
-});
-
-test("deliveries are deleted with their incident", async () => {
-  expect(await attempt(await queued({ incidentId: await insertSecond(outbox) }))).toBe("split");
-  const child = await claimOf("/a");
-  await outbox.db.delete(incident).where(sql`${incident.id} > ${outbox.ids.incidentId}`);
-  expect(await outbox.all()).toEqual([]);
-  expect(await attempt(child)).toBe("stale");
 });

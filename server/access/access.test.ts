@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { accessLease, incident, participant } from "../../drizzle/schema/index.ts";
+import { accessLease, incident } from "../../drizzle/schema/index.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import type { TestServer } from "../../tests/support/http/server.ts";
@@ -112,20 +112,6 @@ describe("a lease ends", () => {
     expect(await reasonOf(lease)).toBe("expired");
   });
 
-  test("when its role is disabled", async () => {
-    const role = await world.makeRole();
-    const lease = await leaseOf({}, role);
-    const { body, headers } = await world.admin.call("GET", `/access/roles/${role}`);
-    expect(headers.get("etag")).toBe('"1"');
-    expect(body.settings.password).toBeUndefined();
-    expect((await world.admin.call("PUT", `/access/roles/${role}`, { ...body, disabled: true })).http).toBe(
-      200,
-    );
-    await isGone(lease);
-    expect(await reasonOf(lease)).toBe("role_disabled");
-    expect((await world.issue(bob, role)).http).toBe(404);
-  });
-
   test("when the approval of its request is withdrawn, and no other is issued for it", async () => {
     const role = await world.makeRole({ approval: "admin" });
     const { body: request } = await bob.call("POST", "/access/requests/", { role, reason: "x" });
@@ -160,43 +146,6 @@ describe("a lease ends", () => {
       expect((await decide("cancel", bob)).http).toBe(409);
     },
   );
-
-  test("when its user signs out", async () => {
-    server.clock.advance(1);
-    const dana = await personOf(server, "dana@example.com", ["oncall"]);
-    const { body: lease } = await world.issue(dana, await world.makeRole());
-    expect((await dana.call("DELETE", "/tokens/current")).http).toBe(204);
-    await isGone(lease);
-    expect(await reasonOf(lease)).toBe("signed_out");
-  });
-
-  test("when its user signs in without the group", async () => {
-    server.clock.advance(1);
-    const erin = await personOf(server, "erin@example.com", ["oncall"]);
-    const { body: lease } = await world.issue(erin, await world.makeRole());
-    server.clock.advance(1);
-    await personOf(server, "erin@example.com", ["other"]);
-    await isGone(lease);
-    expect(await reasonOf(lease)).toBe("group_lost");
-  });
-
-  test("when its user leaves the incident, or the incident is closed", async () => {
-    const lease = await leaseOf({ incident: world.incident });
-    await server.db
-      .update(participant)
-      .set({ leftAt: server.clock.now() })
-      .where(eq(participant.individualId, world.ids.bob));
-    await isGone(lease);
-    expect(await reasonOf(lease)).toBe("left_incident");
-    // A user who is not a participant may still get access for the incident.
-    expect((await world.issue(bob, await world.makeRole(), { incident: world.incident })).http).toBe(201);
-    const { body: other } = await world.issue(alice, await world.makeRole(), { incident: world.incident });
-    await server.db.update(incident).set({ status: "Closed", stableAt: sql`now()`, closedAt: sql`now()` });
-    await isGone(other);
-    expect(await reasonOf(other)).toBe("incident_closed");
-    await server.db.update(incident).set({ status: "Active", stableAt: null, closedAt: null });
-    await server.db.update(participant).set({ leftAt: null });
-  });
 
   test("when its user can no longer read the incident, unless an admin", async () => {
     server.clock.advance(1);

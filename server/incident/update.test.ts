@@ -218,33 +218,6 @@ describe("a status", () => {
     ]);
   });
 
-  test("of a reopened incident that becomes Closed again keeps the time of Stable, unless it becomes Stable first", async () => {
-    const id = await reported();
-    const step = async (status: string, version: number) => {
-      server.clock.advance(60);
-      return (await put(id, { status, version })).body;
-    };
-    const { stable_at: first } = await step("Closed", 1);
-    await step("Active", 2);
-    expect(await step("Closed", 3)).toMatchObject({ stable_at: first });
-    expect((await told(id)).map(({ kind }) => kind).slice(3)).toEqual(["incident.closed"]);
-    await step("Active", 4);
-    const { stable_at: second } = await step("Stable", 5);
-    expect(second).toBe(server.clock.now().toISOString());
-    await step("Active", 6);
-    // It was only Stable before: the time of Stable was premature.
-    expect(await step("Closed", 7)).toMatchObject({ stable_at: server.clock.now().toISOString() });
-  });
-
-  test("cannot change from Closed to Stable, and the answer lists the allowed ones", async () => {
-    const id = await reported();
-    await put(id, { status: "Closed" });
-    const answer = await put(id, { status: "Stable", title: "Lost", version: 2 });
-    expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
-    expect(answer.body.detail).toContain("make it Active");
-    expect(await rowOf(id)).toMatchObject({ status: "Closed", title: "Disk full", version: 2 });
-  });
-
   test("set twice concurrently changes once: one closes the incident, the other gets 409", async () => {
     const other = await personOf(server, "dave@example.com");
     for (let round = 0; round < 5; round += 1) {

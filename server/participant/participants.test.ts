@@ -88,19 +88,6 @@ describe("POST participants", () => {
     expect(await costBasisOf(server.db, incidentId)).toBe(basis);
   });
 
-  test("creates a new participant when a person returns", async () => {
-    const wanted = { individual_id: ids.bob };
-    const { body: first } = await member.call("POST", `${path}/`, wanted);
-    await member.call("POST", `${path}/${first.id}/leave`);
-    const { http, body: second } = await member.call("POST", `${path}/`, wanted);
-    expect(http).toBe(201);
-    expect(second.id).not.toBe(first.id);
-    expect((await member.call("GET", `${path}/`)).body.items).toMatchObject([
-      { id: first.id, left_at: expect.any(String) },
-      { id: second.id, left_at: null },
-    ]);
-  });
-
   test.each([
     ["nobody", {}, "individual_id"],
     ["both an id and an e-mail", { individual_id: 1, email: "bob@example.com" }, "individual_id"],

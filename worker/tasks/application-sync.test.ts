@@ -4,12 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asc, sql } from "drizzle-orm";
 import type { ApplicationItem } from "../../core/plugin.ts";
-import { application, definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
+import { application } from "../../drizzle/schema/index.ts";
 import { fakeApplication } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { applicationSync } from "./application-sync.ts";
-import { termSync } from "./term-sync.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-sync-"));
 let its: TaskTest;
@@ -88,40 +87,4 @@ test("syncs from a Backstage catalog and a CSV file as they change between runs"
     'backstage-catalog: Payments "" -, version 2',
     'backstage-catalog: ledger "" -, version 2, gone',
   ]);
-});
-
-test("syncs terms from a file as it changes between runs", async () => {
-  const glossary = file(
-    "terms.yaml",
-    "- {id: 1, term: leak, definition: Data where it should not be.}\n- pii\n",
-  );
-  const plugins = await its.choose({
-    SVC_PLUGIN_TERM: "term-source",
-    SVC_PLUGIN_TERM_SOURCE_LOCATIONS: glossary,
-  });
-  expect(await its.run(termSync, plugins)).toEqual({
-    result: { done: 2, skipped: 0, failed: 1 },
-    faults: [
-      { item: "term-source item 2 of its list", reason: `${glossary}, record 2: it is not an object` },
-    ],
-  });
-  file("terms.yaml", "- {id: 1, term: leak, definition: Data where it should not be.}\n- {term: pii}\n");
-  expect((await its.run(termSync, plugins)).result).toEqual({ done: 1, skipped: 1, failed: 0 });
-  file("terms.yaml", "- {id: 1, term: data leak}\n");
-  await its.run(termSync, plugins);
-  const terms = await its.db.select().from(term).orderBy(asc(term.id));
-  expect(terms.map(({ text, deletedAt }) => [text, deletedAt !== null])).toEqual([
-    ["data leak", false],
-    ["pii", true],
-  ]);
-  expect(await Promise.all([its.db.$count(definition), its.db.$count(definitionTerm)])).toEqual([0, 0]);
-  file("terms.yaml", "[]");
-  await expect(its.run(termSync, plugins)).rejects.toThrow("nothing was changed");
-});
-
-test("a javascript: link is a fault of its own application only", async () => {
-  const bad = { externalId: "bad", name: "n", uri: "javascript:alert(1)" };
-  const { result, faults } = await sync(() => [bad, { externalId: "good", name: "Good" }]);
-  expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
-  expect(faults).toMatchObject([{ item: expect.stringContaining("bad") }]);
 });

@@ -219,21 +219,6 @@ test("a text that changes while it is read is read again", async () => {
   expect(await termsOf(id)).toEqual(["export"]);
 });
 
-test("an aborted run ends after the current batch", async () => {
-  await addTerms("leak");
-  for (let i = 0; i < 60; i += 1) await addDocument("a leak");
-  const stop = new AbortController();
-  const run = its.run(documentTermSync, pluginsOf(own()), {
-    signal: stop.signal,
-    transaction: async (work) => {
-      stop.abort();
-      return await its.db.transaction(work);
-    },
-  });
-  await expect(run).rejects.toThrow("aborted");
-  expect(await its.db.$count(documentTerm)).toBe(50);
-});
-
 test("two concurrent runs create each link once", async () => {
   await addTerms(...vector);
   const ids = await Promise.all(Array.from({ length: 60 }, () => addDocument(sentence)));

@@ -3,7 +3,6 @@ import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
 import { dueReminder, reminderMessage } from "../../core/incident/reminder/remind.ts";
 import { rewind } from "../../core/schedule/operate.ts";
-import { transience } from "../../drizzle/database_error.ts";
 import {
   conversation,
   incident,
@@ -179,23 +178,6 @@ describe("the task", () => {
     expect((await run()).result).toEqual({ done: 1, skipped: 10, failed: 0 });
   }, 60_000);
 
-  test("if all incidents are locked, the run ends and is retried", async () => {
-    const { db, clock } = outbox;
-    for (let i = 0; i < 120; i += 1) await insertSecond(outbox);
-    clock.advance(2 * 3600);
-    const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const other = db.transaction(async (tx) => {
-      await tx.select().from(incident).for("update");
-      held.resolve();
-      await end.promise;
-    });
-    await held.promise;
-    const error: unknown = await run().catch((thrown: unknown) => thrown);
-    expect(transience(error)).toBe("contention");
-    end.resolve();
-    await other;
-  }, 60_000);
-
   test("continues at its next slot after the clock was a day ahead and set back", async () => {
     const { db, clock } = outbox;
     clock.advance(86_400);
@@ -313,32 +295,5 @@ describe("the task", () => {
     });
     await outbox.db.execute(sql`drop function refuse cascade`);
     expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });
-  });
-
-  test("sends each reminder once with two concurrent workers, and after a crash half-way", async () => {
-    for (let i = 0; i < 5; i += 1) await insertSecond(outbox);
-    outbox.clock.advance(2 * 3600);
-    const crash = run().then(() =>
-      outbox.run(incidentStatusReportReminder, plugins, {
-        transaction: (work) =>
-          outbox.db.transaction(async (tx) => {
-            await work(tx);
-            throw new Error("killed");
-          }),
-      }),
-    );
-    const results = await Promise.all([run(), run(), crash]);
-    expect(results[0].result.done + results[1].result.done).toBeLessThanOrEqual(6);
-    expect(await noted()).toHaveLength(6);
-    expect(await outbox.all()).toHaveLength(6);
-  });
-
-  test("a lost run writes nothing, and reports that it was lost", async () => {
-    outbox.clock.advance(2 * 3600);
-    const { runLost } = await import("../../core/schedule/runs.ts");
-    const lost = outbox.run(incidentStatusReportReminder, plugins, {
-      transaction: async () => Promise.reject(runLost()),
-    });
-    await expect(lost).rejects.toThrow("This worker lost the run");
   });
 });

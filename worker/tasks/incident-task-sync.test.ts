@@ -239,13 +239,4 @@ describe("with our own Markdown documents", () => {
     const [dana] = await its.db.select().from(individual).where(eq(individual.email, "dana@example.com"));
     expect(dana).toMatchObject({ version: 1, createdAt: its.clock.now() });
   });
-
-  test("tasks disappear with the text", async () => {
-    await edit("- [ ] Free some disk");
-    await run();
-    await callPlugin(plugins.ofType("document")[0]!, "remove", { document: facts() });
-    await run();
-    expect(await its.tasks()).toEqual(["Free some disk, Open, version 2, gone"]);
-    expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
-  });
 });
