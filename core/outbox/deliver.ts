@@ -37,7 +37,12 @@ export const deliveries: WorkKind<DeliveryClaim> = {
   table: delivery,
   isRow: ({ key }) => eq(delivery.key, key),
   states: { waiting: "Queued", running: "Queued", failed: "Queued", done: "Done", dead: "Dead" },
+  // A plugin's error may repeat what it was sent, which may have been redacted meanwhile.
+  reasonOf: ({ subject, text }, reason) => sql`case
+    when ${delivery.subject} = ${subject} and ${delivery.text} = ${text} then ${reason} else ${changedReason} end`,
 };
+
+const changedReason = "It failed while its text was changed";
 
 /** A message to be sent once. */
 export interface Outgoing {

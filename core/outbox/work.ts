@@ -68,6 +68,8 @@ export interface WorkKind<C extends Claim> {
   };
   /** By default ten attempts, the last ones an hour apart. */
   backoff?: Backoff;
+  /** What is stored of the reason of a failure. By default all of it. */
+  reasonOf?(claim: C, reason: string): SQL;
 }
 
 export interface Claim {
@@ -225,12 +227,12 @@ export async function failWork<C extends Claim>(
   at: Date,
   { reason, permanent = false, retryAfter }: Failure,
 ): Promise<"again" | "dead"> {
-  const { table, states, backoff } = kind;
+  const { table, states, backoff, reasonOf } = kind;
   const dueAt = permanent ? null : dueAgain(at, claim.attempts, backoff, retryAfter);
   const finished = dueAt === null && states.dead !== undefined;
   await write(db, kind, claim, {
     state: finished ? states.dead : states.failed,
-    error: reason,
+    error: reasonOf?.(claim, reason) ?? reason,
     dueAt: unlessDueAgain(table, timestamp(dueAt)),
     finishedAt: finished ? at : null,
     leaseUntil: null,

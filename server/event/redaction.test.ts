@@ -2,10 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, like, sql } from "drizzle-orm";
 import { attemptDelivery } from "../../core/incident/delivery/attempt.ts";
 import { runFlow } from "../../core/incident/steps/run.ts";
-import { auditLog, delivery, document } from "../../drizzle/schema/index.ts";
+import { deliveries, splitDelivery } from "../../core/outbox/deliver.ts";
+import { failWork } from "../../core/outbox/work.ts";
+import { keepTasks } from "../../core/sync/document_tasks.ts";
+import { auditLog, delivery, document, event, flowStep } from "../../drizzle/schema/index.ts";
 import { fakeChat, fakeEditing, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { replaceContent, startContent } from "../../plugins/markdown/content.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { attemptAll, claimAll, endDeliveries } from "../../tests/support/domain/delivery.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -92,9 +96,9 @@ async function answersWith(word: string): Promise<string[]> {
         found.push(`event ${id}${one}`);
   const stream = await StreamClient.open(member, `${path}/stream`, { "last-event-id": "0" });
   for (const { id } of events) {
-    const event = await stream.data();
-    expect(event.id).toBe(id);
-    if (JSON.stringify(event).includes(word)) found.push("stream");
+    const sent = await stream.data();
+    expect(sent.id).toBe(id);
+    if (JSON.stringify(sent).includes(word)) found.push("stream");
   }
   stream.leave();
   return found;
@@ -221,6 +225,16 @@ test("a message that is being sent counts as received, and is sent again without
   expect(await tablesWith("zebra is here")).toEqual([]);
 });
 
+test("the error of an attempt that ends after the redaction is not stored, because it may have the text", async () => {
+  const id = await note("zebra is here");
+  const [claim] = await claimAll(context(), eq(delivery.pluginSlug, "chat"));
+  await redact(id);
+  await failWork(server.db, deliveries, claim!, server.clock.now(), { reason: "refused: zebra is here" });
+  expect(await tablesWith("zebra is here")).toEqual([]);
+  const [row] = await server.db.select().from(delivery).where(eq(delivery.key, claim!.key));
+  expect(row!.error).toBe("It failed while its text was changed");
+});
+
 test("an earlier description and resolution are removed from the event that has them, and from messages", async () => {
   const key = { "idempotency-key": crypto.randomUUID() };
   incidentId = await report("lemur *description*", key);
@@ -230,6 +244,11 @@ test("an earlier description and resolution are removed from the event that has 
   };
   await put({ status: "Closed", resolution: "lemur *resolution*" });
   await attemptAll(context());
+  const error = "refused: lemur *description*";
+  for (const table of [delivery, flowStep])
+    await server.db.update(table).set({ error }).where(eq(table.incidentId, incidentId));
+  const failed = { at: server.clock.now(), actor: "worker", source: "core", kind: "step.failed" };
+  await server.db.insert(event).values({ ...failed, incidentId, description: error });
   await put({ description: "Yak", resolution: "Yak" });
   const [changed] = (await timeline()).filter(({ data }: { data: object }) =>
     JSON.stringify(data).includes("lemur"),
@@ -242,6 +261,27 @@ test("an earlier description and resolution are removed from the event that has 
   });
   expect(await tablesWith("lemur")).toEqual([]);
   expect(await answersWith("lemur")).toEqual([]);
+});
+
+test("a message that is being split when its earlier text is redacted has it for no recipient", async () => {
+  const put = async (change: object) => {
+    const { body } = await member.call("GET", path);
+    expect((await member.call("PUT", path, { ...body, ...change })).http).toBe(200);
+  };
+  await put({ status: "Closed", resolution: "lemur" });
+  const [claim] = await claimAll(context(), eq(delivery.pluginSlug, "mail"));
+  await put({ resolution: "yak" });
+  const [changed] = (await timeline()).filter(({ data }: { data: object }) =>
+    JSON.stringify(data).includes("lemur"),
+  );
+  const { redacting } = await server.db.transaction(async (tx) => {
+    await splitDelivery({ ...context(), db: tx as unknown as typeof server.db }, claim!, ["individual-1"]);
+    const redacting = redact(changed.id);
+    await somebodyWaits(server.db);
+    return { redacting };
+  });
+  expect((await redacting).http).toBe(200);
+  expect(await tablesWith("lemur")).toEqual([]);
 });
 
 describe("the text of a document", () => {
@@ -281,6 +321,15 @@ describe("the text of a document", () => {
     );
     expect(await put("zebra", "3")).toBe(4);
     expect(await Promise.all(["1", "2", "3"].map(textOf))).toEqual(["Redacted", "Redacted", "Redacted"]);
+  });
+
+  test("does not come back by tasks that were read before", async () => {
+    const [row] = await server.db.select().from(document).where(eq(document.id, documentId));
+    const place = { ...row!, incidentId, pluginSlug: "markdown" };
+    const keep = () =>
+      server.db.transaction((tx) => keepTasks(tx, place, { found: [], cursor: "2", clock: server.clock }));
+    await redactText({});
+    expect(await keep()).toBeUndefined();
   });
 
   test("loses one earlier version, and keeps the others", async () => {

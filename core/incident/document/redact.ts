@@ -53,6 +53,11 @@ export async function redactDocument(
         ? await redactAll(tx, { id, author: actor.user, at })
         : await redactVersion(tx, { id, version });
     if (redaction.texts === 0) throw new Conflict("This text was redacted already");
+    // Tasks that are being read from the earlier text are no longer kept.
+    await tx
+      .update(document)
+      .set({ taskCursor: `redacted ${at.toISOString()}` })
+      .where(eq(document.id, id));
     const data = { document_id: id, ...(version !== undefined && { version: String(version) }), reason };
     const action = "document.redacted";
     await audit(tx, { at, actor: actor.user, action, address, subject: String(id), data });

@@ -1,4 +1,5 @@
-import { and, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, ne, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import {
   conversation,
@@ -6,6 +7,7 @@ import {
   delivery,
   event,
   eventRevision,
+  flowStep,
   idempotencyKey,
 } from "../../../drizzle/schema/index.ts";
 import { Conflict, Forbidden, InvalidInput } from "../../../platform/errors.ts";
@@ -131,7 +133,7 @@ async function redactEarlierTexts(
           sql`${body} ->> ${field}::text = ${from}::text`,
         ),
       );
-    for (const slug of await redactChanges(tx, incidentId, literally(from))) received.add(slug);
+    for (const slug of await redactChanges(tx, incidentId, from)) received.add(slug);
   }
   // Every call of a conversation plugin has the description.
   if (earlier.some(({ field }) => field === "description"))
@@ -151,29 +153,47 @@ async function redactEarlierTexts(
   return [...received].sort();
 }
 
-/** Removes a resolution from the messages that announced it. @returns the plugins that were sent one */
-async function redactChanges(tx: Transaction, incidentId: number, text: string): Promise<string[]> {
-  const without = (column: typeof delivery.text | typeof conversationMessage.text) => ({
-    text: sql`replace(${column}, ${text}, ${redactedText})`,
-  });
+/**
+ * Removes an earlier text of an incident from the messages that announced it, and from errors of plugins, which get the
+ * description with each call.
+ *
+ * @returns the plugins that were sent such a message
+ */
+async function redactChanges(tx: Transaction, incidentId: number, from: string): Promise<string[]> {
+  const text = literally(from);
+  const { key, pluginSlug, state, leaseUntil } = delivery;
+  const announces = and(
+    eq(delivery.incidentId, incidentId),
+    eq(delivery.task, "incident-change"),
+    sql`strpos(${delivery.text}, ${text}) > 0`,
+  );
+  // First, because it may wait until one is split, which adds others.
+  await tx.select({ key }).from(delivery).where(announces).orderBy(asc(key)).for("update");
   const changed = await tx
     .update(delivery)
-    .set(without(delivery.text))
-    .where(
-      and(
-        eq(delivery.incidentId, incidentId),
-        eq(delivery.task, "incident-change"),
-        sql`strpos(${delivery.text}, ${text}) > 0`,
-      ),
-    )
-    .returning({ slug: delivery.pluginSlug, state: delivery.state, leaseUntil: delivery.leaseUntil });
+    .set({ text: without(delivery.text, text) })
+    .where(announces)
+    .returning({ slug: pluginSlug, state, leaseUntil });
+  const has = (column: PgColumn) => sql`strpos(${column}, ${from}) > 0`;
+  await tx
+    .update(delivery)
+    .set({ error: without(delivery.error, from) })
+    .where(and(eq(delivery.incidentId, incidentId), has(delivery.error)));
+  await tx
+    .update(flowStep)
+    .set({ error: without(flowStep.error, from) })
+    .where(and(eq(flowStep.incidentId, incidentId), has(flowStep.error)));
+  await tx
+    .update(event)
+    .set({ description: without(event.description, from) })
+    .where(and(eq(event.incidentId, incidentId), eq(event.kind, "step.failed"), has(event.description)));
   const channel = tx
     .select({ id: conversation.id })
     .from(conversation)
     .where(eq(conversation.incidentId, incidentId));
   await tx
     .update(conversationMessage)
-    .set(without(conversationMessage.text))
+    .set({ text: without(conversationMessage.text, text) })
     .where(
       and(
         inArray(conversationMessage.conversationId, channel),
@@ -185,3 +205,5 @@ async function redactChanges(tx: Transaction, incidentId: number, text: string):
     .filter(({ state, leaseUntil }) => state === "Done" || leaseUntil !== null)
     .map(({ slug }) => slug);
 }
+
+const without = (column: PgColumn, text: string) => sql`replace(${column}, ${text}, ${redactedText})`;
