@@ -133,15 +133,7 @@ test("malformed bodies never cause an internal error", async () => {
     `${"[".repeat(1000)}${"]".repeat(1000)}`,
     `{"a":${'{"a":'.repeat(1000)}1${"}".repeat(1001)}`,
   ];
-  const types = [
-    "application/json",
-    "application/json; charset=utf-16",
-    "text/plain",
-    "application/xml",
-    "multipart/form-data",
-    "a/b/c",
-    "application/x-www-form-urlencoded",
-  ];
+  const types = ["application/json", "application/json; charset=utf-16", "multipart/form-data"];
   for (const [path, item] of Object.entries(document.paths)) {
     for (const method of ["post", "put"]) {
       if (!item[method]) continue;

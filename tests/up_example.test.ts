@@ -21,25 +21,14 @@ async function incidentsOf({ pid }: Up): Promise<number> {
   return using(url!, async (sql) => (await sql`select from incident`).length);
 }
 
-test("only the first start loads example data, and says how to start without", async () => {
-  const data = join(directory, "data");
-  {
-    await using first = startUp(data, [], issuer);
-    await first.ready;
-    expect(first.output()).toMatch(
-      /Example data loaded: 43 incidents \(to start without it: stop svc, delete .+, use --no-example\)/,
-    );
-    expect(await incidentsOf(first)).toBe(43);
-  }
-  await using next = startUp(data, [], issuer);
-  await next.ready;
-  expect(next.output()).not.toContain("xample data");
-  expect(await incidentsOf(next)).toBe(43);
-});
-
-test("every part has the same settings, so tasks in documents keep their owners", async () => {
-  await using up = startUp(join(directory, "owners"));
+test("example data is loaded, says how to start without, and its tasks keep their owners", async () => {
+  await using up = startUp(join(directory, "data"));
   await up.ready;
+  expect(up.output()).toMatch(
+    /Example data loaded: 43 incidents \(to start without it: stop svc, delete .+, use --no-example\)/,
+  );
+  expect(await incidentsOf(up)).toBe(43);
+  // Every part has the same settings.
   const server = environmentOf(up.pid, "server start");
   const worker = environmentOf(up.pid, "scheduler start");
   expect(server.SVC_DOMAIN).toBe("example.com");
@@ -51,7 +40,7 @@ test("every part has the same settings, so tasks in documents keep their owners"
       return new Map(rows.map(({ id, owner_id }) => [id, owner_id]));
     });
   for (const part of ["server", "worker"])
-    expect(readFileSync(join(directory, `owners/log/${part}.log`), "utf8")).not.toContain("the same value");
+    expect(readFileSync(join(directory, `data/log/${part}.log`), "utf8")).not.toContain("the same value");
   const before = await owners();
   expect(before.size).toBeGreaterThan(100);
   const sync = Bun.spawn([...svc, "scheduler", "start", "incident-task-sync", "--eager"], {
@@ -61,11 +50,18 @@ test("every part has the same settings, so tasks in documents keep their owners"
   const said = await new Response(sync.stdout).text();
   const [, done] = /^incident-task-sync: (\d+) done, 0 skipped, 0 failed$/m.exec(said) ?? [];
   // Its slot may have come before, and the trial's worker has done it.
-  const log = readFileSync(join(directory, "owners/log/worker.log"), "utf8");
+  const log = readFileSync(join(directory, "data/log/worker.log"), "utf8");
   const earlier = [...log.matchAll(/"task":"incident-task-sync",.*"done":(\d+),"skipped":0,"failed":0/g)];
   expect(Math.max(Number(done), ...earlier.map(([, count]) => Number(count)))).toBeGreaterThan(0);
   const after = await owners();
   expect([...before].filter(([id, owner]) => after.get(id) !== owner)).toEqual([]);
+});
+
+test("the next start loads none", async () => {
+  await using next = startUp(join(directory, "data"));
+  await next.ready;
+  expect(next.output()).not.toContain("xample data");
+  expect(await incidentsOf(next)).toBe(43);
 });
 
 test("loads no example data with --no-example, also at the next start", async () => {

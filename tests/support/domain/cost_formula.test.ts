@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import fc from "fast-check";
 import { multipliers as defaultMultipliers, formula as defaults } from "../../../core/populate/defaults.ts";
 import { costOf, type Formula, type RoleInterval } from "./cost_formula.ts";
 
@@ -74,39 +73,4 @@ test("fractions are rounded up once, at the end", () => {
   expect(costOf({ roles: [second], participants: 1, stableAt: null, now: at(1) }, exact).cost).toBe(1);
   const cheap = { ...formula, yearlyCost: 1, yearlyHours: 1 };
   expect(costOf({ roles: [second], participants: 1, stableAt: null, now: at(1) }, cheap).cost).toBe(1);
-});
-
-const interval = fc
-  .tuple(
-    fc.integer({ min: 1, max: 3 }),
-    fc.constantFrom(...defaultMultipliers.map(({ role: name }) => name)),
-    fc.integer({ min: 0, max: 40 }),
-    fc.option(fc.integer({ min: 0, max: 60 })),
-  )
-  .map(([person, name, from, length]) => role(person, name, from, length === null ? null : from + length));
-const roles = fc.array(interval, { maxLength: 8 });
-
-test("a person never costs more than the sum of their roles, regardless of others", () => {
-  fc.assert(
-    fc.property(roles, (all) => {
-      const active = (some: RoleInterval[]) =>
-        costOf({ roles: some, participants: 0, stableAt: null, now: at(50) }, formula).seconds;
-      const people = [1, 2, 3].map((person) => active(all.filter((one) => one.person === person)));
-      expect(active(all)).toBe(people.reduce((a, b) => a + b, 0));
-      // Up to a day, before nights are deducted.
-      const short = all.map((one) => ({ ...one, renouncedAt: at(24), assumedAt: one.assumedAt }));
-      const each = short.reduce((sum, one) => sum + active([one]), 0);
-      expect(active(short)).toBeLessThanOrEqual(each);
-    }),
-  );
-});
-
-test("the order of the roles does not matter", () => {
-  fc.assert(
-    fc.property(roles, (all) => {
-      const cost = (some: RoleInterval[]) =>
-        costOf({ roles: some, participants: 2, stableAt: at(45), now: at(50) }, formula);
-      expect(cost([...all].reverse())).toEqual(cost(all));
-    }),
-  );
 });
