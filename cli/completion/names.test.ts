@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { individual } from "../../drizzle/schema/index.ts";
 import { fakeToken } from "../../tests/support/cli/fake_server.ts";
 import { type CliUser, cliUser, patient } from "../../tests/support/cli/incident_cli.ts";
-import { svc } from "../../tests/support/cli/process.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { patienceMilliseconds } from "./names.ts";
 
@@ -134,19 +133,19 @@ describe("there is no candidate, and no message,", () => {
   const completion = ["__complete", "inc", "view", "INC-"];
 
   test("without a sign-in, with an expired one, and with one that the server refuses", async () => {
-    const { SVC_TOKEN: _, ...env } = carol.env;
-    for (const more of [
-      {},
-      { SVC_TOKEN: fakeToken({ seconds: -1 }) },
-      { SVC_TOKEN: fakeToken() },
-      { SVC_TOKEN: "x" },
-    ])
-      expect(await svc(completion, { ...env, ...more } as Record<string, string>)).toEqual(nothing);
+    const person = carol.elsewhere();
+    for (const token of ["", fakeToken({ seconds: -1 }), fakeToken(), "x"]) {
+      person.env.SVC_TOKEN = token;
+      expect(await person.svc(...completion)).toEqual(nothing);
+    }
   });
 
   test("without a server, or with a wrong one", async () => {
-    for (const url of ["http://127.0.0.1:1", "http://svc.invalid", "nonsense"])
-      expect(await svc(completion, { ...carol.env, SVC_SERVER: url })).toEqual(nothing);
+    const person = carol.elsewhere();
+    for (const url of ["http://127.0.0.1:1", "http://svc.invalid", "nonsense"]) {
+      person.env.SVC_SERVER = url;
+      expect(await person.svc(...completion)).toEqual(nothing);
+    }
   });
 
   test("from a server that is slow, after the time that a user waits", async () => {

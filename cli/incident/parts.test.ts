@@ -336,7 +336,6 @@ describe("tasks", () => {
   test.each([
     [["task", "done", "x"], "is not the number of a task"],
     [["task", "done", "999999"], "there is no task 999999"],
-    [["task", "add"], "missing argument: TEXT"],
     [["task", "add", "Order disks", "--due", "yesterday"], "--due"],
     [["task", "add", "Order disks", "--due", "2020-01-01"], "in the past"],
     [["task", "assign", "1"], "missing argument: USER"],

@@ -9,7 +9,7 @@ import { until } from "../../tests/support/process/until.ts";
 import { withEntry } from "../client/credentials.ts";
 import { updateCredentials } from "../client/credentials_file.ts";
 import type { Session } from "../client/token.ts";
-import type { Io } from "../io.ts";
+import { type Io, systemIo } from "../io.ts";
 import { run } from "../run.ts";
 import { firstEvents } from "./watch.ts";
 import { endingText } from "./watch_text.ts";
@@ -27,13 +27,19 @@ beforeEach(() => {
 });
 afterEach(() => server.stop());
 
-function watchPiped(...words: string[]) {
-  return spawnSvc(["incident", "watch", ...words], env);
+/** As through a pipe, in this process. */
+function watchHere(...words: string[]) {
+  const { clock, fetch, sleep } = systemIo();
+  const io = testIo({ env, clock, fetch, sleep });
+  const finished = run(["incident", "watch", ...words], io).then((code) => ({ code, ...io.out }));
+  const shows = (stream: "stdout" | "stderr") => (text: string) =>
+    until(text, () => io.out[stream].includes(text));
+  return { finished, interrupt: () => io.interrupt(), prints: shows("stdout"), says: shows("stderr") };
 }
 
 describe("through a pipe", () => {
   test("prints a line for each event, first those that were", async () => {
-    const { child, finished, prints } = watchPiped("INC-7");
+    const { child, finished, prints } = spawnSvc(["incident", "watch", "INC-7"], env);
     await server.requested(1);
     expect(server.streams).toEqual([{ path: "/incidents/7/stream", after: "1" }]);
     const { at } = server.happens(7, "Note: two\nlines \x1b[31m");
@@ -51,7 +57,7 @@ describe("through a pipe", () => {
   test("what the server does by itself is one line; what people say is shown whole, in its order", async () => {
     const step = (description: string) =>
       server.happens(7, description, { actor: "system", kind: "step.done" });
-    const { child, finished, prints } = watchPiped("INC-7");
+    const { interrupt, finished, prints } = watchHere("INC-7");
     await server.requested(1);
     server.happens(7, "Bob joined", { kind: "participant.joined" });
     for (const group of ["Conversation", "Conversation", "Group"]) step(`${group} members updated`);
@@ -61,7 +67,7 @@ describe("through a pipe", () => {
     step("Conversation archived");
     // Without another event.
     await prints("Conversation archived");
-    child.kill("SIGINT");
+    interrupt();
     const { stdout } = await finished;
     expect(stdout.split("\n").map((line) => line.split("  ").slice(2).join("  "))).toEqual([
       "dana@example.com  Incident reported: Checkout is down",
@@ -79,9 +85,9 @@ describe("through a pipe", () => {
     for (let count = 0; count < 12; count += 1) server.happens(7, `Note ${count}`);
     for (let count = 0; count < 50; count += 1)
       server.happens(7, "Conversation members updated", { actor: "system", kind: "step.done" });
-    const { child, finished, prints } = watchPiped("INC-7");
+    const { interrupt, finished, prints } = watchHere("INC-7");
     await prints("(50 times)");
-    child.kill("SIGINT");
+    interrupt();
     const { stdout } = await finished;
     expect([...stdout.matchAll(/Note \d+/g)].map(String)).toEqual(
       Array.from({ length: 9 }, (_, at) => `Note ${at + 3}`),
@@ -89,7 +95,7 @@ describe("through a pipe", () => {
   });
 
   test("--json prints each event as the API has it, with the name of its incident", async () => {
-    const { finished } = watchPiped("7", "--json", "--until", "stable");
+    const { finished } = watchHere("7", "--json", "--until", "stable");
     await server.requested(1);
     server.happens(7, "Note: two\nlines");
     server.happens(7, "Stable", { kind: "incident.stable" });
@@ -103,7 +109,7 @@ describe("through a pipe", () => {
   });
 
   test("continues after the last event when the server is killed and starts again", async () => {
-    const { finished, prints, says } = watchPiped("INC-7", "--until", "closed");
+    const { finished, prints, says } = watchHere("INC-7", "--until", "closed");
     await server.requested(1);
     server.happens(7, "Note: before");
     await prints("Note: before");
@@ -128,7 +134,7 @@ describe("through a pipe", () => {
     server.answers.set("/incidents/7", (request) =>
       ++asked === 1 ? detail(request) : Response.json({ detail: "Later" }, { status: 503 }),
     );
-    const { finished } = watchPiped("7", "--until", "closed");
+    const { finished } = watchHere("7", "--until", "closed");
     await server.requested(1);
     expect(asked).toBe(2);
     server.happens(7, "Closed", { kind: "incident.closed" });
@@ -137,7 +143,7 @@ describe("through a pipe", () => {
 
   test("shows events with smaller ids after a backup was restored", async () => {
     for (let count = 0; count < 5; count += 1) server.happens(7, "Note: lost");
-    const { finished } = watchPiped("INC-7", "--until", "closed", "--json");
+    const { finished } = watchHere("INC-7", "--until", "closed", "--json");
     await server.requested(1);
     // The server says where the client stands: there is no event after 3.
     server.send("retry: 1000\nid: 3\n\n");
@@ -155,7 +161,7 @@ describe("through a pipe", () => {
     [403, 1, /No/],
     [404, 1, /INC-7 is no longer visible to you/],
   ] as const)("ends when the server answers %i", async (status, exitCode, reason) => {
-    const { finished } = watchPiped("INC-7");
+    const { finished } = watchHere("INC-7");
     await server.requested(1);
     server.answers.set("stream", () => Response.json({ detail: "No" }, { status }));
     server.end();
@@ -189,7 +195,7 @@ describe("through a pipe", () => {
     });
 
     test("it goes on if the user has signed in again in another terminal", async () => {
-      const { finished } = watchPiped("7", "--until", "closed");
+      const { finished } = watchHere("7", "--until", "closed");
       await server.requested(1);
       signIn(fresh);
       endOldToken();
@@ -201,7 +207,7 @@ describe("through a pipe", () => {
     });
 
     test("it ends if somebody else has signed in", async () => {
-      const { finished } = watchPiped("7");
+      const { finished } = watchHere("7");
       await server.requested(1);
       signIn(fresh, "bob@example.com");
       endOldToken();
@@ -312,7 +318,7 @@ describe("through a pipe", () => {
 
   test("--until ends at once if the incident is there already", async () => {
     server.incident(7, { status: "Closed" });
-    expect(await watchPiped("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
+    expect(await watchHere("INC-7", "--until", "stable").finished).toMatchObject({ code: 0 });
   });
 
   test("--until shows all events up to the last one, also those of the first moment", async () => {
@@ -327,7 +333,7 @@ describe("through a pipe", () => {
       server.incident(7, { status: "Closed" });
       return server.answers.get("/incidents/7")!(request);
     });
-    const { code, stdout } = await watchPiped("7", "--until", "closed").finished;
+    const { code, stdout } = await watchHere("7", "--until", "closed").finished;
     expect(code).toBe(0);
     const texts = stdout
       .trimEnd()
@@ -337,9 +343,9 @@ describe("through a pipe", () => {
   });
 
   test("--until needs an incident, and --since a time", async () => {
-    expect(await watchPiped("--until", "stable").finished).toMatchObject({ code: 2 });
-    expect(await watchPiped("INC-7", "--since", "tomorrow").finished).toMatchObject({ code: 2 });
-    expect(await watchPiped("INC-7", "--until", "open").finished).toMatchObject({ code: 2 });
+    expect(await watchHere("--until", "stable").finished).toMatchObject({ code: 2 });
+    expect(await watchHere("INC-7", "--since", "tomorrow").finished).toMatchObject({ code: 2 });
+    expect(await watchHere("INC-7", "--until", "open").finished).toMatchObject({ code: 2 });
   });
 
   test("--since begins with the events since then", async () => {
@@ -349,7 +355,7 @@ describe("through a pipe", () => {
     server.happens(7, "Note: recent", { at: new Date(Date.now() - 60_000).toISOString() });
     server.incident(7, { status: "Stable" });
     const since = async (time: string) => {
-      const { stdout } = await watchPiped("INC-7", "--since", time, "--until", "stable").finished;
+      const { stdout } = await watchHere("INC-7", "--since", time, "--until", "stable").finished;
       return stdout.split("\n").length - 1;
     };
     expect([await since("1h"), await since("3h"), await since("now")]).toEqual([1, 2, 0]);
@@ -388,7 +394,7 @@ describe("through a pipe", () => {
   });
 
   test("without ID shows an event once, also when two reads of its incident overlap", async () => {
-    const { child, finished, prints } = watchPiped("--json");
+    const { interrupt, finished, prints } = watchHere("--json");
     await prints("Checkout is down");
     const events = server.answers.get("/incidents/7/events/")!;
     const held = Promise.withResolvers<void>();
@@ -408,12 +414,12 @@ describe("through a pipe", () => {
     held.resolve();
     server.happens(7, "Note: next");
     await prints("Note: next");
-    child.kill("SIGINT");
+    interrupt();
     expect((await finished).stdout.match(/Note: once/g)).toHaveLength(1);
   });
 
   test("without ID shows an event once, also when it happens between two requests of a read", async () => {
-    const { child, finished, prints } = watchPiped("--json");
+    const { interrupt, finished, prints } = watchHere("--json");
     await prints("Checkout is down");
     const events = server.answers.get("/incidents/7/events/")!;
     server.answers.set("/incidents/7/events/", (request) => {
@@ -429,20 +435,20 @@ describe("through a pipe", () => {
     await prints("Note: between");
     server.happens(7, "Note: last", { id: 300 });
     await prints("Note: last");
-    child.kill("SIGINT");
+    interrupt();
     expect((await finished).stdout.match(/Note: between/g)).toHaveLength(1);
   });
 
   test("without ID prints the events of all incidents", async () => {
     server.incident(8, { title: "Disk full" });
-    const { child, finished, prints } = watchPiped("--json");
+    const { interrupt, finished, prints } = watchHere("--json");
     await prints("Checkout is down");
     server.happens(8, "Note: on eight");
     server.happens(7, "Note: on seven");
     server.incident(9, { title: "New" });
     server.happens(9, "Reported: New", { kind: "incident.reported" });
     for (const text of ["on eight", "on seven", "Reported: New"]) await prints(text);
-    child.kill("SIGINT");
+    interrupt();
     const { stdout } = await finished;
     const seen = stdout
       .trimEnd()

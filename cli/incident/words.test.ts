@@ -346,7 +346,8 @@ describe("- is a text from stdin", () => {
       [["note", "-i", name], "missing argument: TEXT (or -, --file or --editor)"],
       [["task", "add", "-i", name], "missing argument: TEXT (or -, --file or --editor)"],
       [["update", name], "missing option: --conditions (or -, --file or --editor)"],
-      [["edit", name], "nothing to change"],
+      [["update", name, "-a", "Something"], "missing option: --conditions"],
+      [["edit", name], "nothing to change: give an option, or --editor"],
       [["doc", "edit", "1"], "missing option: --file"],
     ] as const)
       expect(await person.svc("inc", ...words)).toMatchObject({

