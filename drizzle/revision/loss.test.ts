@@ -2,8 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
-import { downgrade } from "./downgrade.ts";
-import type { Revision } from "./history.ts";
 import { describeLosses } from "./loss.ts";
 import { downgradeScript, upgradeScript } from "./script.ts";
 import { splitStatements } from "./statements.ts";
@@ -267,29 +265,6 @@ describe("upgrade", () => {
     await play(await upgradeScript({ url, revisions, allowDataLoss: true }));
     expect(await db.applied()).toEqual(["1", "2"]);
     expect(await downgradeScript({ url, revisions })).not.toContain("svc_loss");
-  });
-});
-
-describe("downgrade", () => {
-  test("stops at a table named like a keyword only if it has rows", async () => {
-    for (const name of ["user", "order", "table", 'Odd "one"; --', "two  spaces", "a\nbreak"]) {
-      const quoted = `"${name.replaceAll('"', '""')}"`;
-      const mark = name === "a\nbreak" ? 'U&"a\\000abreak"' : quoted;
-      const plain = /^[a-z]+$/.test(name) ? name : mark;
-      const down = `-- svc: data-loss table ${plain}\ndrop table ${quoted};`;
-      const revision = testRevision("1", [], `create table ${quoted} (id int)`, down);
-      await using database = await createEmptyTestDatabase();
-      const { url } = database;
-      const revisions: Revision[] = [revision];
-      await upgrade({ url, revisions });
-      expect(await downgrade({ url, revisions })).toMatchObject({ reverted: ["1"] });
-      await upgrade({ url, revisions });
-      const sql = openSql(url, { max: 1 });
-      await sql.unsafe(`insert into ${quoted} values (1)`);
-      await sql.end();
-      expect(downgrade({ url, revisions })).rejects.toThrow(`This would lose the rows of ${plain}.`);
-      expect(await downgrade({ url, revisions, allowDataLoss: true })).toMatchObject({ reverted: ["1"] });
-    }
   });
 });
 

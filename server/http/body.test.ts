@@ -104,17 +104,6 @@ test("a body with more values or levels than any route accepts is refused before
     expect(await post(body, "application/json")).toMatchObject({ http: 400, body: { detail } });
 });
 
-test("a form with all fields of a document creates none", async () => {
-  const form = await post("name=x&resource_type=x", "application/x-www-form-urlencoded");
-  expect(form).toMatchObject({
-    http: 415,
-    body: {
-      code: "unsupported_media_type",
-      detail: "Send the body as application/json, and say so in Content-Type",
-    },
-  });
-});
-
 describe("a text of 1,000,000 characters", () => {
   const texts: [string, string, (text: string) => string][] = [
     ["of one byte each", "a".repeat(1_000_000), JSON.stringify],

@@ -3,28 +3,6 @@ import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
-test("the log has the status that was sent, also for refused requests", async () => {
-  await using server = await startTestServer();
-  const person = await personOf(server, "carol@example.com");
-  const asked: [string, string, unknown, number][] = [
-    ["GET", "/whoami", undefined, 200],
-    ["GET", "/documents/4711", undefined, 404],
-    ["GET", "/documents/abc", undefined, 400],
-    ["POST", "/documents/", {}, 400],
-    ["POST", "/documents/", "{", 400],
-    ["DELETE", "/documents/1", undefined, 403],
-    ["POST", "/documents/", { name: "Runbook", resource_type: "reference" }, 201],
-    ["GET", "/nowhere", undefined, 404],
-  ];
-  for (const [method, path, body, status] of asked) {
-    const { http, headers } = await person.call(method, path, body);
-    expect([method, path, http]).toEqual([method, path, status]);
-    const id = headers.get("x-request-id");
-    const line = await requestLine(server, id);
-    expect([method, path, line.status]).toEqual([method, path, status]);
-  }
-});
-
 test("the log has the user, the client's address and the duration", async () => {
   await using server = await startTestServer({ proxyHeaders: true });
   const person = await personOf(server, "carol@example.com");
@@ -124,15 +102,17 @@ describe("the request id set by a proxy", () => {
     ["", false],
   ];
 
-  test.each(ids)("%p is used: %p", async (id, taken) => {
+  test("is used if it is at most 128 printable characters", async () => {
     await using server = await startTestServer({ proxyHeaders: true });
-    const answer = await server.fetch("/documents/abc", { headers: { "x-request-id": id } });
-    const answered = answer.headers.get("x-request-id");
-    expect(answered === id).toBe(taken);
-    expect(answered).toMatch(taken ? /./ : /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-z]+$/);
-    // The log, the answer's header and its body have the same id.
-    expect(((await answer.json()) as { request_id: string }).request_id).toBe(answered!);
-    expect((await requestLine(server, answered)).route).toBe("/documents/:document_id");
+    for (const [id, taken] of ids) {
+      const answer = await server.fetch("/documents/abc", { headers: { "x-request-id": id } });
+      const answered = answer.headers.get("x-request-id");
+      expect([id, answered === id]).toEqual([id, taken]);
+      expect(answered).toMatch(taken ? /./ : /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-z]+$/);
+      // The log, the answer's header and its body have the same id.
+      expect(((await answer.json()) as { request_id: string }).request_id).toBe(answered!);
+      expect((await requestLine(server, answered)).route).toBe("/documents/:document_id");
+    }
   });
 
   test("is used only from trusted proxies", async () => {
