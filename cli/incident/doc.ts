@@ -282,7 +282,7 @@ export async function docEditCommand(
   await withStdin(io, "document", { file }, againLine(io, words), async (io) => {
     const { found, incident, now, base } = await reading;
     const again = againLine(io, ["doc", "edit", String(found.id)]);
-    const written = await editedContent(io, file, base, again);
+    const written = await editedContent(io, { file, isNamed: version !== undefined }, base, again);
     if (written === undefined) {
       io.stderr.write("Nothing was changed.\n");
       return;
@@ -305,12 +305,12 @@ const contentOf = (client: IncidentClient, { id }: Document) =>
 
 async function editedContent(
   io: Io,
-  file: string | undefined,
+  { file, isNamed }: { file: string | undefined; isNamed: boolean },
   base: string,
   again: string,
 ): Promise<Written | undefined> {
   if (file !== undefined) {
-    const written = await fromFile(io, file, "document", base);
+    const written = await fromFile(io, file, "document", base, isNamed);
     checkText(written.text, "document", longestContent);
     return written;
   }

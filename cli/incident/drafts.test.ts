@@ -20,6 +20,9 @@ const stateOf = async (id: number) => (await member.call("GET", `/incidents/${id
 /** A user without drafts. */
 const somebody = async () => carol.elsewhere();
 
+/** The words of the command that sends a kept text again. */
+const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
+
 describe("the editor", () => {
   test("gets a comment that is not sent, and leaves no draft", async () => {
     const { id, name } = await reported("Title --> end");
@@ -213,22 +216,13 @@ describe("stdin", () => {
   test("for a description is the same when it is sent again", async () => {
     const { id, name } = await reported();
     const person = await somebody();
-    const piped = { readStdin: async () => Buffer.from("Piped\n") };
-    for (const [title, fetch] of [
-      ["One", async () => Promise.reject(Object.assign(new Error("gone"), { code: "ECONNREFUSED" }))],
-      ["Two", gone.fetch!],
-    ] as const) {
-      const ran = await person
-        .with({ ...piped, fetch })
-        .svc("inc", "edit", name, "--title", title, "-F", "-");
-      const [, again = ""] = /To send it: svc (.*)\n/.exec(ran.stderr) ?? [];
-      expect((await person.svc(...again.split(" "))).code).toBe(0);
-      expect(await stateOf(id)).toMatchObject({ title, description: "Piped" });
-      await carol.svc("inc", "edit", name, "-d", "Other");
-    }
+    const piped = { ...gone, readStdin: async () => Buffer.from("Piped\n") };
+    const ran = await person.with(piped).svc("inc", "edit", name, "--title", "New", "-F", "-");
+    expect((await person.svc(...againOf(ran.stderr))).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ title: "New", description: "Piped" });
+    await carol.svc("inc", "edit", name, "-d", "Other");
     const lost = await person.with(gone).svc("inc", "edit", name, "-d", "Typed, and *kept*");
-    const [, again = ""] = /To send it: svc (.*)\n/.exec(lost.stderr) ?? [];
-    expect((await person.svc(...again.split(" "))).code).toBe(0);
+    expect((await person.svc(...againOf(lost.stderr))).code).toBe(0);
     expect((await stateOf(id)).description).toBe("Typed, and *kept*");
     expect(drafts(person.home)).toEqual([]);
   });
@@ -243,9 +237,34 @@ describe("stdin", () => {
   });
 });
 
+test("a text that was kept before its server answered does not replace one that nobody saw", async () => {
+  const { id, name } = await reported();
+  const person = await somebody();
+  const fetch = async () => {
+    throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+  };
+  const kept = await person
+    .with({ fetch, readStdin: async () => Buffer.from("Mine\n") })
+    .svc("inc", "edit", name, "-F", "-");
+  await carol.svc("inc", "edit", name, "-d", "Theirs");
+  const refused = await person.svc(...againOf(kept.stderr));
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      `${name} may have changed since your text was kept; nothing was saved.\n`,
+    ),
+  });
+  expect((await stateOf(id)).description).toBe("Theirs");
+  const [path = ""] = drafts(person.home);
+  const both = readFileSync(path, "utf8");
+  expect(both).toContain("<<<<<<< yours\nMine\n=======\nTheirs\n>>>>>>> theirs\n");
+  writeFileSync(path, both.replace(/<<<<<<< yours[\s\S]*theirs/, "Both"));
+  expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
+  expect((await stateOf(id)).description).toBe("Both");
+});
+
 const bothVersions =
   'Your text now has both versions where both of you changed it, between "<<<<<<< yours" and ">>>>>>> theirs": edit it first.';
-const againOf = (stderr: string) => (/To send it: svc (.*)\n/.exec(stderr)?.[1] ?? "").split(" ");
 
 test("a resolution that is sent again after somebody else has closed the incident shows both versions", async () => {
   const { id, name } = await reported();

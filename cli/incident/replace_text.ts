@@ -79,7 +79,9 @@ async function mergeTheirs(
   const { text, conflicts, preferred } = await mergeTexts(base, theirs, yours);
   written.text = text;
   if (written.path !== undefined) rewriteDraft(io.env, written.path, text, theirs);
-  const changed = `${label} has been changed by somebody else in the meantime`;
+  const changed = written.isUnseen
+    ? `${label} may have changed since your text was kept`
+    : `${label} has been changed by somebody else in the meantime`;
   if (conflicts === 0) {
     io.stderr.write(`${changed}: their changes and yours were merged.\n`);
     return;

@@ -40,6 +40,8 @@ export interface Written {
   path?: string;
   /** The text that it replaces, as the user saw it. */
   base?: string;
+  /** Whether it was kept before the text that it replaces was read. */
+  isUnseen?: boolean;
   /** Whether it came from stdin, which cannot be read again. */
   isPiped?: boolean;
 }
@@ -151,13 +153,22 @@ export async function writtenText(
 /**
  * Reads the text of a file, or of stdin for `-`. A draft is sent with its key, and removed afterwards.
  *
- * @param base the text that a new text replaces. A draft has its own
+ * @param base the text that a new text replaces. A draft has its own, or replaces one that nobody saw
+ * @param isNamed whether the user named the base, also for a draft
  */
-export async function fromFile(io: Io, file: string, what: string, base?: string): Promise<Written> {
+export async function fromFile(
+  io: Io,
+  file: string,
+  what: string,
+  base?: string,
+  isNamed = false,
+): Promise<Written> {
   const text = await readText(io, file, what);
   const key = file === "-" ? undefined : draftKey(io.env, file);
   if (key === undefined) return { text, key: crypto.randomUUID(), base, isPiped: file === "-" };
-  return { text, key, path: file, base: baseOf(io.env, file) ?? base };
+  const seen = baseOf(io.env, file) ?? (isNamed ? base : undefined);
+  if (seen !== undefined || base === undefined) return { text, key, path: file, base: seen };
+  return { text, key, path: file, base: "", isUnseen: true };
 }
 
 /** Checks the text of the editor. The draft of an empty text is removed; with any other fault, it stays. */

@@ -236,7 +236,9 @@ async function writtenIncident(
     checkText(written.text, "description", largestText);
     // A draft that was kept before the incident could be read has no headings.
     const isTemplate = written.path !== undefined && /^# Title\s*$/im.test(written.text);
-    return isTemplate ? written : { ...written, text: withTitle(written.text) };
+    if (isTemplate) return written;
+    const unseen = written.isUnseen && { base: asTemplate(seen, { title: seen.title, description: "" }) };
+    return { ...written, text: withTitle(written.text), ...unseen };
   }
   const { text, draft } = await editDraft(io, "edit", withTitle(seen.description), again, base);
   return { ...draft, text, base };
