@@ -106,14 +106,12 @@ test("NODE_EXTRA_CA_CERTS: an issuer's certificate of a private authority is tru
 });
 
 test("--no-access-log: requests are not logged, the rest is", async () => {
-  const logged = async (...args: string[]) => {
-    await using server = await start(...args, "--log-level", "debug");
-    expect((await server.fetch("/healthcheck")).status).toBe(200);
-    // The line is written after the answer; without it, wait for the exit.
-    if (args.length === 0) await server.says('"msg":"request"');
-    return (await server.end()).stderr.includes('"msg":"request"');
-  };
-  expect([await logged(), await logged("--no-access-log")]).toEqual([true, false]);
+  await using server = await start("--no-access-log", "--log-level", "debug");
+  expect((await server.fetch("/healthcheck")).status).toBe(200);
+  // A line would be written after the answer.
+  const { stderr } = await server.end();
+  expect(stderr).toContain("listening on");
+  expect(stderr).not.toContain('"msg":"request"');
 });
 
 test.each([[[]], [["--workers", "2"]]])(
