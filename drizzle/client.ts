@@ -3,6 +3,7 @@ import { withTimeLimit } from "../platform/time_limit.ts";
 import { limitStatements } from "./connection/limit.ts";
 import { Notifier, notifyWith } from "./connection/notify.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
+import { UnreachableRetry } from "./connection/socket.ts";
 import { openSql } from "./connection/sql.ts";
 import { type PoolWatch, watchSql } from "./connection/watch.ts";
 import type { Database } from "./database.ts";
@@ -54,7 +55,9 @@ export function openDatabase(
   { prepare = true, pooled = false, limitSeconds, answered }: OwnOptions = {},
 ): DatabaseClient {
   // An idle connection is closed before it is silent for too long, so that no statement is sent on it at that moment.
-  const limits = limitSeconds ? { idle_timeout: limitSeconds, silenceSeconds: 1.5 * limitSeconds } : {};
+  const limits = limitSeconds
+    ? { idle_timeout: limitSeconds, silenceSeconds: 1.5 * limitSeconds, retry: new UnreachableRetry() }
+    : {};
   const connection = pooled ? {} : sessionSettings;
   const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, connection, ...limits });
   if (prepare) prepareInTransactions(client);

@@ -4,7 +4,7 @@ import type { Sql } from "postgres";
 import { withTimeLimit } from "../../platform/time_limit.ts";
 import type { DatabasePlace } from "../error_place.ts";
 import { type Place, placeOf } from "./address.ts";
-import { DatabaseSocket } from "./socket.ts";
+import { DatabaseSocket, isUnreachable, type SocketOptions } from "./socket.ts";
 
 /** One server of a cluster. */
 interface Member extends DatabasePlace {
@@ -81,15 +81,15 @@ export class Primary {
   }
 
   /** Opens a socket to the primary for postgres.js. Failures are socket errors, never rejections. */
-  async open(silenceSeconds?: number): Promise<Socket> {
+  async open(options: SocketOptions): Promise<Socket> {
     const place = await this.find().catch((error: unknown) => error as Error);
-    if (place instanceof Error) return new DatabaseSocket().fail(place);
+    if (place instanceof Error) return new DatabaseSocket(options).fail(place);
     const onClose = () => {
       this.#sockets.delete(socket);
       // The connection may have ended because of a failover, so the next one searches again.
       if (this.#found === place) this.#finding = undefined;
     };
-    const socket = new DatabaseSocket({ silenceSeconds, onClose });
+    const socket = new DatabaseSocket({ ...options, onClose });
     this.#sockets.set(socket, place.address);
     return socket.to(place);
   }
@@ -163,7 +163,9 @@ function noPrimary(findings: readonly Finding[]): Error {
   const refusal = findings.find(({ error }) => /^28/.test((error as { code?: string }).code ?? ""));
   if (refusal) return refusal.error!;
   const each = findings.map(({ place, error }) => `${hostInUrl(place)} ${describe(error!)}`);
-  return new NoPrimary(`No database server takes writes: ${each.join(", ")}`);
+  const [first] = findings;
+  const cause = findings.every(({ error }) => isUnreachable(error)) ? first?.error : undefined;
+  return new NoPrimary(`No database server takes writes: ${each.join(", ")}`, { cause });
 }
 
 const hostInUrl = ({ host, port }: Place) => `${host.includes(":") ? `[${host}]` : host}:${port}`;

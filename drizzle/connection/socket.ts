@@ -116,9 +116,46 @@ class SilenceLimit {
   }
 }
 
-interface SocketOptions {
+/** A host without a route or a name, as of a machine that has lost its network. These errors come at once. */
+const unreachableCodes = new Set(["ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+
+export function isUnreachable(error: unknown): boolean {
+  const { code, cause } = Object(error) as { code?: string; cause?: unknown };
+  return unreachableCodes.has(code ?? "") || (cause !== undefined && isUnreachable(cause));
+}
+
+/** Longer than a balancer takes to use another server: docs/scale.md. */
+const retryMilliseconds = 8000;
+const retryPauseMilliseconds = 200;
+
+/**
+ * Repeats attempts to connect for some seconds after a host that was reached before has become unreachable. Requests that
+ * need a new connection then wait, as those on open connections do, until the balancer repeats them on another server.
+ * A host that was never reached is more likely a wrong address, and later requests need not wait in vain.
+ */
+export class UnreachableRetry {
+  /** Undefined while it can be reached. */
+  #since: number | undefined = Number.NEGATIVE_INFINITY;
+
+  /** @param now in milliseconds */
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  reached(): void {
+    this.#since = undefined;
+  }
+
+  /** Whether to repeat an attempt that has just failed in this way. */
+  isDue(error: unknown): boolean {
+    if (!isUnreachable(error)) return false;
+    this.#since ??= this.now();
+    return this.now() - this.#since < retryMilliseconds;
+  }
+}
+
+export interface SocketOptions {
   /** Closes the connection when it is idle, or gives no answer, for this long. */
   silenceSeconds?: number;
+  retry?: UnreachableRetry;
   onClose?: () => void;
 }
 
@@ -129,6 +166,7 @@ export class DatabaseSocket extends Socket {
   declare readonly database?: string;
   /** How it ended before postgres.js had sent its first message. */
   #early: (() => void)[] | undefined = [];
+  #isRepeated = false;
   readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args));
 
   readonly silence: SilenceLimit | undefined;
@@ -150,6 +188,13 @@ export class DatabaseSocket extends Socket {
   /** Not by listeners, which postgres.js removes from the socket below TLS. */
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     if (event === "close") this.options?.onClose?.();
+    if (event === "connect") this.options?.retry?.reached();
+    if (event === "error" && !this.#isRepeated && this.options?.retry?.isDue(args[0])) {
+      this.#isRepeated = true;
+      // After a close without an error, postgres.js connects again for the statement that waits for the connection.
+      setTimeout(() => this.#emit("close", false), retryPauseMilliseconds);
+    }
+    if (this.#isRepeated && (event === "error" || event === "close")) return true;
     // postgres.js sends its first message in the next turn, connected or not. If the socket closed before that, the
     // message would stay queued, and the connection opened in its place would never send one.
     if (this.#early && (event === "error" || event === "close")) {

@@ -4,7 +4,7 @@ import { arrayTypes } from "./arrays.ts";
 import { addressesOf } from "./hosts.ts";
 import { endWithConnection } from "./lost.ts";
 import { Primary } from "./primary.ts";
-import { DatabaseSocket } from "./socket.ts";
+import { DatabaseSocket, type UnreachableRetry } from "./socket.ts";
 
 /** A client for raw SQL. Never pass it to drizzle(), which changes how it reads and writes times. */
 export type Sql = postgres.Sql;
@@ -12,6 +12,8 @@ export type Sql = postgres.Sql;
 export interface SqlOptions extends postgres.Options<Record<string, never>> {
   /** Closes a connection that is idle, or gives no answer, for this long. */
   silenceSeconds?: number;
+  /** Without it, a host that cannot be reached is reported at once. */
+  retry?: UnreachableRetry;
 }
 
 /** One per address with several hosts, so that all pools share what one connection finds out. */
@@ -30,13 +32,13 @@ export function primaryOf(address: string): Primary | undefined {
  * Opens a client for raw SQL, LISTEN and schema changes. Separate from client.ts, so that these load no tables. If the
  * address has several hosts, each connection goes to the one that accepts writes at the time.
  */
-export function openSql(address: string, { silenceSeconds, ...options }: SqlOptions = {}): Sql {
+export function openSql(address: string, { silenceSeconds, retry, ...options }: SqlOptions = {}): Sql {
   const primary = primaryOf(address);
   const { url, place, ssl, hasTimeout } = readAddress(addressesOf(address)[0]);
   const name = decodeURIComponent(new URL(url).pathname.slice(1));
   const openOne = ({ host: [host], port: [port] }: Parsed) =>
-    new DatabaseSocket({ silenceSeconds }).to({ host, port, database: name || undefined });
-  const open = primary ? () => primary.open(silenceSeconds) : openOne;
+    new DatabaseSocket({ silenceSeconds, retry }).to({ host, port, database: name || undefined });
+  const open = primary ? () => primary.open({ silenceSeconds, retry }) : openOne;
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
     // With several hosts, one has just answered; if it does not answer now, another may.

@@ -92,8 +92,6 @@ const breaks = [
 
 test.each(breaks)("after the detection time, no request fails because a server $title", async (one) => {
   await load.more(100);
-  // Requests wait on connections that are open, and so are repeated elsewhere. Opening one fails at once: docs/scale.md.
-  await load.fillPools();
   const brokenAt = new Date();
   let mendedAt = brokenAt;
   try {

@@ -91,12 +91,6 @@ export class Load implements AsyncDisposable {
     await until(`${answers} more answers`, () => this.answered >= before + answers, 2 * patienceSeconds);
   }
 
-  /** Sends so many requests at once that each server opens all connections of its pool. They stay open for 20 s. */
-  async fillPools(): Promise<void> {
-    const path = `/incidents/${this.incidentId}`;
-    await Promise.all(Array.from({ length: 120 }, () => this.#attempt(path, { keepalive: true }, 200)));
-  }
-
   /** Waits until all requests that are pending now have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#pending);
