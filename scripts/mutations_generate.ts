@@ -34,10 +34,18 @@ function mutationsOf(file: string, text: string): Mutation[] {
     // Whole lines, and as many before them as make the text unique.
     let start = text.lastIndexOf("\n", from - 1) + 1;
     const end = text.indexOf("\n", to);
-    while (start > 0 && text.split(text.slice(start, end)).length > 2) start = text.lastIndexOf("\n", start - 2) + 1;
+    while (start > 0 && text.split(text.slice(start, end)).length > 2)
+      start = text.lastIndexOf("\n", start - 2) + 1;
     const mutated = text.slice(0, from) + replace + text.slice(to);
     if (!loads(mutated)) return [];
-    return [{ file, find: text.slice(start, end), replace: text.slice(start, from) + replace + text.slice(to, end), chosen: false }];
+    return [
+      {
+        file,
+        find: text.slice(start, end),
+        replace: text.slice(start, from) + replace + text.slice(to, end),
+        chosen: false,
+      },
+    ];
   });
 }
 
@@ -54,7 +62,9 @@ function loads(text: string): boolean {
 
 /** It knows the layout that the formatter gives the code, not its grammar. */
 function editsOf(text: string): Edit[] {
-  const code = text.replace(/^\s*(\/\/|\/?\*).*$|^import [\s\S]*?;$/gm, (found) => found.replace(/[^\n]/g, " "));
+  const code = text.replace(/^\s*(\/\/|\/?\*).*$|^import [\s\S]*?;$/gm, (found) =>
+    found.replace(/[^\n]/g, " "),
+  );
   const edits: Edit[] = [];
   for (const { index } of code.matchAll(/\bif \(/g)) {
     const open = index + 3;
@@ -72,7 +82,10 @@ function editsOf(text: string): Edit[] {
     edits.push({ from: parts[at]![0], to: parts[at]![1], replace: "undefined" });
   }
   const replaced: [RegExp, (found: string) => string][] = [
-    [/(?<= (?:[<>]=?|[-+*]|===|=) |: )\d[\d_]*(?=[,;)\s])/g, (found) => String(Number(found.replaceAll("_", "")) + (hash(found) % 2 || -1))],
+    [
+      /(?<= (?:[<>]=?|[-+*]|===|=) |: )\d[\d_]*(?=[,;)\s])/g,
+      (found) => String(Number(found.replaceAll("_", "")) + (hash(found) % 2 || -1)),
+    ],
     [/(?<= )[<>](?= )/g, (found) => `${found}=`],
     [/(?<=\s)[<>]=(?= )/g, (found) => found[0]!],
     [/\b[lg]t(?=\()/g, (found) => `${found}e`],
