@@ -98,6 +98,18 @@ describe("POST", () => {
     expect((await people.alice.call("GET", `${path}/`)).body.items[1]).toEqual(body);
   });
 
+  test("to one person does not make its author known to others", async () => {
+    const dave = await personOf(server, "dave@example.com");
+    const known = async () => {
+      const { body } = await people.stranger.call("GET", "/individuals/?email=dave@example.com");
+      return body.items.length;
+    };
+    expect((await dave.call("POST", `${path}/`, { text: "secret", recipient_id: ids.alice })).http).toBe(201);
+    expect(await known()).toBe(0);
+    expect((await dave.call("POST", `${path}/`, { text: "public" })).http).toBe(201);
+    expect(await known()).toBe(1);
+  });
+
   test("from the service to one person can be read by them only", async () => {
     const [channel] = await server.db
       .select()
