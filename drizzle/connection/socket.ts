@@ -13,17 +13,29 @@ type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
  *
  * So does a fatal error of PostgreSQL, which postgres.js would keep, and report to the first statement of the connection
  * that it opens in place of this one, however much later.
+ *
+ * postgres.js hears of the end only after it has written what it has buffered.
  */
-function endTogether(socket: Socket, emit: Emit, connection = socket as Partial<DatabaseSocket>): Emit {
+function endTogether(socket: Socket, emit: Emit, connection: DatabaseSocket): Emit {
   let hasFailed = false;
   let isLeft = false;
   const fail = (error: unknown) => {
     hasFailed = true;
     if (error instanceof Error) notePlace(error, connection);
-    // Below TLS, nobody may listen.
-    const isHeard = socket.listenerCount("error") > 0 && emit("error", error);
-    emit("close", true);
-    return isHeard;
+    connection.afterWriting(() => {
+      // Below TLS, nobody may listen.
+      if (socket.listenerCount("error") > 0) emit("error", error);
+      emit("close", true);
+    });
+    return true;
+  };
+  const receive = (received: Buffer) => {
+    receiving = connection;
+    try {
+      return emit("data", received);
+    } finally {
+      receiving = undefined;
+    }
   };
   return (event, ...args) => {
     if (event === "data" && !hasFailed) {
@@ -36,7 +48,7 @@ function endTogether(socket: Socket, emit: Emit, connection = socket as Partial<
           return fail(error);
         }
         hasFailed = true;
-        emit("data", received.subarray(0, start));
+        receive(received.subarray(0, start));
         // What waits for these answers goes on first, and what it sends is written: a transaction whose BEGIN was just
         // answered would otherwise not hear that its connection has ended, and write to none.
         setImmediate(() =>
@@ -48,16 +60,33 @@ function endTogether(socket: Socket, emit: Emit, connection = socket as Partial<
         return true;
       }
     }
+    if (event === "data") return receive(args[0] as Buffer);
     if (event === "end" && !socket.writableEnded) isLeft = true;
     if (event !== "error" && event !== "close") return emit(event, ...args);
     if (hasFailed) return true;
     if (event === "error") return fail(args[0]);
-    return isLeft ? fail(closedByServer()) : emit(event, ...args);
+    if (isLeft) return fail(closedByServer());
+    hasFailed = true;
+    connection.afterWriting(() => emit(event, ...args));
+    return true;
   };
 }
 
 const closedByServer = () =>
   Object.assign(new Error("the server closed the connection"), { code: "CONNECTION_CLOSED" });
+
+/** The socket whose answer postgres.js handles now. */
+let receiving: DatabaseSocket | undefined;
+const sockets = new WeakMap<object, DatabaseSocket>();
+
+/**
+ * postgres.js has buffered a statement. The first one of a connection follows an answer of its socket.
+ * @param backend the same object for all statements of a connection
+ */
+export function noteBuffered(backend: object): void {
+  if (receiving) sockets.set(backend, receiving);
+  sockets.get(backend)?.noteBuffered();
+}
 
 /** Where the message begins with which PostgreSQL ends a connection, the last one that it sends. */
 function startOfFatalError(received: Buffer): number | undefined {
@@ -83,10 +112,19 @@ tls.connect = ((...args: Parameters<typeof connect>) => {
   const { socket: below } = Object(args[0]) as tls.ConnectionOptions;
   if (below instanceof DatabaseSocket) {
     socket.emit = endTogether(socket, socket.emit.bind(socket), below);
+    beforeWriting(socket, () => below.noteWritten());
     below.silence?.watch(socket);
   }
   return socket;
 }) as typeof connect;
+
+function beforeWriting(socket: Socket, note: () => void): void {
+  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+  socket.write = (...args: unknown[]) => {
+    note();
+    return write(...args);
+  };
+}
 
 /**
  * Closes a connection that is idle for too long, or on which a message has waited too long for any answer. The timeout of
@@ -102,12 +140,10 @@ class SilenceLimit {
 
   /** Follows what is sent and received on the connection's socket, or on the one above it for TLS. */
   watch(socket: Socket): void {
-    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
-    socket.write = (...args: unknown[]) => {
+    beforeWriting(socket, () => {
       if (!this.#isAsked) this.#timer.refresh();
       this.#isAsked = true;
-      return write(...args);
-    };
+    });
     socket.on("data", () => {
       this.#isAsked = false;
       this.#timer.refresh();
@@ -167,12 +203,15 @@ export class DatabaseSocket extends Socket {
   /** How it ended before postgres.js had sent its first message. */
   #early: (() => void)[] | undefined = [];
   #isRepeated = false;
-  readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args));
+  #isBuffered = false;
+  #onceWritten: (() => void) | undefined;
+  readonly #emit = endTogether(this, (event, ...args) => super.emit(event, ...args), this);
 
   readonly silence: SilenceLimit | undefined;
 
   constructor(private readonly options: SocketOptions = {}) {
     super();
+    beforeWriting(this, () => this.noteWritten());
     const { silenceSeconds } = options;
     this.silence = silenceSeconds ? new SilenceLimit(silenceSeconds, () => this.destroy()) : undefined;
     this.silence?.watch(this);
@@ -202,6 +241,35 @@ export class DatabaseSocket extends Socket {
       return true;
     }
     return this.#emit(event, ...args);
+  }
+
+  noteBuffered(): void {
+    this.#isBuffered = true;
+  }
+
+  noteWritten(): void {
+    this.#isBuffered = false;
+    // Before anything else can be buffered.
+    if (this.#onceWritten) queueMicrotask(this.#onceWritten);
+    this.#onceWritten = undefined;
+  }
+
+  /**
+   * Calls `end` once postgres.js has no statement in its buffer, which it writes in the next turn. If it heard of the end
+   * before, it would never write on the connection that it opens in place of this one, or write to no socket at all.
+   */
+  afterWriting(end: () => void): void {
+    setImmediate(() => {
+      if (!this.#isBuffered) return end();
+      let hasEnded = false;
+      const once = () => {
+        if (!hasEnded) end();
+        hasEnded = true;
+      };
+      this.#onceWritten = once;
+      // Or postgres.js has closed the connection itself, and writes no more.
+      setImmediate(() => setImmediate(once));
+    });
   }
 
   /** Connects, and says to which host, which postgres.js reads from here for TLS. */

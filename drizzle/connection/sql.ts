@@ -3,6 +3,7 @@ import { readAddress } from "./address.ts";
 import { arrayTypes } from "./arrays.ts";
 import { addressesOf } from "./hosts.ts";
 import { endWithConnection } from "./lost.ts";
+import { patch } from "./postgres.ts";
 import { Primary } from "./primary.ts";
 import { DatabaseSocket, type UnreachableRetry } from "./socket.ts";
 
@@ -62,71 +63,9 @@ export function openSql(address: string, { silenceSeconds, retry, ...options }: 
     // A database may have another style, in which JavaScript reads no times. Poolers pass this setting on.
     connection: { application_name: "svc", DateStyle: "ISO", ...options.connection },
   });
-  appendRows(client);
-  reuseNewest(client);
+  patch(client);
   endWithConnection(client);
   return client;
-}
-
-/**
- * postgres.js counts the rows of a result, and does not start again after a statement that fails in the middle: the next
- * result on that connection would begin with as many holes. It does not count for a statement with a callback for rows.
- */
-function appendRows(client: Sql): void {
-  const statement = Object.getPrototypeOf(client.unsafe("")) as object;
-  Object.assign(statement, { forEachFn: (row: unknown, result: unknown[]) => result.push(row) });
-}
-
-/** What postgres.js has of a connection. Its timer starts when it is idle, in the queue of those that are. */
-interface Connection {
-  queue: { readonly length: number; push(one: Connection): unknown; shift(): Connection | undefined };
-  idleTimer: { start(): void };
-}
-
-type Ask = (
-  text: string,
-  values?: unknown[],
-  options?: { onexecute?: (one: Connection) => unknown },
-) => unknown;
-
-/**
- * Of the idle connections, uses the one that was used last. postgres.js uses the one that has been idle for longest, so
- * that light traffic keeps every connection that a peak has opened. If PostgreSQL then has none left, other processes
- * would not get one until this traffic ends.
- */
-function reuseNewest(client: Sql): void {
-  const ask = client.unsafe as Ask;
-  let isSeen = false;
-  const see = (one: Connection) => {
-    const { idleTimer } = one;
-    const { start } = idleTimer;
-    idleTimer.start = () => {
-      idleTimer.start = start;
-      takeNewest(one.queue);
-      start();
-    };
-  };
-  const seeing: Ask = (text, values, options) => {
-    if (isSeen) return ask(text, values, options);
-    const onexecute = (one: Connection) => {
-      if (!isSeen) see(one);
-      isSeen = true;
-      return options?.onexecute ? options.onexecute(one) : true;
-    };
-    return ask(text, values, { ...options, onexecute });
-  };
-  client.unsafe = seeing as Sql["unsafe"];
-}
-
-function takeNewest(idle: Connection["queue"]): void {
-  const { shift } = idle;
-  idle.shift = () => {
-    const all: (Connection | undefined)[] = [];
-    while (idle.length > 0) all.push(shift());
-    const newest = all.pop();
-    for (const one of all) idle.push(one!);
-    return newest;
-  };
 }
 
 /** What postgres.js has read from the address of one host, and from libpq's variables. */

@@ -12,7 +12,7 @@ export interface Plan {
   /** "do" for up; "undo" for down, which finds rows whose values up has discarded. */
   way: "do" | "undo";
   /** Referencing tables first. */
-  goneTables: Table[];
+  droppedTables: Table[];
   /** The tables in both schemas, by key. */
   tables: Record<string, TableChanges>;
   /** Enums whose new values cannot be reached with ADD VALUE, so that the type is recreated. */
@@ -70,8 +70,8 @@ export function compare(
       .filter(([key]) => before.tables[key])
       .map(([key, table]) => [key, compareTable(before.tables[key]!, table, remadeEnums)]),
   );
-  const goneTables = droppingOrder(missing(before.tables, after.tables));
-  const plan: Plan = { before, after, way, goneTables, tables, remadeEnums, goneKeys: [], goneViews: [] };
+  const droppedTables = droppingOrder(missing(before.tables, after.tables));
+  const plan: Plan = { before, after, way, droppedTables, tables, remadeEnums, goneKeys: [], goneViews: [] };
   plan.goneKeys = goneKeys(plan);
   plan.goneViews = goneViews(plan, renamed);
   return plan;
@@ -188,8 +188,8 @@ export function targetOf({ schemaTo, tableTo }: ForeignKey): string {
 }
 
 /** The foreign keys that are in the way. A dropped table's keys go with it, unless they block an earlier drop. */
-function goneKeys({ before, tables, goneTables }: Plan): Plan["goneKeys"] {
-  const dropOrder = goneTables.map(tableKey);
+function goneKeys({ before, tables, droppedTables }: Plan): Plan["goneKeys"] {
+  const dropOrder = droppedTables.map(tableKey);
   return Object.entries(before.tables).flatMap(([name, table]) => {
     const own = tables[name];
     const isInTheWay = (key: ForeignKey) => {

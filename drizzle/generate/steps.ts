@@ -73,8 +73,8 @@ export async function stepsOf(
 }
 
 async function drop(walk: Walk, plan: Plan): Promise<void> {
-  const { before, goneTables, goneKeys, goneViews, tables } = plan;
-  const gone = goneTables.map(tableKey);
+  const { before, droppedTables, goneKeys, goneViews, tables } = plan;
+  const gone = droppedTables.map(tableKey);
   const each = (edit: (table: Table, changes: Plan["tables"][string]) => void) => (at: Schema) => {
     for (const [key, changes] of Object.entries(tables)) edit(at.tables[key]!, changes);
   };

@@ -9,11 +9,11 @@ import { parseType } from "./types.ts";
  * a table that has at least half of its columns in common, the only value of an enum that is replaced.
  */
 export function suggestRenames(before: Schema, after: Schema): string[] {
-  const [goneTables, madeTables] = [
+  const [droppedTables, createdTables] = [
     missing(before.tables, after.tables),
     missing(after.tables, before.tables),
   ];
-  const ofTables = pairs(goneTables, madeTables, isLikeTable).map(
+  const ofTables = pairs(droppedTables, createdTables, isLikeTable).map(
     ([gone, made]) =>
       `${place(gone)}:${gone.schema === made.schema ? formatName([made.name]) : place(made, true)}`,
   );

@@ -5,13 +5,13 @@ import type { View } from "./snapshot.ts";
 
 /** The views to drop, dependents first: those that change, or use a table or an enum that changes, and all that use those. */
 export function goneViews(
-  { before, after, goneTables, tables, remadeEnums }: Plan,
+  { before, after, droppedTables, tables, remadeEnums }: Plan,
   renamed: readonly string[],
 ): string[] {
   const own = Object.entries(before.views);
   const changed = [
     ...renamed,
-    ...[...goneTables, ...remadeEnums].map(({ name }) => name),
+    ...[...droppedTables, ...remadeEnums].map(({ name }) => name),
     ...Object.values(tables)
       // `*` is expanded when a view is created.
       .filter((it) => it.disturbed.length + it.made.length + it.compositePrimaryKeys.length > 0)
