@@ -12,7 +12,7 @@ import { blockBits, blockOf } from "../../drizzle/schema/columns.ts";
 const newestPerMatch = 5;
 /**
  * If a word does not fill the window there, and at most this many windows of matches are expected, all of them are
- * looked up in the word index: up to 4 µs each, since most are on different pages. If more are expected, only the
+ * looked up in the word index, which is slow, since most are on different pages. If more are expected, only the
  * newest blocks of ids are looked up: as many as `nearWindows` windows need, if the matches are as dense there as among
  * the newest records.
  */
