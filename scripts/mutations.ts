@@ -124,7 +124,8 @@ class TestChoice {
     const parts = folder.split("/");
     // The HTTP tests of a feature are as near as those in its folder.
     const isNear = (test: string) => dirname(test) === folder || test.startsWith(`server/${parts.at(-1)}/`);
-    const far = (test: string) => parts.filter((part) => !test.split("/").includes(part)).length;
+    const far = (test: string) =>
+      parts.filter((part) => !test.split("/").includes(part)).length - Number(test.startsWith("server/"));
     const distance = (test: string) => 10 * slow(test) + (isNear(test) ? 0 : far(test));
     const nearest = [...new Set(found)].sort((one, other) => distance(one) - distance(other));
     return [...(test ? [test] : []), ...nearest.slice(0, chosen ? 2 * mostTestFiles : mostTestFiles)];
