@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, like, sql } from "drizzle-orm";
 import { attemptDelivery } from "../../core/incident/delivery/attempt.ts";
-import { runFlow } from "../../core/incident/steps/run.ts";
 import { deliveries, splitDelivery } from "../../core/outbox/deliver.ts";
 import { failWork } from "../../core/outbox/work.ts";
 import { keepTasks } from "../../core/sync/document_tasks.ts";
@@ -11,6 +10,7 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { replaceContent, startContent } from "../../plugins/markdown/content.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { attemptAll, claimAll, endDeliveries } from "../../tests/support/domain/delivery.ts";
+import { flowEnded } from "../../tests/support/domain/flow.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
@@ -52,7 +52,7 @@ async function report(description: string, headers?: Record<string, string>): Pr
   const body = { title: "Disk full", description, visibility: "Open", ...kind };
   const answer = await member.call("POST", "/incidents/", body, headers);
   expect(answer.http).toBe(201);
-  await runFlow(context(), answer.body.id);
+  await flowEnded(server.db, answer.body.id);
   await endDeliveries(server.db, server.clock.now());
   path = `/incidents/${answer.body.id}`;
   return answer.body.id;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { changesAfter } from "../../core/incident/stream/board.ts";
+import { flowEnded } from "../../tests/support/domain/flow.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertIndividual, noPlugins } from "../../tests/support/http/participants.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
@@ -49,6 +50,7 @@ async function report(visibility: "Open" | "Restricted"): Promise<Reported> {
   });
   expect(made.http).toBe(201);
   const { id, name } = made.body;
+  await flowEnded(server.db, id);
   const path = `/incidents/${id}`;
   const joined = await admin.call("POST", `${path}/participants/`, { individual_id: individualId });
   expect(joined.http).toBe(201);

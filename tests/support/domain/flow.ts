@@ -1,4 +1,4 @@
-import { asc, eq } from "drizzle-orm";
+import { and, asc, eq, inArray } from "drizzle-orm";
 import { readConfig } from "../../../core/config.ts";
 import { planSteps } from "../../../core/incident/flow/plan.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
@@ -9,6 +9,7 @@ import * as schema from "../../../drizzle/schema/index.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 import { recordingLog } from "../log.ts";
+import { until } from "../process/until.ts";
 import { signedIn } from "./actor.ts";
 
 /** Incidents and their steps, without HTTP. */
@@ -106,4 +107,11 @@ export async function startFlowTest(): Promise<FlowTest> {
 function stepsOf(db: Database, incidentId: number) {
   const { flowStep } = schema;
   return db.select().from(flowStep).where(eq(flowStep.incidentId, incidentId)).orderBy(asc(flowStep.step));
+}
+
+/** Waits for the steps of an incident, which a server may finish after its answer. Some may have failed. */
+export async function flowEnded(db: Database, incidentId: number): Promise<void> {
+  const { flowStep: step } = schema;
+  const isGoing = and(eq(step.incidentId, incidentId), inArray(step.state, ["Pending", "Running"]));
+  await until("the end of its steps", async () => (await db.$count(step, isGoing)) === 0);
 }
