@@ -5,7 +5,7 @@ import { isPostgresError, operatorsError } from "../database_error.ts";
 import { type Revision, readRevisions } from "../revision/history.ts";
 import type { Applied } from "../revision/store.ts";
 import { copyOut, countLines } from "./copy.ts";
-import { isOurs, refuseIncomplete, tablesOf } from "./identity.ts";
+import { isOurs, ownObjects, refuseIncomplete } from "./identity.ts";
 import {
   copyTarget,
   headsOfApplied,
@@ -14,8 +14,8 @@ import {
   readEverything,
   readInventory,
   readSequences,
+  type Sequence,
   type Table,
-  tableName,
 } from "./inventory.ts";
 import { needsOwnTransaction } from "./load.ts";
 import type { OnProgress } from "./progress.ts";
@@ -92,9 +92,12 @@ async function dumpSnapshot(sql: Runner, options: DumpOptions, known: readonly R
   }
   await refuseIncomplete(sql, "This database", applied, known);
   refuseUnfinished(applied);
-  const ours = backedUp(tables, applied, known);
+  refuseOwnTransaction(applied, known);
+  const isOwn = await ownObjects(sql, known);
+  const ours = tables.filter((table) => isOwn({ ...table, kind: "table", isSigned: false }));
+  const sequences = await readSequences(sql, ours, isOwn);
   const { rows, bytes } = await writeWhole(options.path, async (unfinished) => {
-    const written = await writeRows(sql, unfinished, ours, applied, options);
+    const written = await writeRows(sql, unfinished, { tables: ours, sequences, applied }, options);
     await readBack(unfinished, ours, written.rows, options.progress);
     return written;
   });
@@ -107,36 +110,16 @@ async function dumpSnapshot(sql: Runner, options: DumpOptions, known: readonly R
 }
 
 /**
- * The tables that the revisions create. A schema that they never mention belongs to the database's administrator.
- * @throws Conflict for what a restore could not recreate: a backup that cannot be restored is worse than none
+ * Refuses a revision that a restore could not run: a backup that cannot be restored is worse than none.
+ * @throws Conflict
  */
-function backedUp(
-  tables: readonly Table[],
-  applied: readonly Applied[],
-  known: readonly Revision[],
-): Table[] {
+function refuseOwnTransaction(applied: readonly Applied[], known: readonly Revision[]): void {
   const ids = new Set(applied.map(({ id }) => id));
-  const revisions = known.filter(({ id }) => ids.has(id));
-  // In a database of a newer release, the SQL of some revisions is unknown here.
-  if (revisions.length < ids.size) return [...tables];
-  const { ever } = tablesOf(revisions);
-  const isOwn = (table: Table) => ever.has(tableName(table));
-  // Where the SQL of a revision mentions the schema, it may create the table in a way that we cannot follow.
-  const isTheirs = ({ schema }: Table) =>
-    schema !== "public" && !revisions.some(({ up }) => up.includes(schema));
-  const strangers = tables.filter((table) => !isOwn(table) && !isTheirs(table));
-  if (strangers.length > 0) {
-    throw new Conflict(
-      `No revision creates ${strangers.map(plainName).join(", ")}, so a restore would lose it: move it to another schema (alter table NAME set schema SCHEMA)`,
-    );
-  }
-  const commits = revisions.find(({ up }) => needsOwnTransaction(up));
-  if (commits) {
-    throw new Conflict(
-      `Revision ${commits.id} has a statement (CALL, or DO with COMMIT) that a restore could not run in its transaction: back up with pg_dump`,
-    );
-  }
-  return tables.filter(isOwn);
+  const commits = known.find(({ id, up }) => ids.has(id) && needsOwnTransaction(up));
+  if (!commits) return;
+  throw new Conflict(
+    `Revision ${commits.id} has a statement (CALL, or DO with COMMIT) that a restore could not run in its transaction: back up with pg_dump`,
+  );
 }
 
 function refuseUnfinished(applied: readonly Applied[]): void {
@@ -158,12 +141,10 @@ interface Written {
 async function writeRows(
   sql: Runner,
   path: string,
-  tables: Table[],
-  applied: readonly Applied[],
+  { tables, sequences, applied }: { tables: Table[]; sequences: Sequence[]; applied: readonly Applied[] },
   { clock, release, progress }: DumpOptions,
 ): Promise<Written> {
   const [server] = await sql.unsafe("select current_setting('server_version') as version");
-  const schemas = new Set(["public", ...tables.map(({ schema }) => schema)]);
   await using writer = await BackupWriter.open(path, {
     created_at: clock.now().toISOString(),
     release,
@@ -171,7 +152,7 @@ async function writeRows(
     compression: "zstd",
     revisions: applied.map(({ id, checksum }) => ({ id, checksum })),
     tables,
-    sequences: (await readSequences(sql)).filter(({ schema }) => schemas.has(schema)),
+    sequences,
   });
   const rows: number[] = [];
   for (const [index, table] of tables.entries()) {

@@ -1,6 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
+import type { DatabaseObject } from "../revision/drop.ts";
 import { inOrder, type Revision, withoutMissingParents } from "../revision/history.ts";
 import { afterNoise, splitStatements, wordsOf } from "../revision/statements.ts";
+import { readApplied } from "../revision/store.ts";
 import { fold } from "../sql_text.ts";
 import { type Runner, type Table, tableName } from "./inventory.ts";
 
@@ -77,6 +79,52 @@ export function tablesOf(revisions: readonly Revision[]): { ever: Set<string>; l
   const names = (tables: readonly TableId[]) => new Set([ownTable, ...tables].map(tableName));
   return { ever: names(ever), left: names(traceable ? left : []) };
 }
+
+/**
+ * Tells the objects that svc's revisions have created in a database from those of others, in the transaction of `sql`. A
+ * database with revisions that this release does not know is all ours: nobody can tell what they create.
+ *
+ * @throws Conflict if the table `revision` is not svc's
+ */
+export async function ownObjects(
+  sql: Runner,
+  known: readonly Revision[],
+): Promise<(object: DatabaseObject) => boolean> {
+  const applied = await readApplied(sql);
+  const ids = new Set(applied?.map(({ id }) => id));
+  const revisions = known.filter(({ id }) => ids.has(id));
+  return revisions.length < ids.size ? () => true : createdBy(revisions);
+}
+
+/** Whether revisions create an object. The schema counts only for tables: others may be moved in many ways. */
+export function createdBy(revisions: readonly Revision[]): (object: DatabaseObject) => boolean {
+  const { ever } = tablesOf(revisions);
+  const created = new Set(
+    revisions.flatMap(({ up }) => splitStatements(up).flatMap(({ text }) => namesIn(wordsOf(text)))),
+  );
+  return ({ kind, schema, name, isSigned }) =>
+    isSigned || (kind === "table" ? ever.has(tableName({ schema, name })) : created.has(name));
+}
+
+/** The bare names that a statement gives to objects other than tables. Of dynamic SQL, every name in it. */
+function namesIn(words: readonly string[]): string[] {
+  const [verb] = words;
+  const dynamic = stringsIn(words)
+    .filter((text) => /\b(create|rename)\b/i.test(text))
+    .flatMap((text) => wordsOf(text.replace(/^(e?'|\$\w*\$)|('|\$\w*\$)$/gi, "")).map(fold));
+  const to = words.findLastIndex((word, at) => word === "TO" && words[at - 1] === "RENAME");
+  if (verb === "ALTER") return to > 0 ? [fold(words[to + 1])] : [];
+  if (verb !== "CREATE") return dynamic;
+  const at = words.findIndex((word) => !beforeName.has(word));
+  return [...dynamic, fold(words[words[at + 1] === "." ? at + 2 : at])];
+}
+
+/** The words between CREATE and the name of what is created. */
+const beforeName = new Set(
+  `CREATE OR REPLACE TEMP TEMPORARY UNLOGGED RECURSIVE MATERIALIZED FOREIGN VIEW TABLE FUNCTION PROCEDURE AGGREGATE SEQUENCE TYPE
+   DOMAIN COLLATION CONVERSION STATISTICS OPERATOR CLASS FAMILY SCHEMA TEXT SEARCH CONFIGURATION DICTIONARY PARSER TEMPLATE
+   IF NOT EXISTS`.split(/\s+/),
+);
 
 type TableId = Pick<Table, "schema" | "name">;
 const ownTable: TableId = { schema: "public", name: "revision" };

@@ -1,8 +1,9 @@
 import type { Sql } from "../client.ts";
+import type { DatabaseObject } from "../revision/drop.ts";
 import { headsOf, type Node } from "../revision/history.ts";
 import { withParents } from "../revision/plan.ts";
 import { type Applied, readApplied } from "../revision/store.ts";
-import { quoted } from "../sql_text.ts";
+import { literal, quoted } from "../sql_text.ts";
 
 export interface Table {
   schema: string;
@@ -46,8 +47,8 @@ export const readEverything = `
   set local datestyle = iso; set local intervalstyle = postgres; set local extra_float_digits = 3;
   set local bytea_output = hex`;
 
-/** Reads every table that stores rows and belongs to no extension. */
-export async function readInventory(sql: Runner): Promise<Inventory> {
+/** Every table that stores rows and belongs to no extension. */
+export async function readTables(sql: Runner): Promise<Table[]> {
   const tables = await sql.unsafe(`
     select n.nspname as schema, c.relname as name, coalesce((select json_agg(a.attname order by a.attnum)
       from pg_attribute a
@@ -58,12 +59,17 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind = 'r' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
-  const found = tables.map(({ schema, name, columns, types }) => ({
+  return tables.map(({ schema, name, columns, types }) => ({
     schema,
     name,
     columns: JSON.parse(columns),
     types: JSON.parse(types),
   }));
+}
+
+/** Reads the tables and the applied revisions. */
+export async function readInventory(sql: Runner): Promise<Inventory> {
+  const found = await readTables(sql);
   // Locks the tables until the transaction ends, so that they cannot be altered while being read.
   const names = found.map(tableName);
   if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
@@ -78,12 +84,25 @@ export function headsOfApplied(applied: readonly Applied[], known: readonly Node
   return headsOf(withParents(known, applied));
 }
 
-/** Reads the position of each sequence. It never lags behind the snapshot's rows, which were numbered earlier. */
-export async function readSequences(sql: Runner): Promise<Sequence[]> {
-  const found = await sql.unsafe(`
-    select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+/**
+ * Reads the position of each sequence that belongs to a column of these tables, or that is svc's own. It never lags behind
+ * the snapshot's rows, which were numbered earlier.
+ */
+export async function readSequences(
+  sql: Runner,
+  tables: readonly Table[],
+  isOwn: (object: DatabaseObject) => boolean,
+): Promise<Sequence[]> {
+  const all = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name, d.refobjid = any (${oids(tables)}) as "isOfTable"
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    left join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')
+      and d.refclassid = 'pg_class'::regclass
     where c.relkind = 'S' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
+  const found = all.filter(
+    ({ schema, name, isOfTable }) => isOfTable ?? isOwn({ kind: "sequence", schema, name, isSigned: false }),
+  );
   const sequences: Sequence[] = [];
   for (const { schema, name } of found) {
     const [row] = await sql.unsafe(
@@ -92,6 +111,11 @@ export async function readSequences(sql: Runner): Promise<Sequence[]> {
     sequences.push({ schema, name, last_value: row!.last_value, is_called: row!.is_called });
   }
   return sequences;
+}
+
+/** The tables for SQL, as an array. */
+export function oids(tables: readonly Pick<Table, "schema" | "name">[]): string {
+  return `array[${tables.map((table) => literal(tableName(table))).join(", ")}]::regclass[]::oid[]`;
 }
 
 /** The row count of each table, in the order of `tables`. */

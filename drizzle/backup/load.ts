@@ -7,15 +7,7 @@ import { revisionTable } from "../revision/store.ts";
 import { installTriggers } from "../revision/triggers.ts";
 import { quoted } from "../sql_text.ts";
 import { copyIn } from "./copy.ts";
-import {
-  copyTarget,
-  plainName,
-  type Runner,
-  readInventory,
-  type Sequence,
-  type Table,
-  tableName,
-} from "./inventory.ts";
+import { copyTarget, plainName, type Runner, readInventory, type Table, tableName } from "./inventory.ts";
 import { clearTheWay, refreshViews, setSequences } from "./loading.ts";
 import type { OnProgress } from "./progress.ts";
 import { type BackupContent, readRows } from "./reader.ts";
@@ -63,7 +55,6 @@ export async function loadBackup(
     const loaded = await copyIn(sql, `copy ${copyTarget(target)} from stdin with (freeze)`, told());
     counts.set(tableName(target), (counts.get(tableName(target)) ?? 0) + loaded);
   }
-  await provideSequences(sql, header.sequences, notice);
   await setSequences(sql, header.sequences);
   progress?.({ doing: "creating indexes" });
   await putBack();
@@ -163,29 +154,6 @@ async function provideColumns(
         `no revision creates ${what}: it is restored with its values, without a default or constraints`,
       );
     }
-  }
-}
-
-/** Adds the backup's sequences that no revision creates, because they were added by hand, with default options. */
-async function provideSequences(
-  sql: Runner,
-  sequences: readonly Sequence[],
-  notice?: (message: string) => void,
-): Promise<void> {
-  for (const sequence of sequences) {
-    const [found] = await sql.unsafe(
-      "select to_regclass($1::text) is not null as there, to_regnamespace($2::text) is not null as possible",
-      [tableName(sequence), quoted(sequence.schema)],
-    );
-    if (found!.there) continue;
-    const what = `the sequence ${plainName(sequence)}`;
-    if (!found!.possible) throw addedByHand(what);
-    // A descending one has values below the default minimum.
-    const minimum = BigInt(sequence.last_value) < 1n ? sequence.last_value : "1";
-    await sql.unsafe(
-      `create sequence ${tableName(sequence)} minvalue ${minimum} start ${sequence.last_value}`,
-    );
-    notice?.(`no revision creates ${what}: it is restored at its position, with default options`);
   }
 }
 

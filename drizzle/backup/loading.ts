@@ -1,5 +1,4 @@
-import { literal } from "../sql_text.ts";
-import { type Runner, type Sequence, type Table, tableName } from "./inventory.ts";
+import { oids, type Runner, type Sequence, type Table, tableName } from "./inventory.ts";
 
 /** From this many rows, rebuilding an index is faster than updating it row by row. */
 const manyRows = 10_000;
@@ -103,19 +102,15 @@ async function userTriggers(sql: Runner, tables: readonly Table[]): Promise<Obst
   }));
 }
 
-function oids(tables: readonly Table[]): string {
-  return `array[${tables.map((table) => literal(tableName(table))).join(", ")}]::regclass[]::oid[]`;
-}
-
 async function runAll(sql: Runner, statements: readonly string[]): Promise<void> {
   if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
 }
 
-/** Sets every sequence to its recorded position. */
+/** Sets every sequence to its recorded position, except for those of columns that were added by hand. */
 export async function setSequences(sql: Runner, sequences: readonly Sequence[]): Promise<void> {
   for (const sequence of sequences) {
     const { last_value, is_called } = sequence;
-    await sql.unsafe("select setval($1::text::regclass, $2::text::bigint, $3)", [
+    await sql.unsafe("select setval(to_regclass($1::text), $2::text::bigint, $3)", [
       tableName(sequence),
       last_value,
       is_called,
@@ -123,11 +118,11 @@ export async function setSequences(sql: Runner, sequences: readonly Sequence[]):
   }
 }
 
-/** Refreshes materialised views, whose content is not part of a backup. */
+/** Refreshes the materialised views of this transaction, whose content is not part of a backup. */
 export async function refreshViews(sql: Runner): Promise<void> {
   const views = await sql.unsafe(`
     select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where c.relkind = 'm' and n.nspname !~ '^pg_' order by c.oid`);
+    where c.relkind = 'm' and c.xmin = pg_current_xact_id()::xid order by c.oid`);
   await runAll(
     sql,
     views.map(({ name }) => `refresh materialized view ${name}`),

@@ -5,7 +5,7 @@ import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
 import { findDrift } from "../revision/check.ts";
 import { databaseExists } from "../revision/create_database.ts";
-import { type DatabaseDescription, describeDatabase, dropEverything } from "../revision/drop.ts";
+import { type DatabaseDescription, describeDatabase, dropEverything, type ToDrop } from "../revision/drop.ts";
 import { headsOf, type Revision, readRevisions } from "../revision/history.ts";
 import { settings, withLock } from "../revision/lock.ts";
 import { mayCreateDatabase, withScratchDatabase } from "../revision/scratch.ts";
@@ -15,8 +15,8 @@ import { upgrade } from "../revision/upgrade.ts";
 import type { Backup } from "./dump.ts";
 import { fileError } from "./file_error.ts";
 import { magic } from "./format.ts";
-import { refuseIncomplete } from "./identity.ts";
-import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
+import { ownObjects, refuseIncomplete } from "./identity.ts";
+import { countRows, plainName, type Runner, readTables, tableName } from "./inventory.ts";
 import { loadBackup, type TableRows } from "./load.ts";
 import type { OnProgress } from "./progress.ts";
 import { rememberPublications } from "./publications.ts";
@@ -68,7 +68,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
     const backup = await openBackup(options);
     refuseUnknown(path, backup, known);
     const work: Work = { ...options, known, backup, unchanged: () => refuseChanged(path, file) };
-    const database = exists ? await describeDatabase(url, replacedBy(backup)) : undefined;
+    const database = exists ? await describeDatabase(url, (sql) => replacedBy(sql, work)) : undefined;
     const isReplaced = database !== undefined && database.objects > 0;
     if (isReplaced) await options.confirm(database);
     signal?.throwIfAborted();
@@ -85,10 +85,23 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   }
 }
 
-/** The schemas whose content a backup replaces. */
-const replacedBy = ({ tables }: OpenBackup) => [
-  ...new Set(["public", ...tables.map(({ schema }) => schema)]),
-];
+/**
+ * What a backup replaces: svc's own objects in the schemas of its tables.
+ * @throws Conflict for a table of others whose name the backup needs
+ */
+async function replacedBy(sql: Runner, { backup, known }: Pick<Work, "backup" | "known">): Promise<ToDrop> {
+  const isOwn = await ownObjects(sql, known);
+  const taken = (await readTables(sql)).filter(
+    ({ schema, name }) =>
+      !isOwn({ kind: "table", schema, name, isSigned: false }) &&
+      backup.tables.some((table) => table.schema === schema && table.name === name),
+  );
+  if (taken.length > 0)
+    throw new Conflict(
+      `${taken.map(plainName).join(", ")} ${taken.length === 1 ? "is" : "are"} in the backup, but no revision that this database records creates ${taken.length === 1 ? "it" : "them"}: rename what is not svc's, or remove everything with svc database drop`,
+    );
+  return { schemas: [...new Set(["public", ...backup.tables.map(({ schema }) => schema)])], isOwn };
+}
 
 interface Work extends RestoreOptions {
   known: readonly Revision[];
@@ -218,9 +231,9 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
 
 /** Runs in one transaction, which the caller ends. @returns the number of rows afterwards */
 async function replaceIn(sql: Runner, work: Work): Promise<number> {
-  const { backup, known, progress } = work;
+  const { known, progress } = work;
   const addToPublications = await rememberPublications(sql, work.notice);
-  await dropEverything(sql, replacedBy(backup));
+  await dropEverything(sql, await replacedBy(sql, work));
   const loaded = await loadBackup(sql, work, known).catch((error) => {
     throw loadError(error);
   });

@@ -196,21 +196,76 @@ describe("a failure half-way leaves the database as it was", () => {
   });
 });
 
-describe("refused before anything changes", () => {
-  test("tables that no revision creates, in a schema of svc", async () => {
+describe("what others created, in a schema of svc", () => {
+  const theirs = `create table "By Hand" (id serial, at timestamptz default now()); insert into "By Hand" default values;
+    create view seen as select * from "By Hand"; create materialized view snapshot as select clock_timestamp() as at;
+    create type mode as enum ('on'); create domain short as text; create sequence "Invoice ""no""" start 4711;
+    create function f(mode) returns int language sql as 'select 1'; create table gone (m mode)`;
+  const stateOf = (url: string) =>
+    using(url, (sql) =>
+      sql.unsafe(
+        'select (select array_agg(t::text) from "By Hand" t) as rows, (select at::text from snapshot) as at, nextval(\'"Invoice ""no"""\')::int as next, f(\'on\') as f',
+      ),
+    );
+
+  test("stays: it is neither dumped, nor dropped, nor counted", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createHostile(embedded);
-    await runStatement(
-      database.url,
-      `create table "By Hand" (); create schema more; create table more.egg ()`,
-    );
-    const refused = dump(options(database.url, join(directory.path, "x")));
-    expect(await refused.catch((error) => error.detail)).toStartWith(
-      "No revision creates By Hand, so a restore would lose it: ",
-    );
-    expect(await readdir(directory.path)).toEqual([]);
+    const path = join(directory.path, "backup");
+    const { tables } = await dump(options(database.url, path));
+    const counted: number[] = [];
+    const confirm = async ({ objects }: { objects: number }) => void counted.push(objects);
+    await restore(options(database.url, path, { confirm }));
+    await runStatement(database.url, theirs);
+    expect((await dump(options(database.url, path))).tables).toBe(tables);
+    expect((await verifyBackup(path)).header.sequences.map(({ name }) => name)).not.toContain('Invoice "no"');
+    const [state] = await stateOf(database.url);
+    await restore(options(database.url, path, { confirm }));
+    expect(counted[1]).toBe(counted[0]!);
+    expect([...(await stateOf(database.url))]).toEqual([{ ...state!, next: 4712 } as never]);
   });
 
+  test("stops the restore if it depends on what svc created, and is named", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createHostile(embedded);
+    const path = join(directory.path, "backup");
+    await dump(options(database.url, path));
+    const before = await contentOf(database.url);
+    for (const [create, what, drop] of [
+      ["create view theirs as select * from seeded", "view theirs", "drop view theirs"],
+      ["create table theirs (s seeded)", "column s of table theirs", "drop table theirs"],
+      [
+        "create function theirs(seeded) returns int language sql as 'select 1'",
+        "function theirs(seeded)",
+        "drop function theirs",
+      ],
+    ] as const) {
+      await runStatement(database.url, create);
+      const refused = await restore(options(database.url, path, { confirm: async () => {} })).catch(
+        (error) => error,
+      );
+      expect(refused.detail).toStartWith(`Nothing was dropped: ${what} depends on `);
+      await runStatement(database.url, drop);
+      expect(await contentOf(database.url)).toEqual(before);
+    }
+  });
+
+  test("stops the restore if it has the name of a table in the backup", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createHostile(embedded);
+    await using other = await createDatabaseOn(embedded);
+    const path = join(directory.path, "backup");
+    await dump(options(database.url, path));
+    await runStatement(other.url, "create table egg (theirs text); insert into egg values ('kept')");
+    const refused = await restore(options(other.url, path)).catch((error) => error);
+    expect(refused.detail).toStartWith(
+      "egg is in the backup, but no revision that this database records creates it: ",
+    );
+    expect(await using(other.url, (sql) => sql`select theirs from egg`)).toHaveLength(1);
+  });
+});
+
+describe("refused before anything changes", () => {
   test("a manually added column is restored with its values, unless its type is unknown", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createHostile(embedded);
@@ -242,34 +297,6 @@ describe("refused before anything changes", () => {
       "The backup holds the column hand of egg, which no revision creates: it was added by hand",
     );
     expect(await contentOf(database.url)).toEqual(now);
-  });
-
-  test("a manually added sequence is restored at its position", async () => {
-    await using directory = await temporaryDirectory();
-    await using database = await createHostile(embedded);
-    await using other = await createDatabaseOn(embedded);
-    const path = join(directory.path, "backup");
-    await runStatement(
-      database.url,
-      `create sequence "Invoice ""no"""; select setval('"Invoice ""no"""', 4711);
-       create sequence down increment -1; select nextval('down'), nextval('down');
-       alter table egg add column number serial; create schema more`,
-    );
-    await dump(options(database.url, path));
-    const before = await contentOf(database.url);
-    const notices: string[] = [];
-    const notice = (message: string) => notices.push(message);
-    await restore(options(other.url, path, { notice }));
-    const after = await contentOf(other.url);
-    for (const name of ['public."Invoice ""no"""', "public.down", "public.egg_number_seq", "public.egg"]) {
-      expect(after[name]).toEqual(before[name]);
-    }
-    expect(notices.filter((one) => one.includes("sequence"))).toEqual(
-      ['Invoice "no"', "down", "egg_number_seq"].map(
-        (name) =>
-          `no revision creates the sequence ${name}: it is restored at its position, with default options`,
-      ),
-    );
   });
 
   test("a newer release's backup, an edited revision, no consent", async () => {

@@ -6,6 +6,7 @@ import { literal } from "../sql_text.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 import { ask } from "./session.ts";
 import { whenFree } from "./step.ts";
+import { signature } from "./triggers.ts";
 
 /** Describes a database to a person who has to confirm that it is the right one. */
 export interface DatabaseDescription {
@@ -23,14 +24,14 @@ export interface DatabaseDescription {
 /** @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function describeDatabase(
   url: string,
-  schemas: readonly string[] = ownSchemas,
+  what?: (sql: Sql) => Promise<ToDrop>,
 ): Promise<DatabaseDescription> {
   return ask(url, async (sql) => {
     const [row] = await sql`
       select current_database() as name,
         (select count(*)::int from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
-    const objects = await sql.unsafe(objectsIn(schemas));
+    const objects = await objectsIn(sql, await what?.(sql));
     const place = placeOf(url);
     return {
       name: String(row?.name),
@@ -55,28 +56,59 @@ export async function dropAll(options: Pick<LockOptions, "url" | "patience" | "n
   });
 }
 
-const ownSchemas = ["public"];
+/** An object of a database: its kind as PostgreSQL calls it, and its bare name. */
+export interface DatabaseObject {
+  kind: string;
+  schema: string;
+  name: string;
+  /** Whether it is a function of one of our triggers. */
+  isSigned: boolean;
+}
+
+/** What is dropped: in these schemas (`public`), what belongs to svc (everything). */
+export interface ToDrop {
+  schemas?: readonly string[];
+  isOwn?: (object: DatabaseObject) => boolean;
+}
+
+interface Droppable extends DatabaseObject {
+  /** For SQL. */
+  identity: string;
+  description: string;
+}
 
 /**
  * The objects of every kind in these schemas, except those that go with another one (partitions, sequences of a column)
  * or belong to an extension; and the schemas themselves, except `public` and those that contain an extension.
  */
-const objectsIn = (schemas: readonly string[]) => `
+async function objectsIn(
+  sql: Pick<Sql, "unsafe">,
+  { schemas = ["public"], isOwn = () => true }: ToDrop = {},
+): Promise<Droppable[]> {
+  const rows = await sql.unsafe(`
   with space as (
     select oid, nspname from pg_namespace where nspname in (${schemas.map(literal).join(", ")})
   ), own as (
-    select d.classid, d.objid from space join pg_depend d
+    select nspname, d.classid, d.objid from space join pg_depend d
       on d.refclassid = 'pg_namespace'::regclass and d.refobjid = space.oid and d.deptype = 'n'
     where d.classid <> 'pg_extension'::regclass
     union all
-    select 'pg_namespace'::regclass, oid from space where nspname <> 'public'
+    select nspname, 'pg_namespace'::regclass, oid from space where nspname <> 'public'
       and not exists (select from pg_extension where extnamespace = space.oid)
   )
-  select type as kind, identity as name, pg_describe_object(classid, objid, 0) as description
-  from own, pg_identify_object(classid, objid, 0)
+  select type as kind, own.nspname as schema, identity, pg_describe_object(classid, objid, 0) as description,
+    coalesce(proname, relname, typname, n.nspname, name) as name,
+    coalesce(starts_with(prosrc, ${literal(`\n${signature}\n`)}), false) as "isSigned"
+  from own cross join lateral pg_identify_object(classid, objid, 0)
+  left join pg_proc p on classid = 'pg_proc'::regclass and p.oid = objid
+  left join pg_class c on classid = 'pg_class'::regclass and c.oid = objid
+  left join pg_type t on classid = 'pg_type'::regclass and t.oid = objid
+  left join pg_namespace n on classid = 'pg_namespace'::regclass and n.oid = objid
   where not exists (select from pg_depend d
     where d.classid = own.classid and d.objid = own.objid and d.objsubid = 0 and d.deptype in ('e', 'i', 'a'))
-  order by type not like '%view'`;
+  order by type not like '%view'`);
+  return (rows as unknown as Droppable[]).filter(isOwn);
+}
 
 /**
  * Drops object by object, since the schema itself may belong to another user, and never with CASCADE: if an object in
@@ -86,13 +118,10 @@ const objectsIn = (schemas: readonly string[]) => `
  *
  * @throws Conflict naming the dependent object
  */
-export async function dropEverything(
-  sql: Pick<Sql, "unsafe">,
-  schemas: readonly string[] = ownSchemas,
-): Promise<number> {
-  const rows = await sql.unsafe(objectsIn(schemas));
-  const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => name);
-  const each = rows.map(({ kind, name }) => `${kind} if exists ${name}`);
+export async function dropEverything(sql: Pick<Sql, "unsafe">, what: ToDrop = {}): Promise<number> {
+  const rows = await objectsIn(sql, what);
+  const tables = rows.filter(({ kind }) => kind === "table").map(({ identity }) => identity);
+  const each = rows.map(({ kind, identity }) => `${kind} if exists ${identity}`);
   const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...each];
   if (all.length === 0) return 0;
   const descriptions = rows.map(({ description }) => description);

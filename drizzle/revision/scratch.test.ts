@@ -3,6 +3,9 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnSvc } from "../../tests/support/cli/process.ts";
+import { createDatabaseOn } from "../../tests/support/database/backup.ts";
+import { testServerUrl } from "../../tests/support/database/database.ts";
+import { debianServer } from "../../tests/support/database/debian_postgres.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { openSql } from "../connection/sql.ts";
 import { startEmbeddedPostgres } from "../embedded.ts";
@@ -45,3 +48,24 @@ test("a killed process's temporary database is dropped by the next one, and noth
     await database.stop();
   }
 }, 60_000);
+
+test.each([
+  ["PostgreSQL 15", async () => (await debianServer()).url, "locale_provider icu icu_locale 'de-AT'"],
+  ["PostgreSQL 18", testServerUrl, "locale_provider builtin builtin_locale 'C.UTF-8'"],
+  ["PostgreSQL 18", testServerUrl, "locale_provider libc encoding sql_ascii"],
+])("on %s, a temporary database has the locale of its database: %#", async (_, serverOf, options) => {
+  await using database = await createDatabaseOn(
+    await serverOf(),
+    `template template0 ${options} lc_collate 'C' lc_ctype 'C'`,
+  );
+  const localeIn = async (url: string) => {
+    const sql = openSql(url, { max: 1 });
+    const [row] = await sql`
+      select datlocprovider::text as provider, coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale') as locale,
+        pg_encoding_to_char(encoding) as encoding
+      from pg_database d where datname = current_database()`;
+    await sql.end();
+    return { ...row };
+  };
+  expect(await withScratchDatabase(database.url, "a test", localeIn)).toEqual(await localeIn(database.url));
+});

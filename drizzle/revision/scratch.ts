@@ -63,11 +63,18 @@ async function createScratch(sql: Sql, kind: Use, purpose: string): Promise<stri
     throw new Unavailable(`${purpose} needs the right to create a database: alter role NAME createdb`);
   const [row] = await sql.unsafe(`
     select 'svc_${kind}_' || ${session} as name, d.datname as live, pg_encoding_to_char(encoding) as encoding,
-      datcollate as collate, datctype as ctype
+      datcollate as collate, datctype as ctype, datlocprovider::text as provider,
+      coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale') as locale
     from pg_stat_activity a, pg_database d where a.pid = pg_backend_pid() and d.datname = current_database()`);
-  const { name, live, encoding, collate, ctype } = row!;
+  const { name, live, encoding, collate, ctype, provider, locale } = row!;
+  const locales: Record<string, string> = {
+    c: "libc",
+    i: `icu icu_locale ${literal(String(locale))}`,
+    b: `builtin builtin_locale ${literal(String(locale))}`,
+  };
   await sql.unsafe(
-    `create database ${quoted(name)} template template0 encoding ${literal(encoding)} lc_collate ${literal(collate)} lc_ctype ${literal(ctype)}`,
+    `create database ${quoted(name)} template template0 encoding ${literal(encoding)} locale_provider ${locales[provider]}
+      lc_collate ${literal(collate)} lc_ctype ${literal(ctype)}`,
   );
   await sql.unsafe(`comment on database ${quoted(name)} is ${literal(`Temporary: ${purpose} of ${live}`)}`);
   return name;

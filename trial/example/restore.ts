@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { ownObjects } from "../../drizzle/backup/identity.ts";
 import type { Runner } from "../../drizzle/backup/inventory.ts";
 import { makeTables } from "../../drizzle/backup/load.ts";
 import type { OnProgress } from "../../drizzle/backup/progress.ts";
@@ -47,7 +48,7 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
   const head = oneHead(known);
   try {
     const exists = await databaseExists(url);
-    const database = exists ? await describeDatabase(url) : undefined;
+    const database = exists ? await describeDatabase(url, (sql) => replacedBy(sql, known)) : undefined;
     if (database && database.objects > 0) await options.confirm(database);
     signal?.throwIfAborted();
     const loaded = await creating(url, !exists, () => replace(options, known));
@@ -57,6 +58,10 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
     throw operatorsError(withoutQuery(error));
   }
 }
+
+const replacedBy = async (sql: Runner, known: readonly Revision[]) => ({
+  isOwn: await ownObjects(sql, known),
+});
 
 async function replace(
   { url, patience, signal, progress, notice, clock = systemClock }: RestoreExampleOptions,
@@ -96,7 +101,7 @@ async function loadInto(
   const runner = { unsafe: run } as unknown as Runner;
   await run("set local lock_timeout = '5s'; set local statement_timeout = 0; set local search_path = public");
   const addToPublications = await rememberPublications(runner, notice);
-  await dropEverything(runner);
+  await dropEverything(runner, await replacedBy(runner, known));
   progress?.({ doing: "creating tables" });
   await makeTables(runner, known, known);
   for (const revision of known) await record(runner, revision);

@@ -6,7 +6,6 @@ import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { sourceProgram, spawnSvc, svc, svcOnTerminal } from "../../../tests/support/cli/process.ts";
 import {
   contentOf,
-  createDatabaseOn,
   createPrepared,
   temporaryDirectory,
   using,
@@ -106,32 +105,6 @@ test("on a terminal: shows and clears the progress, and asks for the name of the
     await right.shows(/\r\x1b\[KRestoring [\w.]+: [\d.]+ ([kM]?B|bytes)/);
     await right.shows(/\r\x1b\[KRestored svc-backup\.dump \(/);
   });
-});
-
-test("a database without tables that holds anything else is replaced only with consent", async () => {
-  await using directory = await temporaryDirectory();
-  await using source = await debianDatabase();
-  await svc(["database", "dump"], env(source.url), directory.path);
-  const objects = [
-    "create schema data; create table data.orders (id int); create materialized view totals as select from data.orders",
-    "create function important() returns int language sql return 1",
-    "create sequence invoice_no; select setval('invoice_no', 4711)",
-  ];
-  for (const statements of objects) {
-    await using database = await createDatabaseOn(debian.url);
-    await using(database.url, (sql) => sql.unsafe(statements));
-    const before = await contentOf(database.url);
-    const { port } = new URL(database.url);
-    for (const more of [[], ["--example"]]) {
-      const refused = await svc(["database", "restore", ...more], env(database.url), directory.path);
-      expect(refused).toEqual(
-        failed(
-          `This replaces 1 object of the database ${database.name} on 127.0.0.1:${port}. There is no terminal for the confirmation: add --yes`,
-        ),
-      );
-    }
-    expect(await contentOf(database.url)).toEqual(before);
-  }
 });
 
 describe("one clear line, exit 1", () => {
@@ -243,13 +216,6 @@ describe("an interrupted restore", () => {
       undefined,
       work.path,
     );
-    const tried = () =>
-      using(debian.url, (sql) => sql`select from pg_stat_activity where datname like 'svc_restore_%'`);
-    await until("the trial of the backup", async () => (await tried()).length > 0);
-    child.kill(signal);
-    const { code } = await finished;
-    expect(code).toBe(signal === "SIGINT" ? 130 : null);
-    expect(await contentOf(database.url)).toEqual(before);
     const scratches = () =>
       using(
         debian.url,
@@ -258,7 +224,13 @@ describe("an interrupted restore", () => {
           from pg_database d
           where shobj_description(oid, 'pg_database') = ${`Temporary: svc database restore of ${database.name}`}`,
       );
-    expect(await scratches()).toHaveLength(signal === "SIGINT" ? 0 : 1);
+    await until("the trial of the backup", async () => (await scratches()).length > 0);
+    child.kill(signal);
+    const { code } = await finished;
+    expect(code).toBe(signal === "SIGINT" ? 130 : null);
+    expect(await contentOf(database.url)).toEqual(before);
+    // What a killed one leaves behind, the next restore on this server drops: perhaps that of another test.
+    if (signal === "SIGINT") expect(await scratches()).toHaveLength(0);
     await until("the end of its sessions", async () =>
       (await scratches()).every(({ sessions }) => sessions === 0),
     );
