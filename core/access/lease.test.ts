@@ -186,8 +186,12 @@ test("every change locks the incident before its own row, like the deletion of t
   const revoking = Promise.withResolvers<void>();
   credential.answer({ revoke: () => revoking.promise });
   await bob.call("DELETE", `/access/leases/${revoked}`);
+  const finishRevocation = async () => {
+    revoking.resolve();
+    await until("the revocation", async () => (await world.leaseRow(revoked)).state === "Revoked");
+  };
   const changes: [string, number | SQL, () => unknown][] = [
-    ["access_lease", revoked, () => revoking.resolve()],
+    ["access_lease", revoked, finishRevocation],
     ["access_request", approved, () => decide(approved, "approve")],
     ["access_request", denied, () => decide(denied, "deny")],
     ["access_request", cancelled, () => decide(cancelled, "cancel", bob)],
@@ -203,9 +207,9 @@ test("every change locks the incident before its own row, like the deletion of t
       await tx.execute(sql`select from ${sql.identifier(table)} where id = ${id} for update nowait`);
       return { ended };
     });
+    // Or its work would be taken for that of the next one.
     await begun.ended;
   }
-  await until("the revocation", async () => (await world.leaseRow(revoked)).state === "Revoked");
 });
 
 test("a lease ends if its client no longer waits for the credential", async () => {
