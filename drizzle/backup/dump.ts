@@ -34,6 +34,8 @@ export interface DumpOptions {
   revisions?: readonly Revision[];
   signal?: AbortSignal;
   progress?: OnProgress;
+  /** Called with what the backup leaves out. */
+  notice?: (message: string) => void;
 }
 
 export interface Backup {
@@ -95,6 +97,10 @@ async function dumpSnapshot(sql: Runner, options: DumpOptions, known: readonly R
   refuseOwnTransaction(applied, known);
   const isOwn = await ownObjects(sql, known);
   const ours = tables.filter((table) => isOwn({ ...table, kind: "table", isSigned: false }));
+  const schemas = new Set(["public", ...ours.map(({ schema }) => schema)]);
+  const theirs = tables.filter((table) => schemas.has(table.schema) && !ours.includes(table));
+  if (theirs.length > 0)
+    options.notice?.(`left out, because no revision of svc creates it: ${theirs.map(plainName).join(", ")}`);
   const sequences = await readSequences(sql, ours, isOwn);
   const { rows, bytes } = await writeWhole(options.path, async (unfinished) => {
     const written = await writeRows(sql, unfinished, { tables: ours, sequences, applied }, options);

@@ -99,24 +99,39 @@ export async function ownObjects(
 /** Whether revisions create an object. The schema counts only for tables: others may be moved in many ways. */
 export function createdBy(revisions: readonly Revision[]): (object: DatabaseObject) => boolean {
   const { ever } = tablesOf(revisions);
-  const created = new Set(
-    revisions.flatMap(({ up }) => splitStatements(up).flatMap(({ text }) => namesIn(wordsOf(text)))),
-  );
+  const statements = revisions.flatMap(({ up }) => splitStatements(up).map(({ text }) => wordsOf(text)));
+  const dynamic = new Set(statements.flatMap(dynamicNames));
+  const named = new Set(statements.flatMap(givenName));
   return ({ kind, schema, name, isSigned }) =>
-    isSigned || (kind === "table" ? ever.has(tableName({ schema, name })) : created.has(name));
+    isSigned ||
+    dynamic.has(name) ||
+    (kind === "table" ? ever.has(tableName({ schema, name })) : named.has(name));
 }
 
-/** The bare names that a statement gives to objects other than tables. Of dynamic SQL, every name in it. */
-function namesIn(words: readonly string[]): string[] {
-  const [verb] = words;
-  const dynamic = stringsIn(words)
-    .filter((text) => /\b(create|rename)\b/i.test(text))
-    .flatMap((text) => wordsOf(text.replace(/^(e?'|\$\w*\$)|('|\$\w*\$)$/gi, "")).map(fold));
+/** The bare name that a statement gives to an object. */
+function givenName(words: readonly string[]): string[] {
   const to = words.findLastIndex((word, at) => word === "TO" && words[at - 1] === "RENAME");
-  if (verb === "ALTER") return to > 0 ? [fold(words[to + 1])] : [];
-  if (verb !== "CREATE") return dynamic;
+  if (words[0] === "ALTER") return to > 0 ? [fold(words[to + 1])] : [];
+  if (words[0] !== "CREATE") return [];
   const at = words.findIndex((word) => !beforeName.has(word));
-  return [...dynamic, fold(words[words[at + 1] === "." ? at + 2 : at])];
+  return [fold(words[words[at + 1] === "." ? at + 2 : at])];
+}
+
+/** All names in SQL that a statement runs or keeps as a text, if it creates or renames anything; also that of SELECT INTO. */
+function dynamicNames(words: readonly string[]): string[] {
+  const into = ["SELECT", "WITH"].includes(words[0] ?? "") ? words.indexOf("INTO") : -1;
+  return [
+    ...(into > 0 ? words.slice(into + 1, into + 6).map(fold) : []),
+    ...stringsIn(words)
+      .filter((text) => /\b(create|rename|into)\b/i.test(text))
+      .flatMap(namesWithin),
+  ];
+}
+
+/** All words of a string, and of the strings in it. */
+function namesWithin(text: string): string[] {
+  const words = wordsOf(text.replace(/^(e?'|\$\w*\$)|('|\$\w*\$)$/gi, ""));
+  return [...words.map(fold), ...stringsIn(words).flatMap(namesWithin)];
 }
 
 /** The words between CREATE and the name of what is created. */

@@ -217,7 +217,10 @@ describe("what others created, in a schema of svc", () => {
     const confirm = async ({ objects }: { objects: number }) => void counted.push(objects);
     await restore(options(database.url, path, { confirm }));
     await runStatement(database.url, theirs);
-    expect((await dump(options(database.url, path))).tables).toBe(tables);
+    const notices: string[] = [];
+    const notice = (message: string) => void notices.push(message);
+    expect((await dump(options(database.url, path, { notice }))).tables).toBe(tables);
+    expect(notices).toEqual(["left out, because no revision of svc creates it: By Hand, gone"]);
     expect((await verifyBackup(path)).header.sequences.map(({ name }) => name)).not.toContain('Invoice "no"');
     const [state] = await stateOf(database.url);
     await restore(options(database.url, path, { confirm }));
@@ -263,6 +266,21 @@ describe("what others created, in a schema of svc", () => {
     );
     expect(await using(other.url, (sql) => sql`select theirs from egg`)).toHaveLength(1);
   });
+});
+
+test("what revisions create by dynamic SQL is svc's", async () => {
+  await using directory = await temporaryDirectory();
+  await using database = await createDatabaseOn(embedded);
+  const path = join(directory.path, "backup");
+  const up = `do $$ begin create table a (id int); execute 'create table "B b" (id int)'; create view v as select 1 as x; end $$;
+    select 1 as id into c; create function f() returns int language sql as 'select 1'; alter function f() rename to g`;
+  const revisions = [testRevision("1", [], up)];
+  await upgrade({ url: database.url, revisions });
+  await runStatement(database.url, `insert into a values (1); insert into "B b" values (2)`);
+  const before = await contentOf(database.url);
+  expect(await dump(options(database.url, path, { revisions }))).toMatchObject({ tables: 4 });
+  await restore(options(database.url, path, { revisions, confirm: async () => {} }));
+  expect(await contentOf(database.url)).toEqual(before);
 });
 
 describe("refused before anything changes", () => {

@@ -15,9 +15,9 @@ export default defineCommand({
     const path = backupPath();
     const url = await databaseUrl(io);
     const { dump } = await import("../../../drizzle/backup/dump.ts");
-    const { progress, clear } = progressLine(io);
+    const { progress, notice, clear } = progressLine(io);
     const backup = await stoppable(io, (signal) =>
-      dump({ url, path, release, clock: io.clock, signal, progress }),
+      dump({ url, path, release, clock: io.clock, signal, progress, notice }),
     ).finally(clear);
     io.stdout.write(`Wrote ${backupText(backup)}\n`);
   },
