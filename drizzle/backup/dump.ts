@@ -96,7 +96,7 @@ async function dumpSnapshot(sql: Runner, options: DumpOptions, known: readonly R
   refuseUnfinished(applied);
   refuseOwnTransaction(applied, known);
   const isOwn = await ownObjects(sql, known);
-  const ours = tables.filter((table) => isOwn({ ...table, kind: "table", isSigned: false }));
+  const ours = tables.filter((table) => isOwn({ ...table, kind: "table" }));
   const schemas = new Set(["public", ...ours.map(({ schema }) => schema)]);
   const theirs = tables.filter((table) => schemas.has(table.schema) && !ours.includes(table));
   if (theirs.length > 0)

@@ -102,10 +102,8 @@ export function createdBy(revisions: readonly Revision[]): (object: DatabaseObje
   const statements = revisions.flatMap(({ up }) => splitStatements(up).map(({ text }) => wordsOf(text)));
   const dynamic = new Set(statements.flatMap(dynamicNames));
   const named = new Set(statements.flatMap(givenName));
-  return ({ kind, schema, name, isSigned }) =>
-    isSigned ||
-    dynamic.has(name) ||
-    (kind === "table" ? ever.has(tableName({ schema, name })) : named.has(name));
+  return ({ kind, schema, name }) =>
+    dynamic.has(name) || (kind === "table" ? ever.has(tableName({ schema, name })) : named.has(name));
 }
 
 /** The bare name that a statement gives to an object. */

@@ -101,7 +101,7 @@ export async function readSequences(
     where c.relkind = 'S' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
   const found = all.filter(
-    ({ schema, name, isOfTable }) => isOfTable ?? isOwn({ kind: "sequence", schema, name, isSigned: false }),
+    ({ schema, name, isOfTable }) => isOfTable ?? isOwn({ kind: "sequence", schema, name }),
   );
   const sequences: Sequence[] = [];
   for (const { schema, name } of found) {

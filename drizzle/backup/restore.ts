@@ -93,7 +93,7 @@ async function replacedBy(sql: Runner, { backup, known }: Pick<Work, "backup" | 
   const isOwn = await ownObjects(sql, known);
   const taken = (await readTables(sql)).filter(
     ({ schema, name }) =>
-      !isOwn({ kind: "table", schema, name, isSigned: false }) &&
+      !isOwn({ kind: "table", schema, name }) &&
       backup.tables.some((table) => table.schema === schema && table.name === name),
   );
   if (taken.length > 0)

@@ -6,7 +6,6 @@ import { literal } from "../sql_text.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 import { ask } from "./session.ts";
 import { whenFree } from "./step.ts";
-import { signature } from "./triggers.ts";
 
 /** Describes a database to a person who has to confirm that it is the right one. */
 export interface DatabaseDescription {
@@ -61,8 +60,6 @@ export interface DatabaseObject {
   kind: string;
   schema: string;
   name: string;
-  /** Whether it is a function of one of our triggers. */
-  isSigned: boolean;
 }
 
 /** What is dropped: in these schemas (`public`), what belongs to svc (everything). */
@@ -97,8 +94,7 @@ async function objectsIn(
       and not exists (select from pg_extension where extnamespace = space.oid)
   )
   select type as kind, own.nspname as schema, identity, pg_describe_object(classid, objid, 0) as description,
-    coalesce(proname, relname, typname, n.nspname, name) as name,
-    coalesce(starts_with(prosrc, ${literal(`\n${signature}\n`)}), false) as "isSigned"
+    coalesce(proname, relname, typname, n.nspname, name) as name
   from own cross join lateral pg_identify_object(classid, objid, 0)
   left join pg_proc p on classid = 'pg_proc'::regclass and p.oid = objid
   left join pg_class c on classid = 'pg_class'::regclass and c.oid = objid

@@ -20,7 +20,7 @@ export interface SyncResult {
 const unfilled = "rows written before it are not filled yet";
 const blocksOfOneFill = 512;
 /** The first line of our functions. It tells those that are no longer defined from other people's functions. */
-export const signature = "-- Created by svc from drizzle/triggers";
+const signature = "-- Created by svc from drizzle/triggers";
 
 /**
  * Brings triggers and their functions in line with their definitions: creates what is missing or altered, drops what
