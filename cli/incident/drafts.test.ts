@@ -237,31 +237,35 @@ describe("stdin", () => {
   });
 });
 
-test("a text that was kept before its server answered does not replace one that nobody saw", async () => {
-  const { id, name } = await reported();
-  const person = await somebody();
-  const fetch = async () => {
-    throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
-  };
-  const kept = await person
-    .with({ fetch, readStdin: async () => Buffer.from("Mine\n") })
-    .svc("inc", "edit", name, "-F", "-");
-  await carol.svc("inc", "edit", name, "-d", "Theirs");
-  const refused = await person.svc(...againOf(kept.stderr));
-  expect(refused).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining(
-      `${name} may have changed since your text was kept; nothing was saved.\n`,
-    ),
-  });
-  expect((await stateOf(id)).description).toBe("Theirs");
-  const [path = ""] = drafts(person.home);
-  const both = readFileSync(path, "utf8");
-  expect(both).toContain("<<<<<<< yours\nMine\n=======\nTheirs\n>>>>>>> theirs\n");
-  writeFileSync(path, both.replace(/<<<<<<< yours[\s\S]*theirs/, "Both"));
-  expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
-  expect((await stateOf(id)).description).toBe("Both");
-});
+test.each([
+  [["-F", "-"], (name: string) => ["edit", name, "-d", "Theirs"], "description"],
+  [["--resolution", "-"], (name: string) => ["close", name, "-r", "Theirs"], "resolution"],
+] as const)(
+  "a text that was kept before its server answered does not replace one that nobody saw: %p",
+  async (option, change, field) => {
+    const { id, name } = await reported();
+    const person = await somebody();
+    const fetch = async () => {
+      throw Object.assign(new Error("gone"), { code: "ECONNREFUSED" });
+    };
+    const kept = await person
+      .with({ fetch, readStdin: async () => Buffer.from("Mine\n") })
+      .svc("inc", "edit", name, ...option);
+    await carol.svc("inc", ...change(name));
+    const refused = await person.svc(...againOf(kept.stderr));
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(" may have changed since your text was kept; nothing was saved.\n"),
+    });
+    expect((await stateOf(id))[field]).toBe("Theirs");
+    const [path = ""] = drafts(person.home);
+    const both = readFileSync(path, "utf8");
+    expect(both).toContain("<<<<<<< yours\nMine\n=======\nTheirs\n>>>>>>> theirs\n");
+    writeFileSync(path, both.replace(/<<<<<<< yours[\s\S]*theirs/, "Both"));
+    expect((await person.svc(...againOf(refused.stderr))).code).toBe(0);
+    expect((await stateOf(id))[field]).toBe("Both");
+  },
+);
 
 const bothVersions =
   'Your text now has both versions where both of you changed it, between "<<<<<<< yours" and ">>>>>>> theirs": edit it first.';

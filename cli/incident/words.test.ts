@@ -390,7 +390,7 @@ describe("- is a text from stdin", () => {
     });
     for (const [words, again] of [
       [["task", "add", "INC-1", "-", "--assign", "erin"], "task add -i INC-1 --assign erin -F"],
-      [["edit", "INC-1", "-r", "-", "-p", "Low"], "edit INC-1 --priority Low --resolution - <"],
+      [["edit", "INC-1", "-r", "-", "-p", "Low"], "edit INC-1 --priority Low -F"],
       [["update", "INC-1", "-c", "Bad", "-a", "-"], "update INC-1 --conditions Bad --actions - <"],
       [["doc", "new", "INC-1", "Log", "-"], "doc new -i INC-1 Log --type reference -F"],
     ] as const) {

@@ -88,7 +88,7 @@ export default defineCommand({
     if (isNothing && !editor && !io.canAsk())
       throw new UsageError("nothing to change: give an option, or --editor");
 
-    const again = (incident = id, more: string[] = []) =>
+    const again = (incident = id) =>
       againLine(io, [
         "edit",
         incident,
@@ -98,13 +98,13 @@ export default defineCommand({
         ...(restricted ? ["--restricted"] : []),
         ...(open ? ["--open"] : []),
         ...impact.flatMap(({ option, at }) => [option, at?.toISOString() ?? ""]),
-        ...more,
       ]);
     await withStdin(
       io,
-      "edit",
+      // A kept resolution is known by its kind.
+      isPiped ? "resolution" : "edit",
       { file: isPiped ? "-" : file },
-      again(id, isPiped ? ["--resolution", "-"] : []),
+      again(id),
       async (io) => {
         const { seen, kind } = await IncidentClient.within(io, async (client) => {
           const seen = await client.resolve(id);
