@@ -101,35 +101,48 @@ export function createdBy(revisions: readonly Revision[]): (object: DatabaseObje
   const { ever } = tablesOf(revisions);
   const statements = revisions.flatMap(({ up }) => splitStatements(up).map(({ text }) => wordsOf(text)));
   const dynamic = new Set(statements.flatMap(dynamicNames));
-  const named = new Set(statements.flatMap(givenName));
+  const renamed = (words: readonly string[]) => givenName(words.slice(words.lastIndexOf("RENAME")));
+  const named = new Set(statements.flatMap((words) => [...givenName(words), ...renamed(words)]));
   return ({ kind, schema, name }) =>
     dynamic.has(name) || (kind === "table" ? ever.has(tableName({ schema, name })) : named.has(name));
 }
 
-/** The bare name that a statement gives to an object. */
+/** The bare names that a statement gives to objects, if it begins with `words`. */
 function givenName(words: readonly string[]): string[] {
-  const to = words.findLastIndex((word, at) => word === "TO" && words[at - 1] === "RENAME");
-  if (words[0] === "ALTER") return to > 0 ? [fold(words[to + 1])] : [];
+  if (words[0] === "RENAME" && words[1] === "TO") return [fold(words[2])];
   if (words[0] !== "CREATE") return [];
   const at = words.findIndex((word) => !beforeName.has(word));
+  // Of another kind: an index, for example, goes with its table.
+  if (["CREATE", "REPLACE"].includes(words[at - 1] ?? "CREATE")) return [];
   return [fold(words[words[at + 1] === "." ? at + 2 : at])];
 }
 
-/** All names in SQL that a statement runs or keeps as a text, if it creates or renames anything; also that of SELECT INTO. */
+/** The names that SQL in a DO block or a routine gives to objects; also that of SELECT INTO. */
 function dynamicNames(words: readonly string[]): string[] {
-  const into = ["SELECT", "WITH"].includes(words[0] ?? "") ? words.indexOf("INTO") : -1;
-  return [
-    ...(into > 0 ? words.slice(into + 1, into + 6).map(fold) : []),
-    ...stringsIn(words)
-      .filter((text) => /\b(create|rename|into)\b/i.test(text))
-      .flatMap(namesWithin),
-  ];
+  if (["SELECT", "WITH"].includes(words[0] ?? "")) {
+    const into = words.indexOf("INTO");
+    return into > 0 && words[into - 1] !== "INSERT"
+      ? givenName(["CREATE", "TABLE", ...words.slice(into + 1)])
+      : [];
+  }
+  return holdsBody(words) ? stringsIn(words).flatMap(namesWithin) : [];
 }
 
-/** All words of a string, and of the strings in it. */
 function namesWithin(text: string): string[] {
-  const words = wordsOf(text.replace(/^(e?'|\$\w*\$)|('|\$\w*\$)$/gi, ""));
-  return [...words.map(fold), ...stringsIn(words).flatMap(namesWithin)];
+  const inner = text.replace(/^(e?'|\$\w*\$)|('|\$\w*\$)$/gi, "");
+  // A parameter, as $1.
+  if (inner === text) return [];
+  const words = wordsOf(inner);
+  const strings = stringsIn(words);
+  // As in format('create table %I', 'name').
+  const inserted = /%I/.test(text)
+    ? strings.filter((one) => /^'\w+'$/.test(one)).map((one) => one.slice(1, -1))
+    : [];
+  return [
+    ...words.flatMap((_, at) => givenName(words.slice(at))),
+    ...inserted,
+    ...strings.flatMap(namesWithin),
+  ];
 }
 
 /** The words between CREATE and the name of what is created. */
@@ -231,12 +244,14 @@ function movedBy(words: readonly string[], tables: readonly TableId[]): TableId[
     .map(({ name }) => ({ schema: fold(target), name }));
 }
 
+function holdsBody(words: readonly string[]): boolean {
+  return words[0] === "DO" || words.slice(0, 4).some((word) => word === "FUNCTION" || word === "PROCEDURE");
+}
+
 /** Whether a DO block or the body of a routine may do to any table what `goneBy` recognises, or hide it. */
 function hasDynamicSql(words: readonly string[]): boolean {
-  const holdsBody =
-    words[0] === "DO" || words.slice(0, 4).some((word) => word === "FUNCTION" || word === "PROCEDURE");
   return (
-    holdsBody &&
+    holdsBody(words) &&
     stringsIn(words).some((text) =>
       /\b(drop|alter|execute|schema|search_path|reset|temp|temporary)\b/i.test(text),
     )

@@ -272,13 +272,19 @@ test("what revisions create by dynamic SQL is svc's", async () => {
   await using directory = await temporaryDirectory();
   await using database = await createDatabaseOn(embedded);
   const path = join(directory.path, "backup");
-  const up = `do $$ begin create table a (id int); execute 'create table "B b" (id int)'; create view v as select 1 as x; end $$;
-    select 1 as id into c; create function f() returns int language sql as 'select 1'; alter function f() rename to g`;
+  const up = `do $$ begin create table a (id int); execute 'create table "B b" (id int)';
+      execute format('create table %I (id int)', 'd'); create view v as select 1 as word; end $$;
+    select 1 as id into c; create index on a (id); create function f() returns int language sql as 'select 1'; alter function f() rename to g`;
   const revisions = [testRevision("1", [], up)];
   await upgrade({ url: database.url, revisions });
-  await runStatement(database.url, `insert into a values (1); insert into "B b" values (2)`);
+  // Words of these revisions, and no objects of theirs.
+  await runStatement(
+    database.url,
+    `insert into a values (1); insert into "B b" values (2); insert into d values (3);
+     create table word (id int); create table execute (id int); insert into word values (4); create view index as select 5`,
+  );
   const before = await contentOf(database.url);
-  expect(await dump(options(database.url, path, { revisions }))).toMatchObject({ tables: 4 });
+  expect(await dump(options(database.url, path, { revisions }))).toMatchObject({ tables: 5, rows: 5 });
   await restore(options(database.url, path, { revisions, confirm: async () => {} }));
   expect(await contentOf(database.url)).toEqual(before);
 });

@@ -479,7 +479,7 @@ for (const [version, start] of [
       const waiting = messageOf(alone(`alter role ${lease.name} nologin`));
       await until("it to wait", async () => (await sql`select from pg_locks where not granted`).length > 0);
       await plugin.revoke(lease);
-      // Whoever changes the row second may be refused.
+      // PostgreSQL may refuse the second of two changes of the same row.
       expect(["no error", "tuple concurrently updated"]).toContain(await waiting);
       expect(await stateOf(lease.name)).toBeUndefined();
     });

@@ -75,11 +75,8 @@ async function readToken(
   const [issued] = await issuedToken(db).execute({ jti });
   if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
   const { userName: user, groups, expiresAt } = issued;
-  const known: KnownToken = {
-    ...{ jti, user, groups, exp, expiresAt },
-    kid: protectedHeader.kid!,
-    ...(typeof certificate === "string" && { certificate }),
-  };
+  const known: KnownToken = { jti, user, groups, exp, expiresAt, kid: protectedHeader.kid! };
+  if (typeof certificate === "string") known.certificate = certificate;
   tokens.remember(jwt, known, sequence);
   return known;
 }
