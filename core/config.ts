@@ -79,7 +79,11 @@ export const variables = {
     seconds(120),
     "Seconds that a sign-in request stays open",
   ),
-  challengeInterval: variable("SVC_CHALLENGE_INTERVAL", seconds(2), "Seconds between two polls of a client"),
+  challengeInterval: variable(
+    "SVC_CHALLENGE_INTERVAL",
+    seconds(2),
+    "Seconds between two polls of a client; more if thousands of terminals sign in at once",
+  ),
   challengeLegacy: variable(
     "SVC_CHALLENGE_LEGACY",
     oneOf(["allow", "same_ip", "deny"], "same_ip"),
@@ -153,7 +157,7 @@ export const variables = {
   sessionLifetime: variable(
     "SVC_SESSION_LIFETIME",
     seconds(43_200, 60),
-    "Seconds that a browser stays signed in",
+    "Seconds that a browser stays signed in; fewer if your issuer asks for the password more often",
   ),
   tokenLifetime: variable("SVC_TOKEN_LIFETIME", seconds(3600, 60), "Seconds that an access token is valid"),
   tokenAlgorithm: variable(

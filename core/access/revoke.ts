@@ -96,7 +96,7 @@ export async function attemptRevocation(
         return "given_back";
       },
       onFault: (err) => log.error({ err, lease: claim.id }, "revocation failed: internal error"),
-      endless: true,
+      untilDone: true,
     },
   ).catch((error: unknown) => {
     if (error instanceof LeaseLost) return "stale";

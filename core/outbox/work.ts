@@ -277,7 +277,7 @@ interface Ends<T, E> {
   /** The work failed because of a bug of ours. */
   onFault(error: unknown): void;
   /** It is retried until it is done, even if processes died in each attempt. */
-  endless?: boolean;
+  untilDone?: boolean;
 }
 
 /**
@@ -290,9 +290,9 @@ export async function attemptWork<T, E>(
   claim: Claim,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
-  { finish, fail, release, onFault, endless = false }: Ends<T, E>,
+  { finish, fail, release, onFault, untilDone = false }: Ends<T, E>,
 ): Promise<E> {
-  if (!endless && claim.attempts > mostAttempts) return await fail(interrupted);
+  if (!untilDone && claim.attempts > mostAttempts) return await fail(interrupted);
   let value: T;
   try {
     value = await work();

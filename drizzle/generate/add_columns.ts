@@ -7,9 +7,9 @@ import type { Step } from "./write.ts";
 
 /** Adds new columns, those generated from others last. */
 export async function addColumns(walk: Walk, plan: Plan): Promise<void> {
-  const columns = Object.values(plan.tables).flatMap(({ after, made, remade }) =>
+  const columns = Object.values(plan.tables).flatMap(({ after, added, remade }) =>
     Object.values(after.columns)
-      .filter(({ name }) => made.includes(name) || remade.includes(name))
+      .filter(({ name }) => added.includes(name) || remade.includes(name))
       .map((column) => ({ table: after, column })),
   );
   for (const isGenerated of [false, true]) {
@@ -40,7 +40,7 @@ interface Addition {
 
 function addition(plan: Plan, table: Table, column: Column): Addition {
   // If the values of a generated column's source are gone, so are its own.
-  const isLost = plan.tables[tableKey(table)]!.made.some((name) => mentions(column.generated?.as, name));
+  const isLost = plan.tables[tableKey(table)]!.added.some((name) => mentions(column.generated?.as, name));
   if (plan.way === "undo" && (!hasOwnValues(column) || isLost)) return bringBack(plan, table, column);
   const { name } = column;
   const place = displayName(table);

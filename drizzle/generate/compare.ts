@@ -3,7 +3,7 @@ import { InvalidInput } from "../../platform/errors.ts";
 import { literal, mentions, tableKey } from "./names.ts";
 import type { Column, EnumType, ForeignKey, Index, Schema, Table } from "./snapshot.ts";
 import { valueType } from "./types.ts";
-import { goneViews, standingOrder } from "./views.ts";
+import { droppedViews, standingOrder } from "./views.ts";
 
 /** One direction of a revision, and what has to be dropped on the way. What is replaced is dropped too. */
 export interface Plan {
@@ -17,21 +17,21 @@ export interface Plan {
   tables: Record<string, TableChanges>;
   /** Enums whose new values cannot be reached with ADD VALUE, so that the type is recreated. */
   remadeEnums: EnumType[];
-  goneKeys: { table: Table; key: ForeignKey }[];
-  goneViews: string[];
+  droppedKeys: { table: Table; key: ForeignKey }[];
+  droppedViews: string[];
 }
 
 /** The names of what is dropped from a table that stays. */
 export interface TableChanges {
   before: Table;
   after: Table;
-  gone: string[];
-  made: string[];
+  dropped: string[];
+  added: string[];
   /** Generated columns that must be dropped and added again. */
   remade: string[];
   /** Columns that change their type, including those of a recreated enum. */
   retyped: string[];
-  /** Gone, remade or retyped: what uses them has to be dropped before. */
+  /** Dropped, remade or retyped: what uses them has to be dropped before. */
   disturbed: string[];
   indexes: string[];
   uniqueConstraints: string[];
@@ -71,9 +71,18 @@ export function compare(
       .map(([key, table]) => [key, compareTable(before.tables[key]!, table, remadeEnums)]),
   );
   const droppedTables = droppingOrder(missing(before.tables, after.tables));
-  const plan: Plan = { before, after, way, droppedTables, tables, remadeEnums, goneKeys: [], goneViews: [] };
-  plan.goneKeys = goneKeys(plan);
-  plan.goneViews = goneViews(plan, renamed);
+  const plan: Plan = {
+    before,
+    after,
+    way,
+    droppedTables,
+    tables,
+    remadeEnums,
+    droppedKeys: [],
+    droppedViews: [],
+  };
+  plan.droppedKeys = droppedKeys(plan);
+  plan.droppedViews = droppedViews(plan, renamed);
   return plan;
 }
 
@@ -121,8 +130,8 @@ function stringsIn(value: unknown): string[] {
 }
 
 function compareTable(before: Table, after: Table, remadeEnums: readonly EnumType[]): TableChanges {
-  const gone = missing(before.columns, after.columns).map(({ name }) => name);
-  const made = missing(after.columns, before.columns).map(({ name }) => name);
+  const dropped = missing(before.columns, after.columns).map(({ name }) => name);
+  const added = missing(after.columns, before.columns).map(({ name }) => name);
   const kept = Object.keys(after.columns).filter((name) => before.columns[name]);
   const isRemade = (column: Column) => remadeEnums.some((type) => enumKeyOf(column) === tableKey(type));
   const changesType = kept.filter((name) => {
@@ -133,11 +142,11 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
     const [old, now] = [before.columns[name]!, after.columns[name]!];
     if (!now.generated) return false;
     // PostgreSQL cannot alter a column that a generated column depends on.
-    const isDisturbed = [...gone, ...changesType].some((other) => mentions(old.generated?.as, other));
+    const isDisturbed = [...dropped, ...changesType].some((other) => mentions(old.generated?.as, other));
     return isDisturbed || changesType.includes(name) || !isDeepStrictEqual(old.generated, now.generated);
   });
   const retyped = changesType.filter((name) => !remade.includes(name));
-  const disturbed = [...gone, ...remade, ...retyped];
+  const disturbed = [...dropped, ...remade, ...retyped];
   const touches = (...texts: (string | undefined)[]) =>
     disturbed.some((name) => texts.some((text) => mentions(text, name)));
   const usesIndex = (index: Index) =>
@@ -146,12 +155,12 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
       isExpression ? touches(expression) : disturbed.includes(expression),
     );
   const hasReplaced = ({ columns }: { columns: string[] }) =>
-    columns.some((name) => gone.includes(name) || remade.includes(name));
+    columns.some((name) => dropped.includes(name) || remade.includes(name));
   return {
     before,
     after,
-    gone,
-    made,
+    dropped,
+    added,
     remade,
     retyped,
     disturbed,
@@ -188,7 +197,7 @@ export function targetOf({ schemaTo, tableTo }: ForeignKey): string {
 }
 
 /** The foreign keys that are in the way. A dropped table's keys go with it, unless they block an earlier drop. */
-function goneKeys({ before, tables, droppedTables }: Plan): Plan["goneKeys"] {
+function droppedKeys({ before, tables, droppedTables }: Plan): Plan["droppedKeys"] {
   const dropOrder = droppedTables.map(tableKey);
   return Object.entries(before.tables).flatMap(([name, table]) => {
     const own = tables[name];

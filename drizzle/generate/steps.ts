@@ -73,24 +73,24 @@ export async function stepsOf(
 }
 
 async function drop(walk: Walk, plan: Plan): Promise<void> {
-  const { before, droppedTables, goneKeys, goneViews, tables } = plan;
-  const gone = droppedTables.map(tableKey);
+  const { before, droppedTables, droppedKeys, droppedViews, tables } = plan;
+  const dropped = droppedTables.map(tableKey);
   const each = (edit: (table: Table, changes: Plan["tables"][string]) => void) => (at: Schema) => {
     for (const [key, changes] of Object.entries(tables)) edit(at.tables[key]!, changes);
   };
   const without = (things: Record<string, unknown>, names: readonly string[]) => {
     for (const name of names) delete things[name];
   };
-  await walk.to((at) => without(at.views, goneViews), undefined, goneViews);
+  await walk.to((at) => without(at.views, droppedViews), undefined, droppedViews);
   await walk.to((at) => {
-    for (const { table, key } of goneKeys) delete at.tables[tableKey(table)]!.foreignKeys[key.name];
+    for (const { table, key } of droppedKeys) delete at.tables[tableKey(table)]!.foreignKeys[key.name];
   });
   // Policies go with their table.
   walk.say([], (at) => {
-    for (const key of gone) at.tables[key]!.policies = {};
+    for (const key of dropped) at.tables[key]!.policies = {};
   });
   const tableLoss = ({ table }: KitStatement) => ({ loss: [`table ${displayName(before.tables[table]!)}`] });
-  await walk.to((at) => without(at.tables, gone), tableLoss, gone);
+  await walk.to((at) => without(at.tables, dropped), tableLoss, dropped);
   await walk.to(
     each((table, changes) => {
       for (const part of [
@@ -116,15 +116,15 @@ async function drop(walk: Walk, plan: Plan): Promise<void> {
   }
   // Generated columns before those that they are generated from.
   await walk.to(
-    each((table, { gone, remade }) => {
+    each((table, { dropped, remade }) => {
       without(
         table.columns,
-        [...gone, ...remade].filter((name) => table.columns[name]?.generated),
+        [...dropped, ...remade].filter((name) => table.columns[name]?.generated),
       );
     }),
   );
   await walk.to(
-    each((table, { gone, remade }) => without(table.columns, [...gone, ...remade])),
+    each((table, { dropped, remade }) => without(table.columns, [...dropped, ...remade])),
     ({ table, name }) => ({ loss: [`column ${displayName(before.tables[table]!, name)}`] }),
   );
 }
@@ -198,10 +198,10 @@ async function createForeignKeys(walk: Walk, { after, tables, way }: Plan, every
     const own = tables[tableName];
     const table = after.tables[tableName]!;
     const key = table.foreignKeys[name]!;
-    const hasRows = own && !key.columnsFrom.some((column) => own.made.includes(column));
+    const hasRows = own && !key.columnsFrom.some((column) => own.added.includes(column));
     if (!hasRows) return {};
     const target = tables[targetOf(key)];
-    const isEmptied = !target || key.columnsTo.some((column) => target.made.includes(column));
+    const isEmptied = !target || key.columnsTo.some((column) => target.added.includes(column));
     const [from, to] = [displayName(table), displayName({ schema: key.schemaTo, name: key.tableTo })];
     if (way === "undo" && isEmptied) {
       validations.push({ sql: validateIfPossible(table, name) });

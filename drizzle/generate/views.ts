@@ -4,7 +4,7 @@ import { mentions, tableKey } from "./names.ts";
 import type { View } from "./snapshot.ts";
 
 /** The views to drop, dependents first: those that change, or use a table or an enum that changes, and all that use those. */
-export function goneViews(
+export function droppedViews(
   { before, after, droppedTables, tables, remadeEnums }: Plan,
   renamed: readonly string[],
 ): string[] {
@@ -14,7 +14,7 @@ export function goneViews(
     ...[...droppedTables, ...remadeEnums].map(({ name }) => name),
     ...Object.values(tables)
       // `*` is expanded when a view is created.
-      .filter((it) => it.disturbed.length + it.made.length + it.compositePrimaryKeys.length > 0)
+      .filter((it) => it.disturbed.length + it.added.length + it.compositePrimaryKeys.length > 0)
       .map((it) => it.after.name),
   ];
   const gone = new Map(

@@ -7,7 +7,7 @@ import { readMarks } from "./marks.ts";
 import { planDowngrade } from "./plan.ts";
 import { type Applied, readApplied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
-import { afterStep, type ChangeOptions, headText, isOurs } from "./upgrade.ts";
+import { afterStep, type ChangeOptions, headText, knowsAll } from "./upgrade.ts";
 
 /**
  * Reverts revisions, by default exactly one: each in its own transaction, with the SQL stored in the database, so that
@@ -32,12 +32,12 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
       options.begin?.(row.id);
       left = left.filter(({ id }) => id !== row.id);
       // What remains of a newer release has triggers that this one does not know.
-      const after = isOurs(known, left) ? afterStep(row.down) : undefined;
+      const after = knowsAll(known, left) ? afterStep(row.down) : undefined;
       const again = row.state === "reverting";
       await apply(sql, stepDown(row), { allowDataLoss, after, onRetry: notice, again });
       options.log?.(row.id);
     }
-    if (isOurs(known, left)) await syncTriggers(sql, { onRetry: notice });
+    if (knowsAll(known, left)) await syncTriggers(sql, { onRetry: notice });
     return { reverted: plan.map(({ id }) => id), head: headText(known, left) };
   });
 }

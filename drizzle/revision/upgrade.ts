@@ -67,7 +67,7 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
       options.log?.(revision.id);
     }
     const now = (await readApplied(sql)) ?? [];
-    const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: notice }) : untouched;
+    const triggers = knowsAll(known, now) ? await syncTriggers(sql, { onRetry: notice }) : untouched;
     return { applied: plan.map(({ id }) => id), head: headText(known, now), triggers };
   });
 }
@@ -86,8 +86,8 @@ export function headText(known: readonly Revision[], applied: readonly Applied[]
   return headsOf(withParents(known, applied)).join(", ") || "base";
 }
 
-/** Whether the schema belongs to this release alone: triggers of a newer release must be left alone. */
-export function isOurs(known: readonly Revision[], applied: readonly { id: string }[]): boolean {
+/** Whether this release knows all applied revisions: the triggers of a newer one must be left alone. */
+export function knowsAll(known: readonly Revision[], applied: readonly { id: string }[]): boolean {
   const ours = new Set(known.map(({ id }) => id));
   return applied.every(({ id }) => ours.has(id));
 }
@@ -98,7 +98,7 @@ export function isOurs(known: readonly Revision[], applied: readonly { id: strin
  */
 export async function syncAll(sql: Sql, onRetry: ChangeOptions["notice"]): Promise<SyncResult> {
   const known = await readRevisions();
-  if (!isOurs(known, (await readApplied(sql)) ?? [])) {
+  if (!knowsAll(known, (await readApplied(sql)) ?? [])) {
     throw new Conflict(
       "The schema belongs to a newer release: run svc database sync-triggers of that release",
     );
