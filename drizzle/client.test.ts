@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { createTestDatabase } from "../tests/support/database/database.ts";
-import { until } from "../tests/support/process/until.ts";
+import { until, within } from "../tests/support/process/until.ts";
 import { openDatabase, openSql } from "./client.ts";
 import { team } from "./schema/index.ts";
 
@@ -17,6 +17,20 @@ test("light traffic does not keep the connections of a peak, which other process
   await Promise.all([ask(0.2), ask(0.2), ask(0.2), ask(0.2)]);
   expect(await count()).toBe(4);
   await until("the others to be closed", async () => (await count()) === 1);
+  await close();
+});
+
+test("quick statements are not sent on the connection of a slow one", async () => {
+  await using database = await createTestDatabase();
+  const other = openSql(database.url, { max: 1 });
+  await other`select pg_advisory_lock(42)`;
+  const { db, close } = openDatabase(database.url, 2);
+  const quick = () => db.select().from(team).where(eq(team.id, 1));
+  await Promise.all([quick(), quick()]);
+  const slow = db.execute(sql`select pg_advisory_lock(${42})`).then(() => {});
+  await within("the quick ones", Promise.all(Array.from({ length: 6 }, quick)));
+  await other.end();
+  await slow;
   await close();
 });
 

@@ -2,6 +2,7 @@ import { drizzle } from "drizzle-orm/postgres-js";
 import { withTimeLimit } from "../platform/time_limit.ts";
 import { limitStatements } from "./connection/limit.ts";
 import { Notifier, notifyWith } from "./connection/notify.ts";
+import { sendParametersAtOnce } from "./connection/postgres.ts";
 import { prepareInTransactions } from "./connection/prepare.ts";
 import { UnreachableRetry } from "./connection/socket.ts";
 import { openSql } from "./connection/sql.ts";
@@ -60,6 +61,7 @@ export function openDatabase(
     : {};
   const connection = pooled ? {} : sessionSettings;
   const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, connection, ...limits });
+  sendParametersAtOnce(client);
   if (prepare) prepareInTransactions(client);
   if (limitSeconds) limitStatements(client, limitSeconds, answered);
   if (watch) watchSql(client, watch);

@@ -8,7 +8,7 @@ import { DatabaseSocket } from "./socket.ts";
 import { openSql } from "./sql.ts";
 
 // If a new version of postgres.js fails here, compare its sources with what this folder relies on: `forEachFn`, `queue`,
-// `idleTimer`, `onexecute`, `state` (postgres.ts), the option `socket` (sql.ts), when it notices the end of a connection (lost.ts, socket.ts), and
+// `idleTimer`, `onexecute`, `state`, `describeFirst` (postgres.ts), the option `socket` (sql.ts), when it notices the end of a connection (lost.ts, socket.ts), and
 // that `closed` leaves its write buffer and timer as they were. Then update the hash.
 test("the sources of postgres.js are those for which the patches were written", () => {
   const folder = join(import.meta.dir, "../../node_modules/postgres/src");

@@ -1,5 +1,4 @@
-// A patch around postgres.js, which has no setting to prepare statements only within transactions. With it, a
-// transaction with three statements needs five round trips instead of eight.
+// A patch around postgres.js, which has no setting to prepare statements only within transactions.
 
 import type { Sql } from "./sql.ts";
 import { changeTransactions } from "./transactions.ts";
@@ -19,9 +18,8 @@ const longestPrepared = 10_000;
 type Ask = (text: string, values?: unknown[], options?: { prepare?: boolean }) => unknown;
 
 /**
- * Prepares statements in transactions from the second time on. postgres.js sends an unprepared statement with
- * parameters twice, first to learn the parameter types; PostgreSQL parses and plans it again each time; and meanwhile
- * others wait for the transaction's locks.
+ * Prepares statements in transactions from the second time on. PostgreSQL parses and plans an unprepared one again each
+ * time, and meanwhile others wait for the transaction's locks.
  *
  * Statements outside transactions are not prepared: filtered lists come in countless variants, and a cached plan does
  * not know whether a filter leaves few rows or many. Frequent reads are prepared where they are written.

@@ -18,6 +18,8 @@ export interface SpoiltWay {
   resetAt(text: string | undefined): void;
   /** From now on, ends a connection together with the answer that has this text, like PostgreSQL without its postmaster. */
   endWith(text: string): void;
+  /** How often a client has sent something after an answer, and so waited for another one. */
+  roundTrips(): number;
   close(): void;
   [Symbol.dispose](): void;
 }
@@ -40,15 +42,19 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
   let last: string | undefined;
   let refusing = false;
   let late = 0;
+  let trips = 0;
   const afterDelay = (act: () => void) => (late > 0 ? void setTimeout(act, late) : act());
   const proxy = createServer((near) => {
     if (refusing) return void near.resetAndDestroy();
     const far = connect(Number(real.port), real.hostname);
+    let isAnswered = true;
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
       from.on("data", (data) => {
+        if (from === near && isAnswered) trips += 1;
+        isAnswered = from === far;
         if (fatal !== undefined && from === near && data.includes(fatal)) near.resetAndDestroy();
         else if (last !== undefined && from === far && data.includes(last)) {
           last = undefined;
@@ -91,6 +97,7 @@ export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
     endWith: (text) => {
       last = text;
     },
+    roundTrips: () => trips,
     close,
     [Symbol.dispose]: close,
   };
