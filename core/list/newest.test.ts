@@ -164,3 +164,19 @@ test("for a word that used to be common, only part of a large table is read", as
   expect(await rowsReadFor("mammoth")).toBeLessThan(110_000);
   expect(await search("mammoth")).toEqual(await expected("mammoth"));
 });
+
+test("for a common word that is not in the newest records, only the newest blocks with it are read", async () => {
+  await insert(30_000, sql`'ibis'`);
+  await insert(6000, sql`'filler'`);
+  await client.db.execute(sql`analyze document`);
+  expect(await rowsReadFor("ibis")).toBeLessThan(20_000);
+  expect(await search("ibis")).toEqual(await expected("ibis"));
+});
+
+test("a search reads no list of entries that are not in the word index yet", async () => {
+  await insert(10, sql`'plover'`);
+  const [row] = await client.db.execute(
+    sql`select gin_clean_pending_list('document_search_block_idx') as pages`,
+  );
+  expect(row).toEqual({ pages: "0" });
+});

@@ -19,7 +19,14 @@ const newestPerMatch = 5;
 const rareWindows = 6;
 const nearWindows = 2;
 /**
- * If that is not enough, twice as many older blocks follow. The number is limited, because all their records may match.
+ * The newest records may differ from all others, such as after hundreds of reports of one failure. So the word index first
+ * counts the matches in blocks at growing distances: each about twice as far as the one before, this many. If these fill
+ * the window, the word is common, and blocks are looked up, from one on.
+ */
+const sampledBlocks = 12;
+/**
+ * If that is not enough, older blocks follow: a quarter as many as were looked up, so that a word that begins to occur
+ * there is not read far beyond the window. The number is limited, because all their records may match.
  */
 const mostBlocks = 16;
 /** With more matches than expected, it also goes by blocks: such a word used to be common and is rare now. */
@@ -104,6 +111,9 @@ export function newestMatches(
     rest as materialized (
       ${judged(sql`${table}`, sql`(select above + (select count(*) from behind) < ${most} from crowd)`)})`;
   const ofCrowd = sql`union select ${found} from behind union select ${found} from rest`;
+  const sample = sql`array(
+    select (last >> ${bits}) - (1 << step) + 1 from first cross join generate_series(0, ${literal(sampledBlocks - 1)}) as step
+    where matches < ${most} and not common and last >> ${bits} >= (1 << step) - 1)`;
   // Each step has the newest matches up to some point, so together they are those of the step that came farthest. For
   // each comparison in the recursion (`below > 0`), PostgreSQL expects a third of the rounds: where JIT is available,
   // it compiles a plan that it considers expensive each time, which takes longer than any search.
@@ -112,15 +122,18 @@ export function newestMatches(
     first as materialized (
       select matches, last, matches * last >= ${literal(rareWindows * ranked * newestRecords)} as common
       from (select count(*) as matches, (select max(${id}) from ${table}) as last from newest) as newest),
+    sampled as materialized (
+      select count(*) >= ${most} as dense from (${lookedUp(sql`${blockOf(id)} && ${sample}`)} limit ${most}) as matching),
     listed as materialized (
-      select array(${lookedUp(sql`(select matches < ${most} and not common from first)`)} limit ${cut} + 1) as ids),
+      select array(${lookedUp(sql`(select matches < ${most} and not (common or dense) from first, sampled)`)} limit ${cut} + 1) as ids),
     looked_up as materialized (
       ${newestOf(sql`select unnest(ids) as ${found} from listed where cardinality(ids) <= ${cut}`)}),
     near (below, wide, crowded, ids) as (
-      select last + 1, case when common then ${wide} else ${widest} end, false, '{}'::bigint[] from first
-      where matches < ${most} and (common or (select cardinality(ids) > ${cut} from listed))
+      select last + 1, case when common then ${wide} else 1 end, false, '{}'::bigint[] from first
+      where matches < ${most} and (common or (select dense or cardinality(ids) > ${cut} from sampled, listed))
       union all
-      select case when crowds then block else (block - wide + 1) << ${bits} end, least(2 * wide, ${widest}), crowds,
+      select case when crowds then block else (block - wide + 1) << ${bits} end, 
+        least(greatest(wide, (((select last from first) >> ${bits}) - block + wide) / 4), ${widest}), crowds,
         case when crowds then ids else ids || shown end
       from near cross join lateral (
         select max(${id}) >> ${bits} as block from ${table} where ${id} < below) as next

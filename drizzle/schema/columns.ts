@@ -1,5 +1,12 @@
 import { type SQL, sql } from "drizzle-orm";
-import { bigint, foreignKey, integer, type PgColumn } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  type ExtraConfigColumn,
+  foreignKey,
+  index,
+  integer,
+  type PgColumn,
+} from "drizzle-orm/pg-core";
 import { instant } from "./types.ts";
 
 // Shared by the tables of the incident domain. Rules for these tables:
@@ -33,8 +40,15 @@ export const blockBits = 12;
  * The block of ids that contains a record, for a GIN index. Together with words, it lets the index return only the
  * matches in some blocks: listing all matches of a common word takes longer the more there are.
  */
-export const blockOf = (ofRecord: PgColumn): SQL =>
+export const blockOf = (ofRecord: PgColumn | ExtraConfigColumn): SQL =>
   sql`(array[${ofRecord} >> ${sql.raw(String(blockBits))}])`;
+
+/**
+ * The index of the words in a table that grows large. Otherwise, PostgreSQL collects up to 4 MB of new entries in a list
+ * (`fastupdate`) that each search reads completely, once for each word and block.
+ */
+export const wordIndex = (name: string, { search, id }: Record<"search" | "id", ExtraConfigColumn>) =>
+  index(name).using("gin", search, blockOf(id)).with({ fastupdate: false });
 
 /** For records that a PUT replaces: it names the version it is based on, and each change increments it. */
 export const editable = () => ({

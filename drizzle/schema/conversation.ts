@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, id, idOf, partOf } from "./columns.ts";
+import { id, idOf, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -46,7 +46,7 @@ export const conversationMessage = pgTable(
     index("conversation_message_conversation_idx").on(table.conversationId, table.at, table.id),
     index("conversation_message_author_idx").on(table.authorId),
     index("conversation_message_recipient_idx").on(table.recipientId),
-    index("conversation_message_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    wordIndex("conversation_message_search_block_idx", table),
     uniqueIndex("conversation_message_delivery_idx").on(table.conversationId, table.deliveryKey),
     check("conversation_message_says_something", sql`text <> ''`),
   ],

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf, partOf } from "./columns.ts";
+import { editable, id, idOf, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
@@ -40,7 +40,7 @@ export const document = pgTable(
     index("document_name_idx").on(table.name, table.id),
     // For a plugin that looks up documents by link. A hash index, as a link may be too long for any other index.
     index("document_weblink_idx").using("hash", table.weblink),
-    index("document_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    wordIndex("document_search_block_idx", table),
     // For document-term-sync: texts that are new, or changed since they were last read.
     index("document_term_due_idx")
       .on(table.id)

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, jsonb, type PgColumn, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { blockOf, id, partOf } from "./columns.ts";
+import { id, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -48,9 +48,7 @@ export const event = pgTable(
     index("event_text_idx")
       .on(table.kind, textIdOf(table.data))
       .where(sql`kind in ('report.written', 'message.sent')`),
-    index("event_search_block_idx")
-      .using("gin", table.search, blockOf(table.id))
-      .where(sql`kind = 'note'`),
+    wordIndex("event_search_block_idx", table).where(sql`kind = 'note'`),
   ],
 );
 

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, pgSequence, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, oneOf, referenceTo, withinYears } from "./columns.ts";
+import { editable, id, oneOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
 import { incidentPriority, incidentType, visibilities } from "./incident_type.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -62,7 +62,7 @@ export const incident = pgTable(
     index("incident_cost_due_idx")
       .on(table.id)
       .where(sql`status = 'Active' or costed_basis <> cost_basis`),
-    index("incident_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    wordIndex("incident_search_block_idx", table),
     check("incident_status_known", oneOf("status", incidentStatuses)),
     check("incident_visibility_known", oneOf("visibility", visibilities)),
     check("incident_times", withinYears("reported_at", "stable_at", "closed_at")),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { blockOf, id, partOf, referenceTo, withinYears } from "./columns.ts";
+import { id, partOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -21,7 +21,7 @@ export const statusReport = pgTable(
   (table) => [
     index("status_report_incident_idx").on(table.incidentId, table.createdAt, table.id),
     index("status_report_author_idx").on(table.authorId),
-    index("status_report_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    wordIndex("status_report_search_block_idx", table),
     check("status_report_times", withinYears("created_at")),
   ],
 );

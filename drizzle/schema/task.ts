@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { blockOf, editable, id, idOf, oneOf, partOf, referenceTo, withinYears } from "./columns.ts";
+import { editable, id, idOf, oneOf, partOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -46,7 +46,7 @@ export const task = pgTable(
     index("task_reminder_due_idx")
       .on(table.resolveBy, table.id)
       .where(sql`status = 'Open' and reminders and deleted_at is null`),
-    index("task_search_block_idx").using("gin", table.search, blockOf(table.id)),
+    wordIndex("task_search_block_idx", table),
     check("task_status_known", oneOf("status", taskStatuses)),
     check("task_times", withinYears("resolve_by", "last_reminder_at")),
     check("task_resolved_at_of_status", sql`(status = 'Resolved') = (resolved_at is not null)`),
