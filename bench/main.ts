@@ -95,6 +95,10 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
     about: "svc incident list against svc --version, svc incident view against gh issue view (20 seconds)",
     load: async () => (await import("./live_client.ts")).benchLiveClient,
   },
+  token: {
+    about: "from a revocation on one server to its effect on another, p50 and p99 (20 seconds)",
+    load: async () => (await import("./token.ts")).benchToken,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
