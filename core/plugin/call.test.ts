@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { Transaction } from "../../drizzle/client.ts";
 import { Refused, Unavailable } from "../../platform/errors.ts";
 import { type ActivePlugin, callPlugin } from "./call.ts";
 import type { CallContext } from "./methods.ts";
@@ -266,4 +267,18 @@ describe("a method that hangs", () => {
     const outcome = await callPlugin(counted, "list", {}, { signal: AbortSignal.abort() });
     expect([outcome.ok, calls]).toEqual([false, 0]);
   });
+});
+
+test("a call within a transaction is over when it has ended, even if it took too long", async () => {
+  const gate = Promise.withResolvers<void>();
+  const slow = async () => {
+    await gate.promise;
+    return [term];
+  };
+  const within = plugin(slow, { timeoutMilliseconds: 1, methodsWithin: () => ({ list: slow }) });
+  const ended = callPlugin(within, "list", {}, { within: {} as Transaction });
+  // Ended by its time.
+  expect(await callPlugin(within, "list", {})).toMatchObject({ reason: "timeout" });
+  gate.resolve();
+  expect(await ended).toMatchObject({ ok: true });
 });

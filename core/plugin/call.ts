@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import type { Transaction } from "../../drizzle/client.ts";
 import { Refused, Unavailable } from "../../platform/errors.ts";
 import { describeFault, fieldOf, framesOf, masked, retryAfterOf, saysPermanent } from "./mask.ts";
 import {
@@ -18,6 +19,8 @@ export interface ActivePlugin<T extends PluginType = PluginType> {
   readonly title: string;
   readonly type: T;
   readonly methods: Readonly<Record<string, ((call: object) => unknown) | undefined>>;
+  /** Its methods within a transaction, if they use nothing but our database. */
+  readonly methodsWithin?: (db: Transaction) => ActivePlugin["methods"];
   /** Values of its configuration that must not appear in any text we publish. */
   readonly secrets: readonly string[];
   readonly timeoutMilliseconds: number;
@@ -64,6 +67,8 @@ export interface CallOptions {
   /** The same for every attempt at one operation (see CallContext). By default each call is its own operation. */
   key?: string;
   timeoutMilliseconds?: number;
+  /** For a plugin with `methodsWithin`: calls it within this transaction, and waits until it has ended. */
+  within?: Transaction;
 }
 
 /**
@@ -80,6 +85,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   options: CallOptions = {},
 ): Promise<Outcome<MethodAnswer<T, M>>> {
   const { signal, key = crypto.randomUUID(), timeoutMilliseconds = plugin.timeoutMilliseconds } = options;
+  const { within } = options;
   const failure = (reason: FailureReason, what: string, error?: unknown): Failure => ({
     ok: false,
     reason,
@@ -89,7 +95,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     detail: `${plugin.slug} ${what}`,
     frames: framesOf(error, plugin.secrets),
   });
-  const call = plugin.methods[method];
+  const call = (within ? plugin.methodsWithin?.(within) : plugin.methods)?.[method];
   if (call === undefined) return failure("missing", `does not support ${method}`);
   if (signal?.aborted) return failure("aborted", "was not called: the work was cancelled");
 
@@ -121,7 +127,8 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     return { ok: true, value: checked.value as MethodAnswer<T, M> };
   };
   try {
-    const answered = () => Promise.race([attempt(), cut]);
+    // Nothing may use the transaction's connection after it.
+    const answered = () => (within ? attempt() : Promise.race([attempt(), cut]));
     return await (plugin.around ? plugin.around(method, answered) : answered());
   } finally {
     clearTimeout(timer);

@@ -20,6 +20,8 @@ export interface InstalledPlugin {
   readonly origin: string;
   /** Whether it is built in, and therefore gets more dependencies than a third-party plugin. */
   readonly builtin: boolean;
+  /** As in `defineBuiltin`. */
+  readonly inDatabase: boolean;
   readonly create: (config: Record<string, unknown>, deps: BuiltinDeps) => unknown;
 }
 
@@ -77,7 +79,8 @@ export function checkPlugin(
   }
   const call = (config: Record<string, unknown>, deps: BuiltinDeps): unknown =>
     create.call(candidate, config, deps);
-  const facts = { title, slug, version, type, author, description, settings, origin, builtin };
+  const inDatabase = builtin && read.inDatabase === true;
+  const facts = { title, slug, version, type, author, description, settings, origin, builtin, inDatabase };
   const plugin = {
     ...facts,
     roleSettings: ofRole.settings,

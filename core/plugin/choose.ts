@@ -1,3 +1,4 @@
+import type { Transaction } from "../../drizzle/client.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { type Config, variables } from "../config.ts";
@@ -122,8 +123,13 @@ async function setUp(
   if (missing.length > 0) return refuse(`is of type ${type} and has no method ${missing.join(", ")}`);
   const timeoutMilliseconds = pluginTimeout * 1000;
   const { roleSettings, revocable, publicKey } = plugin;
+  const methodsWithin = (db: Transaction) => {
+    const within = { ...deps, context: { ...deps.context, db } };
+    return methodsOf(type, plugin.create({ ...config }, within)).methods;
+  };
   const common = { slug, title, type, methods, secrets, timeoutMilliseconds };
-  return { plugin: Object.freeze({ ...common, roleSettings, revocable, publicKey }) };
+  const more = { roleSettings, revocable, publicKey, ...(plugin.inDatabase && { methodsWithin }) };
+  return { plugin: Object.freeze({ ...common, ...more }) };
 }
 
 /** The plugin's methods, read once. */

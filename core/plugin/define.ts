@@ -58,7 +58,7 @@ export interface Plugin extends Omit<PluginDefinition, "create"> {
 
 const properties = [
   ...(["title", "slug", "version", "type", "author", "description"] as const),
-  ...(["configSchema", "roleSchema", "revocable", "publicKey", "create"] as const),
+  ...(["configSchema", "roleSchema", "revocable", "publicKey", "create", "inDatabase"] as const),
 ];
 type Candidate = Record<(typeof properties)[number], unknown>;
 
@@ -76,6 +76,11 @@ export function readDefinition(candidate: unknown): Candidate | undefined {
 export function defineBuiltin<const T extends PluginType, S extends TObject>(
   definition: Omit<PluginDefinition<T, S>, "create"> & {
     create(config: Static<S>, deps: BuiltinDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
+    /**
+     * Its methods use nothing but `context.db`, so they may be called within a transaction. `create` returns them at
+     * once, because it is called again for each transaction.
+     */
+    inDatabase?: true;
   },
 ): Plugin {
   return definition;

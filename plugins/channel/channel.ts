@@ -3,6 +3,7 @@ import { and, eq } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
 import { channelSlug } from "../../core/outbox/conversations.ts";
 import { defineBuiltin, type Message } from "../../core/plugin.ts";
+import { inTransaction } from "../../core/transaction.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
 
@@ -18,6 +19,7 @@ export default defineBuiltin({
   author: "svc",
   description: "Provides a channel in svc for each incident",
   configSchema: Type.Object({}),
+  inDatabase: true,
   create: (_config, { context }) => ({
     create: () => ({}),
     send: ({ conversation: { incident }, message, key }) =>
@@ -45,7 +47,7 @@ async function keepMessage(
   const { incidentId, recipientId, message, key: deliveryKey } = wanted;
   const at = clock.now();
   const text = [message.subject, message.text].filter((part) => part.trim() !== "").join("\n\n");
-  await db.transaction(async (tx) => {
+  await inTransaction(db, async (tx) => {
     const [channel] = await tx
       .select({ id: conversation.id, archivedAt: conversation.archivedAt })
       .from(conversation)

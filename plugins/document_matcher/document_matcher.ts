@@ -26,6 +26,7 @@ export default defineBuiltin({
   author: "svc",
   description: "Proposes documents that are linked to an incident's type, priority or the terms in its text",
   configSchema: Type.Object({}),
+  inDatabase: true,
   create: (_config, { context }) => ({
     async resolve({ incident }) {
       const matches = await matchIncident(context, incident, links, {

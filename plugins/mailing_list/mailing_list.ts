@@ -27,6 +27,7 @@ export default defineBuiltin({
   author: "svc",
   description: "Keeps the participants and teams of an incident in svc's database, for the mail plugin",
   configSchema: Type.Object({}),
+  inDatabase: true,
   create: (_config, { context }) => ({
     create: () => ({}),
     async add({ group, ...who }) {

@@ -1,6 +1,7 @@
 import { and, eq, lte, sql } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
 import { longestContent } from "../../core/incident/document/content.ts";
+import { inTransaction } from "../../core/transaction.ts";
 import { document, documentContent, documentVersion } from "../../drizzle/schema/index.ts";
 import { Changed, NotFound } from "../../platform/errors.ts";
 import { sha256 } from "../../platform/secret.ts";
@@ -29,7 +30,7 @@ export async function startContent(
   { documentId, text, author }: { documentId: number; text: string; author?: string },
 ): Promise<void> {
   const { hash, values } = valuesOf(context, text);
-  await context.db.transaction(async (tx) => {
+  await inTransaction(context.db, async (tx) => {
     const [started] = await tx
       .insert(documentContent)
       .values({ documentId, ...values })

@@ -23,6 +23,7 @@ export default defineBuiltin({
   author: "svc",
   description: "Stores documents as Markdown in svc's database, and finds the tasks in them",
   configSchema: Type.Object({}),
+  inDatabase: true,
   create: (_config, { context }) => ({
     async create({ document, template, variables, author }) {
       const text = template === undefined ? "" : (await readContent(context, template.id))?.text;

@@ -42,6 +42,7 @@ export default defineBuiltin({
   author: "svc",
   description: "Proposes people and teams by type, priority and terms, and finds who is on call by rotation",
   configSchema: Type.Object({}),
+  inDatabase: true,
   create: (_config, { context }) => ({
     async resolve({ incident }) {
       const [individuals, proposed] = await Promise.all([

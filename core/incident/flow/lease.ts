@@ -60,6 +60,8 @@ export interface Claim extends StepClaim {
  */
 interface Turn {
   last: Promise<unknown>;
+  /** The transaction in which they run, with their incident and rows locked. */
+  tx?: Transaction;
 }
 
 /** Due steps of any incident, written like the index. */
@@ -108,6 +110,7 @@ export async function claimDue(context: StepContext, incidentId: number): Promis
  * Runs the writes of concurrent parts of a step one after the other, because `isHeld` fails once the lease is extended.
  */
 async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
+  if (turn.tx) return await work();
   const mine = turn.last.then(work);
   turn.last = mine.catch(() => {});
   return await mine;
@@ -127,6 +130,7 @@ export async function writeAs<T>(
   claim: Claim,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
+  if (claim.turn.tx) return await work(claim.turn.tx);
   return await withIncident(context, claim, async (tx) => {
     await holdClaim(tx, kind, claim);
     return await work(tx);
@@ -139,24 +143,59 @@ async function withIncident<T>(
   claim: Claim,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
+  const { tx } = claim.turn;
+  if (tx) return await work(tx);
   return await inTurn(claim, () =>
     db.transaction(async (tx) => {
-      // The incident first, like everyone who changes something of it and then plans steps.
-      await lockIncident(tx, "worker", claim.incidentId).catch((error: unknown) => {
-        throw error instanceof NotFound ? new LeaseLost() : error;
-      });
+      await lockOf(tx, claim);
       return await work(tx);
     }),
   );
+}
+
+/**
+ * Locks the incident of a claim, which comes first, as for everyone who changes something of it and then plans steps.
+ * @throws LeaseLost when it is gone
+ */
+async function lockOf(tx: Transaction, { incidentId }: Claim): Promise<void> {
+  await lockIncident(tx, "worker", incidentId).catch((error: unknown) => {
+    throw error instanceof NotFound ? new LeaseLost() : error;
+  });
+}
+
+/**
+ * Runs steps of one incident in a single transaction with it locked, if all of them are still ours. If `work` fails,
+ * nothing has happened, and the claims are as before. `work` gets claims for within the transaction, and must not leave
+ * anything running.
+ *
+ * @throws LeaseLost
+ */
+export async function runAs(
+  { db }: Context,
+  claims: readonly Claim[],
+  work: (tx: Transaction, claims: Claim[]) => Promise<void>,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockOf(tx, claims[0]!);
+    await Promise.all(claims.map((claim) => holdClaim(tx, kind, claim)));
+    const turn: Turn = { last: Promise.resolve(), tx };
+    await work(
+      tx,
+      claims.map((claim) => ({ ...claim, turn })),
+    );
+  });
 }
 
 /** Ends a step that is done. `done` describes the work on the timeline. @throws LeaseLost */
 export async function finish(context: StepContext, claim: Claim, done: string | undefined): Promise<void> {
   await withIncident(context, claim, async (tx) => {
     const at = stepTime(context);
-    await finishWork(hasteningWaiting(tx, claim, at), kind, claim, at);
     const told = { at: context.clock.now(), kind: "step.done" } as const;
-    if (done !== undefined) await recordEventOf(tx, claim, { ...told, description: done });
+    // Sent together: if the step is no longer ours, the event is rolled back.
+    await Promise.all([
+      finishWork(hasteningWaiting(tx, claim, at), kind, claim, at),
+      done !== undefined && recordEventOf(tx, claim, { ...told, description: done }),
+    ]);
   });
 }
 

@@ -82,6 +82,14 @@ interface Known {
   isUnderWay: boolean;
 }
 
+/** Transactions that use the vocabulary of their database. */
+const databases = new WeakMap<Context["db"], Context["db"]>();
+
+/** Lets a transaction use the vocabulary that is kept for its database. */
+export function shareTerms(tx: Context["db"], db: Context["db"]): void {
+  databases.set(tx, db);
+}
+
 /**
  * Building a vocabulary takes longer than reading the mark, so it is kept for each database until a term is added,
  * changed or deleted. The promise is kept, because the steps of a flow ask at the same time.
@@ -99,15 +107,16 @@ async function termsIn(
 
 /** One reading at a time: otherwise terms that are added one after the other would each start one. */
 async function termsAt(db: Context["db"], mark: string): Promise<Terms> {
-  const before = vocabularies.get(db);
+  const of = databases.get(db) ?? db;
+  const before = vocabularies.get(of);
   if (before?.isUnderWay && before.mark !== mark) await before.terms.catch(() => {});
-  const now = vocabularies.get(db);
+  const now = vocabularies.get(of);
   // A reading that has begun since then knows everything that the mark covers.
   if (now && (now !== before || now.mark === mark)) return now.terms;
-  return readAnew(db, mark);
+  return readAnew(db, of, mark);
 }
 
-function readAnew(db: Context["db"], mark: string): Promise<Terms> {
+function readAnew(db: Context["db"], of: Context["db"], mark: string): Promise<Terms> {
   const read = async () => {
     try {
       return await readTerms(db, (seen) => {
@@ -115,14 +124,14 @@ function readAnew(db: Context["db"], mark: string): Promise<Terms> {
       });
     } catch (error) {
       // The next caller tries again.
-      vocabularies.delete(db);
+      vocabularies.delete(of);
       throw error;
     } finally {
       known.isUnderWay = false;
     }
   };
   const known: Known = { mark, terms: read(), isUnderWay: true };
-  vocabularies.set(db, known);
+  vocabularies.set(of, known);
   return known.terms;
 }
 

@@ -26,6 +26,9 @@ export interface StepRun {
  */
 export type StepWork = (run: StepRun) => Promise<string | undefined>;
 
+/** A step cannot be done in the transaction of others. Nothing is recorded, and it runs on its own. */
+export class RunsAlone extends Error {}
+
 /** The same key for each attempt at one operation of this incident, so that a plugin performs it once. */
 export function keyFor(
   { incident }: { incident: Pick<IncidentFacts, "id"> },
@@ -58,9 +61,11 @@ export async function askEach<T extends PluginType, M extends MethodName<T>>(
 ): Promise<Outcome<MethodAnswer<T, M>>[]> {
   const { context, claim, signal } = run;
   await renew(context, claim);
+  const { tx: within } = claim.turn;
   const outcomes = await Promise.all(
-    plugins.map((plugin) => callPlugin(plugin, method, input, { signal, key })),
+    plugins.map((plugin) => callPlugin(plugin, method, input, { signal, key, within })),
   );
+  if (within && outcomes.some(({ ok }) => !ok)) throw new RunsAlone();
   if (outcomes.some((outcome) => !outcome.ok && outcome.reason === "aborted")) signal.throwIfAborted();
   for (const [at, outcome] of outcomes.entries()) {
     if (outcome.ok) continue;

@@ -1,12 +1,15 @@
 import { asc, min } from "drizzle-orm";
 import pLimit from "p-limit";
+import type { Transaction } from "../../../drizzle/client.ts";
 import { reasonOf } from "../../../drizzle/database_error.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { Unavailable } from "../../../platform/errors.ts";
 import { withTimeLimit } from "../../../platform/time_limit.ts";
 import { readDatabaseTime } from "../../database_clock.ts";
 import { attemptWork, LeaseLost } from "../../outbox/work.ts";
+import type { ActivePlugin } from "../../plugin/call.ts";
 import type { AppContext } from "../../plugin/context.ts";
+import type { PluginType } from "../../plugin/methods.ts";
 import {
   type Claim,
   claimDue,
@@ -15,10 +18,11 @@ import {
   isStepDue,
   release,
   renew,
+  runAs,
   type StepContext,
   stepTime,
 } from "../flow/lease.ts";
-import { incidentFacts } from "../incident/facts.ts";
+import { incidentFacts, shareTerms } from "../incident/facts.ts";
 import { type StepRun, type StepWork, throwFailures } from "./ask.ts";
 import { findCommander } from "./commander.ts";
 import {
@@ -41,6 +45,8 @@ export interface FlowOptions {
 /** How many incidents `runDueFlows` works on at once, so that a hanging plugin does not delay the others. */
 const incidentsAtOnce = 16;
 const incidentsPerRun = 200;
+/** How many incidents occupy a connection for all of their steps at once, so that enough are left for reads. */
+const transactions = pLimit(2);
 
 /** Runs all due steps of an incident concurrently. It never throws: a failing step records its failure. */
 export async function runFlow(
@@ -62,13 +68,95 @@ export async function runFlow(
 }
 
 async function runClaims(context: AppContext, claims: Claim[], signal: AbortSignal): Promise<void> {
-  const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
+  const together = togetherOf(context, claims);
+  const isDone = together.length > 1 && (await runTogether(context, together, { claims, signal }));
+  const rest = isDone ? claims.filter((claim) => !together.includes(claim)) : claims;
+  await runEach(rest, { context, claims, signal }, async (work, claim) => {
+    const { incidentId, step } = claim;
+    try {
+      await attemptStep(context, claim, { work, signal });
+    } catch (err) {
+      // The lease expires, and another process takes the step over.
+      if (!(err instanceof LeaseLost)) {
+        context.log.error(
+          { err, incident_id: incidentId, step },
+          "the outcome of a step could not be recorded",
+        );
+      }
+    }
+  });
+}
+
+/**
+ * Runs steps in one transaction, instead of several for each. Returns whether they are done: if one of them cannot be
+ * done, none is, and nothing has happened.
+ */
+async function runTogether(
+  context: AppContext,
+  together: readonly Claim[],
+  { claims, signal }: { claims: readonly Claim[]; signal: AbortSignal },
+): Promise<boolean> {
+  try {
+    const run = async (tx: Transaction, held: Claim[]) => {
+      shareTerms(tx, context.db);
+      const within = { ...context, db: tx };
+      const ends = await runEach(held, { context: within, claims, signal }, async (work, claim) =>
+        finish(within, claim, await work()),
+      );
+      const failed = ends.find((end) => end.status === "rejected");
+      if (failed) throw failed.reason;
+    };
+    await transactions(() => runAs(context, together, run));
+    return true;
+  } catch (err) {
+    const { incidentId } = together[0]!;
+    context.log.debug({ err, incident_id: incidentId }, "steps of an incident run one by one");
+    return false;
+  }
+}
+
+/** The types of plugins that a step may call, by what it is about. Those that a step names come from its own plugin. */
+const calls: Readonly<Record<string, readonly PluginType[]>> = {
+  participants: ["participant"],
+  commander: ["participant"],
+  documents: ["document-resolver", "document"],
+  conversation: ["conversation"],
+  group: ["participant_group"],
+};
+
+/**
+ * Those that use nothing but our database. Not one that has failed before. None if others wait for one that is not among
+ * them.
+ */
+function togetherOf({ plugins }: AppContext, claims: readonly Claim[]): Claim[] {
+  const together = claims.filter(({ step, attempts }) => {
+    const [, what = "", slug] = step.split(":");
+    const types = calls[what] ?? [];
+    const called = types.flatMap((type): (ActivePlugin | undefined)[] =>
+      slug === undefined ? [...plugins.ofType(type)] : [plugins.find(type, slug)],
+    );
+    return attempts === 1 && types.length > 0 && called.every((plugin) => plugin?.methodsWithin);
+  });
+  const others = claims.filter((claim) => !together.includes(claim));
+  return others.some(({ step }) => awaited.includes(step)) ? [] : together;
+}
+
+/** The steps that others wait for. */
+const awaited = ["reported:participants", "reported:commander"];
+
+/** Runs steps concurrently, as far as they do not wait for each other. `claims` are all that were taken together. */
+async function runEach(
+  steps: readonly Claim[],
+  { context, claims, signal }: { context: AppContext; claims: readonly Claim[]; signal: AbortSignal },
+  end: (work: () => Promise<string | undefined>, claim: Claim) => Promise<void>,
+): Promise<PromiseSettledResult<void>[]> {
+  const ended = new Map(steps.map(({ step }) => [step, Promise.withResolvers<void>()]));
   // They belong to one incident and begin now, so they share its facts.
   let read: ReturnType<typeof incidentFacts> | undefined;
   const facts = () => (read ??= incidentFacts(context, claims[0]!.incidentId));
-  await Promise.all(
-    claims.map(async (claim) => {
-      const { step, incidentId } = claim;
+  return await Promise.allSettled(
+    steps.map(async (claim) => {
+      const { step } = claim;
       const waitFor = async (...steps: string[]) => {
         for (const { promise } of steps.flatMap((one) => ended.get(one) ?? [])) {
           await promise;
@@ -77,16 +165,13 @@ async function runClaims(context: AppContext, claims: Claim[], signal: AbortSign
         }
       };
       const waiting = new Set(claims.map((other) => other.step).filter((other) => other !== step));
+      const work = async () => {
+        const incident = await facts();
+        if (!incident) throw new LeaseLost();
+        return await workOf(step)({ signal, waitFor, waiting, context, claim, incident });
+      };
       try {
-        await runStep(context, claim, { signal, waitFor, waiting, facts });
-      } catch (err) {
-        // The lease expires, and another process takes the step over.
-        if (!(err instanceof LeaseLost)) {
-          context.log.error(
-            { err, incident_id: incidentId, step },
-            "the outcome of a step could not be recorded",
-          );
-        }
+        await end(work, claim);
       } finally {
         ended.get(step)?.resolve();
       }
@@ -95,23 +180,13 @@ async function runClaims(context: AppContext, claims: Claim[], signal: AbortSign
 }
 
 /** @throws LeaseLost, or the database's error if the outcome cannot be recorded */
-async function runStep(
+async function attemptStep(
   context: AppContext,
   claim: Claim,
-  {
-    facts,
-    ...run
-  }: Pick<StepRun, "signal" | "waitFor" | "waiting"> & {
-    facts: () => ReturnType<typeof incidentFacts>;
-  },
+  { work, signal }: { work: () => Promise<string | undefined>; signal: AbortSignal },
 ): Promise<void> {
   const { incidentId, step } = claim;
-  const work = async () => {
-    const incident = await facts();
-    if (!incident) throw new LeaseLost();
-    return await workOf(step)({ ...run, context, claim, incident });
-  };
-  await attemptWork(claim, run.signal, work, {
+  await attemptWork(claim, signal, work, {
     finish: (done) => finish(context, claim, done),
     fail: (failure) => fail(context, claim, failure),
     release: (seconds) => release(context, claim, seconds),
