@@ -1,6 +1,6 @@
 import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { preparedQuery } from "../../drizzle/prepared_query.ts";
+import { preparedQuery, withQuickRows } from "../../drizzle/prepared_query.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
@@ -126,7 +126,7 @@ export function startPage<Sort extends string>(
       if (cursor) return select(actor).prepare(list.name).execute();
       const pages = firstPages(db);
       const first = `${list.name} ${name} ${actor.admin}`;
-      const page = pages.get(first) ?? select(anyReader(actor.admin)).prepare(list.name);
+      const page = pages.get(first) ?? withQuickRows(select(anyReader(actor.admin)).prepare(list.name));
       pages.set(first, page);
       return (page as Prepared<Rows>).execute({ reader: actor.user });
     },
