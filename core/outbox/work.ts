@@ -112,7 +112,18 @@ const place = sql`ctid`;
 export async function claimWork<C extends Claim>(
   context: WorkContext,
   { table, states }: WorkKind<C>,
-  { among, order, limit }: { among: SQL | undefined; order: PgColumn[]; limit: number },
+  {
+    among,
+    order,
+    limit,
+    prepared,
+  }: {
+    among: SQL | undefined;
+    order: PgColumn[];
+    limit: number;
+    /** Prepares the statement, which is for an `among` with few rows, however many PostgreSQL expects. */
+    prepared?: string;
+  },
 ): Promise<C[]> {
   const { db, clock } = context;
   const at = clock.now();
@@ -125,13 +136,14 @@ export async function claimWork<C extends Claim>(
     .limit(limit)
     .for("update", { skipLocked: true });
   const set = { state: states.running, leaseUntil, dueAt: leaseUntil, attempts: sql`${table.attempts} + 1` };
-  const claimed = await db
+  const claiming = db
     .update(table)
     .set(set as never)
     // An array is evaluated once. PostgreSQL might run a subquery several times, and each time find other free rows.
     // The rows are locked by now, so `among`, which may be expensive, is not evaluated again.
     .where(sql`${place} = any (array(${rows}))`)
     .returning();
+  const claimed = await (prepared === undefined ? claiming : claiming.prepare(prepared).execute());
   return claimed as unknown as C[];
 }
 
@@ -155,10 +167,15 @@ async function write<C extends Claim>(
   if (written.length === 0) throw new LeaseLost();
 }
 
-/** Locks the row of a claim for the rest of the transaction. @throws LeaseLost */
-export async function holdClaim<C extends Claim>(tx: Writer, kind: WorkKind<C>, claim: C): Promise<void> {
-  const [ours] = await tx.select({ place }).from(kind.table).where(isHeld(kind, claim)).for("update");
-  if (!ours) throw new LeaseLost();
+/** Locks the rows of claims for the rest of the transaction. @throws LeaseLost unless all of them hold */
+export async function holdClaims<C extends Claim>(
+  tx: Writer,
+  kind: WorkKind<C>,
+  claims: readonly C[],
+): Promise<void> {
+  const ours = or(...claims.map((claim) => isHeld(kind, claim)));
+  const held = await tx.select({ place }).from(kind.table).where(ours).for("update");
+  if (held.length < claims.length) throw new LeaseLost();
 }
 
 /** Not made due again since it was claimed. */

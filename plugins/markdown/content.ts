@@ -37,8 +37,10 @@ export async function startContent(
       .onConflictDoNothing()
       .returning({ version: documentContent.version });
     if (!started) return;
-    await tx.insert(documentVersion).values({ documentId, ...started, author, at: values.updatedAt });
-    await tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
+    await Promise.all([
+      tx.insert(documentVersion).values({ documentId, ...started, author, at: values.updatedAt }),
+      tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId)),
+    ]);
   });
 }
 

@@ -15,7 +15,7 @@ const defaultPlugins = {
   pluginParticipantGroup: defaults.pluginParticipantGroup,
 };
 
-test("a report takes at most 60 round trips and 3 commits with the default plugins", async () => {
+test("a report takes at most 45 round trips and 3 commits with the default plugins", async () => {
   await using first = await startTestServer();
   await using database = await watchDatabase(first.databaseUrl);
   await using server = await first.another({ databaseUrl: database.url, ...defaultPlugins });
@@ -38,6 +38,6 @@ test("a report takes at most 60 round trips and 3 commits with the default plugi
     costs.push({ roundTrips: database.roundTrips, commits: database.commits });
   }
   // The first ones open connections and prepare statements, and a server also has other work.
-  expect(Math.min(...costs.map(({ roundTrips }) => roundTrips))).toBeLessThanOrEqual(60);
+  expect(Math.min(...costs.map(({ roundTrips }) => roundTrips))).toBeLessThanOrEqual(45);
   expect(Math.min(...costs.map(({ commits }) => commits))).toBeLessThanOrEqual(3);
 });

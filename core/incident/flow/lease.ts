@@ -12,7 +12,7 @@ import {
   type Failure,
   failWork,
   finishWork,
-  holdClaim,
+  holdClaims,
   isDue,
   LeaseLost,
   releaseWork,
@@ -101,6 +101,7 @@ export async function claimDue(context: StepContext, incidentId: number): Promis
     among,
     order: [flowStep.step],
     limit: mostSteps,
+    prepared: "claim_steps",
   });
   const turn: Turn = { last: Promise.resolve() };
   return claims.map((claim) => ({ ...claim, turn }));
@@ -132,7 +133,7 @@ export async function writeAs<T>(
 ): Promise<T> {
   if (claim.turn.tx) return await work(claim.turn.tx);
   return await withIncident(context, claim, async (tx) => {
-    await holdClaim(tx, kind, claim);
+    await holdClaims(tx, kind, [claim]);
     return await work(tx);
   });
 }
@@ -177,7 +178,7 @@ export async function runAs(
 ): Promise<void> {
   await db.transaction(async (tx) => {
     await lockOf(tx, claims[0]!);
-    await Promise.all(claims.map((claim) => holdClaim(tx, kind, claim)));
+    await holdClaims(tx, kind, claims);
     const turn: Turn = { last: Promise.resolve(), tx };
     await work(
       tx,

@@ -63,17 +63,19 @@ export async function lockKind(
   tx: Transaction,
   kind: { incidentTypeId: number; incidentPriorityId: number },
 ): Promise<{ visibility: Visibility }> {
-  const [type] = await tx
-    .select({ visibility: incidentType.visibility })
-    .from(incidentType)
-    .where(eq(incidentType.id, kind.incidentTypeId))
-    .for("key share");
+  const [[type], [priority]] = await Promise.all([
+    tx
+      .select({ visibility: incidentType.visibility })
+      .from(incidentType)
+      .where(eq(incidentType.id, kind.incidentTypeId))
+      .for("key share"),
+    tx
+      .select({ id: incidentPriority.id })
+      .from(incidentPriority)
+      .where(eq(incidentPriority.id, kind.incidentPriorityId))
+      .for("key share"),
+  ]);
   if (!type) throw new InvalidInput("incident_type_id", "There is no such incident type");
-  const [priority] = await tx
-    .select({ id: incidentPriority.id })
-    .from(incidentPriority)
-    .where(eq(incidentPriority.id, kind.incidentPriorityId))
-    .for("key share");
   if (!priority) throw new InvalidInput("incident_priority_id", "There is no such incident priority");
   return type;
 }

@@ -66,22 +66,27 @@ export async function reportIncident(
       .values({ incidentId, individualId, joinedAt: at })
       .returning({ id: participant.id });
     const participantId = reporter!.id;
-    await tx.insert(participantRole).values({ participantId, incidentId, role: "reporter", assumedAt: at });
-    await recordEvent(tx, {
-      incidentId,
-      at,
-      actor: actor.user,
-      kind: "incident.reported",
-      description: `${name} reported: ${text.title}`,
-      data: { participant_id: participantId },
-    });
+    await Promise.all([
+      tx.insert(participantRole).values({ participantId, incidentId, role: "reporter", assumedAt: at }),
+      recordEvent(tx, {
+        incidentId,
+        at,
+        actor: actor.user,
+        kind: "incident.reported",
+        description: `${name} reported: ${text.title}`,
+        data: { participant_id: participantId },
+      }),
+    ]);
     for (const user of new Set(people)) {
       const roles = participationOf(user, { reporter: actor.user, commander });
       // The welcome message names the first commander, so nothing is announced here.
       await join(tx, { incidentId, individualId: individuals.get(user)!, roles, at, actor: actor.user });
     }
-    await planFlow(tx, { incidentId, at, plugins });
-    return (await findIncident(tx, actor, incidentId))!;
+    const [found] = await Promise.all([
+      findIncident(tx, actor, incidentId),
+      planFlow(tx, { incidentId, at, plugins }),
+    ]);
+    return found!;
   });
 }
 

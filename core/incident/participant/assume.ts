@@ -32,8 +32,11 @@ export interface Assumption extends Change {
  */
 export async function assume(tx: Transaction, wanted: Assumption): Promise<boolean> {
   const { incidentId, participantId, role, at, actor, source } = wanted;
-  const { name } = await activeParticipant(tx, incidentId, participantId);
-  const from = role === "commander" ? await endCommand(tx, wanted) : undefined;
+  const [{ name }, commander] = await Promise.all([
+    activeParticipant(tx, incidentId, participantId),
+    role === "commander" ? commanderOf(tx, incidentId) : undefined,
+  ]);
+  const from = role === "commander" ? await endCommand(tx, commander, wanted) : undefined;
   const [assumed] = await tx
     .insert(participantRole)
     .values({ participantId, incidentId, role, assumedAt: at })
@@ -43,25 +46,30 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     })
     .returning({ id: participantRole.id });
   if (!assumed) return false;
-  await recordEvent(tx, {
-    incidentId,
-    at,
-    actor,
-    source,
-    kind: "role.assumed",
-    description: from
-      ? `${name} took over as ${role} from ${from.name}`
-      : `${name} became ${roleWords[role]}`,
-    data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
-  });
-  await costChanged(tx, incidentId);
+  await Promise.all([
+    recordEvent(tx, {
+      incidentId,
+      at,
+      actor,
+      source,
+      kind: "role.assumed",
+      description: from
+        ? `${name} took over as ${role} from ${from.name}`
+        : `${name} became ${roleWords[role]}`,
+      data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
+    }),
+    costChanged(tx, incidentId),
+  ]);
   if (role === "commander") await wanted.announce?.({ roleId: assumed.id, name, from: from?.name });
   return true;
 }
 
 /** Ends the command of another participant, and returns who it was. @throws Conflict */
-async function endCommand(tx: Transaction, { incidentId, participantId, replaces, at }: Assumption) {
-  const commander = await commanderOf(tx, incidentId);
+async function endCommand(
+  tx: Transaction,
+  commander: Awaited<ReturnType<typeof commanderOf>>,
+  { participantId, replaces, at }: Assumption,
+) {
   if (replaces !== undefined && commander?.id !== replaces)
     throw new Conflict("Somebody else is already the commander");
   if (!commander || commander.id === participantId) return undefined;

@@ -45,24 +45,25 @@ export async function join(tx: Transaction, wanted: Joining): Promise<Joined> {
 }
 
 async function enter(tx: Transaction, { incidentId, individualId, at, actor, source }: Joining) {
-  const [entered] = await tx
-    .insert(participant)
-    .values({ incidentId, individualId, joinedAt: at })
-    .returning({ id: participant.id });
+  const [[entered], [person]] = await Promise.all([
+    tx
+      .insert(participant)
+      .values({ incidentId, individualId, joinedAt: at })
+      .returning({ id: participant.id }),
+    tx.select({ name: individual.name }).from(individual).where(eq(individual.id, individualId)),
+  ]);
   const { id } = entered!;
-  const [person] = await tx
-    .select({ name: individual.name })
-    .from(individual)
-    .where(eq(individual.id, individualId));
-  await recordEvent(tx, {
-    incidentId,
-    at,
-    actor,
-    source,
-    kind: "participant.joined",
-    description: `${person!.name} joined`,
-    data: { participant_id: id, individual_id: individualId },
-  });
-  await costChanged(tx, incidentId);
+  await Promise.all([
+    recordEvent(tx, {
+      incidentId,
+      at,
+      actor,
+      source,
+      kind: "participant.joined",
+      description: `${person!.name} joined`,
+      data: { participant_id: id, individual_id: individualId },
+    }),
+    costChanged(tx, incidentId),
+  ]);
   return id;
 }

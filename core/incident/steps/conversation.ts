@@ -33,8 +33,7 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
   }
   // So that the welcome names the commander, and nobody is added twice.
   await run.waitFor("reported:participants", "reported:commander");
-  const facts = await incidentFacts(run.context, run.incident.id);
-  const row = await find(run, slug);
+  const [facts, row] = await Promise.all([incidentFacts(run.context, run.incident.id), find(run, slug)]);
   if (!facts || !row) throw new LeaseLost();
   if (row.archivedAt === null) {
     await addEverybody(run, plugin, resourceFacts(facts, row), await readPeople(run));

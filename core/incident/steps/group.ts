@@ -78,10 +78,10 @@ async function keep(
 }
 
 async function addEverybody(run: StepRun, plugin: ActivePlugin<"participant_group">, group: ResourceFacts) {
-  const { people, teams } = await writeAs(run.context, run.claim, async (tx) => ({
-    people: await peopleOf(tx, run.incident.id),
-    teams: await teamsOf(tx, run.incident.id),
-  }));
+  const { id } = run.incident;
+  const [people, teams] = await writeAs(run.context, run.claim, (tx) =>
+    Promise.all([peopleOf(tx, id), teamsOf(tx, id)]),
+  );
   if (people.active.length + teams.length > 0) {
     const { active } = people.participations;
     const key = keyFor(run, "group-add", ...active, "teams", ...teams.map(({ id }) => id));

@@ -36,9 +36,9 @@ export async function makeDocuments(run: StepRun): Promise<{ made: number; failu
   if (!plugin) return { made, failures };
   // The text names the commander.
   await run.waitFor("reported:participants", "reported:commander");
-  const facts = await incidentFacts(context, before.id);
+  const [facts, documents] = await Promise.all([incidentFacts(context, before.id), wantedOf(run)]);
   if (!facts) throw new LeaseLost();
-  for (const wanted of await wantedOf(run)) {
+  for (const wanted of documents) {
     try {
       if (await make(run, plugin, facts, wanted)) made += 1;
     } catch (error) {
