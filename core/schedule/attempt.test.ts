@@ -144,6 +144,28 @@ test("claiming the usual slot, finding it claimed and ending a run each take one
   await own.close();
 });
 
+test("tasks that are due at the same moment are claimed in one statement, each once", async () => {
+  const own = openDatabase(client.url, 2);
+  const context = scheduleOf(own.db, clock, "a");
+  const tasks = ["one", "two", "three"].map((name) => everySeconds(name, 3600));
+  for (const { name } of tasks) await client.db.insert(scheduledTask).values({ name, since: hour(12) });
+  const asked = noteStatements(own.db);
+  const all = await Promise.all(tasks.map((one) => claimDue(context, one, clock.now())));
+  expect(all.map((one) => "claim" in one && one.claim.task)).toEqual(["one", "two", "three"]);
+  expect(asked).toHaveLength(1);
+  const twice = await Promise.all([attempt(context), attempt(context)]);
+  expect(twice.filter((one) => one?.claim)).toHaveLength(1);
+  await own.close();
+});
+
+test("an attempt that PostgreSQL refuses leaves the others of its statement alone", async () => {
+  const context = as("a");
+  const refused = attemptClaim(context, "\0", usuallyWanted(task, "UTC", hour(13)));
+  const [bad, ours] = await Promise.allSettled([refused, attempt(context)]);
+  expect(bad.status).toBe("rejected");
+  expect(ours).toMatchObject({ status: "fulfilled", value: { claim: { task: task.name } } });
+});
+
 describe("a claim never waits", () => {
   /** Attempts a claim while a transaction that has done this work is open. */
   const during = (work: Parameters<typeof client.db.transaction<void>>[0]) =>
