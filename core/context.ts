@@ -1,5 +1,6 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import type { Clock } from "../platform/clock.ts";
+import { Forbidden } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { EventCounts } from "./audit.ts";
@@ -26,13 +27,21 @@ export interface Identity {
   name?: string;
 }
 
-/** The bearer of an access token. */
+/** Somebody who has signed in: in a terminal, or in a browser. */
 export interface Actor extends Identity {
   kind: "user";
   admin: boolean;
-  /** The row of `token`: of the access token, or of the sign-in that a certificate belongs to. */
-  tokenId: string;
+  /** The row of `token`: of the access token, or of the sign-in that a certificate belongs to. None in a browser. */
+  tokenId?: string;
+  /** The key of the row of `session`, in hex, in a browser. */
+  sessionKey?: string;
   expiresAt: Date;
   /** Set if a client certificate of ours authenticated the request. `sha256` is in base64url. */
   certificate?: { sha256: string };
+}
+
+/** The row of `token`. @throws Forbidden in a browser, whose session gets no credentials */
+export function tokenOf({ tokenId }: Actor): string {
+  if (tokenId === undefined) throw new Forbidden("Credentials are issued in a terminal only: svc login");
+  return tokenId;
 }

@@ -14,7 +14,7 @@ interface Rule {
   lazily?: string[];
 }
 
-/** The modules of platform/ that load fast enough for every command. */
+/** The modules of platform/ that load fast enough for every command. The timeline of the pages is folded as in the terminal. */
 const fast = [
   "bounded_body",
   "build",
@@ -28,7 +28,7 @@ const fast = [
   "text",
   "variable",
 ];
-const primitives = fast.map((name) => `platform/${name}.ts`);
+const primitives = [...fast.map((name) => `platform/${name}.ts`), "core/incident/timeline/fold.ts"];
 
 /** The first matching rule decides. */
 const rules: Rule[] = [
@@ -63,7 +63,12 @@ const rules: Rule[] = [
   { area: "plugins/", statically: ["core/plugin.ts", "platform/errors.ts"] },
   {
     area: "server/",
-    statically: ["server/", "core/", "drizzle/", "platform/", "plugins/", "package.json"],
+    statically: ["server/", "web/", "core/", "drizzle/", "platform/", "plugins/", "package.json"],
+  },
+  // The pages call core as the API does, and share its handling of requests.
+  {
+    area: "web/",
+    statically: ["web/", "server/", "core/", "drizzle/schema/", "platform/", "node_modules/idiomorph/"],
   },
   {
     area: "worker/",
@@ -152,9 +157,9 @@ function circle(imports: readonly Pick<Import, "from" | "to">[]): string[] | und
   return undefined;
 }
 
-const layers = "cli,core,drizzle,platform,plugins,server,trial,worker";
-const files = [...new Bun.Glob(`{${layers}}/**/*.ts`).scanSync(root)].filter(
-  (path) => !path.endsWith(".test.ts"),
+const layers = "cli,core,drizzle,platform,plugins,server,trial,web,worker";
+const files = [...new Bun.Glob(`{${layers}}/**/*.{ts,tsx}`).scanSync(root)].filter(
+  (path) => !/\.test\.tsx?$/.test(path),
 );
 const imports = files.flatMap(importsOf);
 

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { webRoutes } from "../web/routes.tsx";
 import { accessRoutes } from "./access/routes.ts";
 import { affectedRoutes } from "./affected/routes.ts";
 import { authorityRoutes } from "./authority/routes.ts";
@@ -25,6 +26,7 @@ import { incidentRoutes } from "./incident/routes.ts";
 import { linkRoutes } from "./link/routes.ts";
 import { messageRoutes } from "./message/routes.ts";
 import { openApiRoutes } from "./openapi/routes.ts";
+import { redirect } from "./page/page.ts";
 import { pageAssets } from "./page/routes.ts";
 import { participantRoutes } from "./participant/routes.ts";
 import { reportRoutes } from "./report/routes.ts";
@@ -75,7 +77,15 @@ const apiRoutes = (
     .use(certificateRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
-    .use(browserRoutes(deps));
+    .use(browserRoutes(deps))
+    .use(webRoutes(deps, streams))
+    .use(rootRoute(deps));
+
+/** A front end of one's own has this address. */
+const rootRoute = ({ config }: Deps) =>
+  config.staticDir === undefined
+    ? new Elysia({ name: "root" }).get("/", () => redirect("/app"))
+    : new Elysia({ name: "root" });
 
 /** Creates the HTTP application from `deps` alone, with the functions that its process may call. */
 export function createApp(deps: Deps) {

@@ -5,7 +5,7 @@ import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
 import { newSecret } from "../../platform/secret.ts";
-import type { Actor } from "../context.ts";
+import { type Actor, tokenOf } from "../context.ts";
 import { databaseNow } from "../database_clock.ts";
 import { lockIncidents } from "../incident/incident/lock.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
@@ -201,7 +201,7 @@ async function beginLease(
       roleId: role.id,
       requestId: request?.id ?? null,
       userName: actor.user,
-      tokenId: actor.tokenId,
+      tokenId: tokenOf(actor),
       ...incident,
       idempotencyKey,
       name: nameFor(actor.user),

@@ -10,7 +10,7 @@ import {
   thumbprintOf,
 } from "../../core/auth/certificate/certificate.ts";
 import { rotateAuthority } from "../../core/authority/authority.ts";
-import type { Actor } from "../../core/context.ts";
+import { type Actor, tokenOf } from "../../core/context.ts";
 import { auditLog, authorityKey, clientCertificate, token } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest, newP256Key } from "../../tests/support/domain/certificate_request.ts";
@@ -330,8 +330,8 @@ test("no access role can sign with the authority that stands for users", async (
 
 test("certificates are deleted with the row of their sign-in", async () => {
   const { sha256 } = await issue();
-  const { tokenId } = await actorOf(sha256);
-  await server.db.delete(token).where(eq(token.jti, tokenId));
+  const actor = await actorOf(sha256);
+  await server.db.delete(token).where(eq(token.jti, tokenOf(actor)));
   const left = await server.db.select().from(clientCertificate).where(eq(clientCertificate.sha256, sha256));
   expect(left).toEqual([]);
 });

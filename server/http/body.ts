@@ -21,7 +21,7 @@ const methods = new Set(["__proto__", "toString", "valueOf"]);
 const mostValues = 10_000;
 /** Elysia's validator takes seconds for 100,000 levels in 200 KB. */
 const mostLevels = 100;
-/** Our forms have two fields: a token and a decision. */
+/** The forms of the sign-in have two fields: a token and a decision. */
 const mostFields = 8;
 
 /** The body schema of a request whose path says everything. */
@@ -67,21 +67,24 @@ export const readJson = (request: Request, route: string): Promise<unknown> =>
   });
 
 /**
- * Reads a form of at most `largest` bytes, by default of one of our pages. Call it last: everything that does not need the form is checked before.
+ * Reads a form of at most `largest` bytes and `most` fields, by default of the sign-in. Call it last: everything that does not need the form is checked before.
  *
  * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
  * `a[99999999]` from an unauthenticated client blocks the server for a minute.
  *
  * @throws SvcError, BodyTooLarge
  */
-export const readForm = (request: Request, largest = largestFormBytes): Promise<Map<string, string>> =>
+export const readForm = (
+  request: Request,
+  largest = largestFormBytes,
+  most = mostFields,
+): Promise<Map<string, string>> =>
   readable(async () => {
     if (!form.test(typeOf(request)))
       throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
     const text = utf8.decode(await bytesOf(request, largest));
-    const pairs = text.split("&", mostFields + 1);
-    if (pairs.length > mostFields)
-      throw new InvalidInput("body", `The form has more than ${mostFields} fields`);
+    const pairs = text.split("&", most + 1);
+    if (pairs.length > most) throw new InvalidInput("body", `The form has more than ${most} fields`);
     const fields = new Map<string, string>();
     for (const [name, value] of new URLSearchParams(text)) {
       if (fields.has(name)) throw new InvalidInput("body", "The form has a field twice");

@@ -12,9 +12,10 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../../platform/errors.ts";
+import { messagePage as appMessage } from "../../web/pages/message.tsx";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
-import { commandPage, isLink } from "../page/command_page.ts";
+import { appPage, isLink } from "../page/app_page.ts";
 import { isWeepPath, weepProblem } from "../weep/refusal.ts";
 import { WrongMediaType } from "./body.ts";
 import { type FailureLog, failureLog, requestIdOf } from "./log.ts";
@@ -296,6 +297,7 @@ export function errorAnswer(
     for (const [name, value] of Object.entries(headers)) page.headers.set(name, value);
     return page;
   }
+  if (isOfApp(path)) return appMessageOf(fault, requestId);
   const { status, code, detail, field } = fault;
   const isProtocol = path.startsWith("/noauth/");
   const isWeep = isWeepPath(path);
@@ -310,6 +312,16 @@ export function errorAnswer(
     ...fault.headers,
   };
   return { status, headers, body: JSON.stringify(body) };
+}
+
+const isOfApp = (path: string) => path === "/app" || path.startsWith("/app/");
+
+/** Like the page for a record that does not exist, for one that is hidden. */
+function appMessageOf({ status, detail, headers }: Fault, requestId: string): Response {
+  const title = titles[status] ?? "Something went wrong";
+  const { "www-authenticate": _, ...others } = headers;
+  const message = { title, detail: status === 500 ? `${detail}: ${requestId}` : detail };
+  return appMessage(message, { status, headers: others });
 }
 
 function pageOf({ status, detail }: Fault, requestId: string): Response {
@@ -333,7 +345,7 @@ export function answerErrors(deps: Pick<Deps, "log" | "clock" | "config">, route
       const answer =
         resolved instanceof Response
           ? resolved
-          : ((isStranger ? commandPage(request, path, deps.config.publicUrl) : undefined) ??
+          : ((isStranger ? appPage(request, path) : undefined) ??
             errorAnswer(resolved, path, requestIdOf(set), failures));
       // For the log: Elysia has set a status of its own.
       set.status = answer.status;

@@ -22,7 +22,7 @@ function paths(): [path: string, methods: string[]][] {
 }
 
 /** Where a GET has side effects, so that there is no HEAD. */
-const acts = /^\/(noauth|sign_in|approve|challenge_validator)\//;
+const acts = /^\/(noauth|sign_in|approve|challenge_validator)\/|^\/app\/sign_in\/?$/;
 
 describe("every address", () => {
   test("answers OPTIONS with its methods, and 405 with the same list to any other method", async () => {
@@ -68,7 +68,7 @@ describe("every address", () => {
         continue;
       }
       expect([path, ...facts(head)]).toEqual([path, ...facts(get)]);
-      expect(head.headers.get("content-length")).toMatch(/^[1-9]/);
+      if (head.status !== 303) expect(head.headers.get("content-length")).toMatch(/^[1-9]/);
     }
   });
 
@@ -87,7 +87,6 @@ describe("every address", () => {
 test("an unknown path is 404 for any method", async () => {
   for (const method of ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE"]) {
     for (const path of [
-      "/",
       "/nothing",
       "/nothing/else",
       "/incidents/1/2/3",

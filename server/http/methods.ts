@@ -38,7 +38,7 @@ export function resolveMethodError(all: Routes) {
 }
 
 /** Where a GET has side effects, so that there is no HEAD: polls and sign-in pages. */
-const changesByGet = /^\/(noauth|approve|sign_in|challenge(_|:|%3a)validator)\//i;
+const changesByGet = /^\/(noauth|approve|sign_in|challenge(_|:|%3a)validator)\/|^\/app\/sign_in\/?$/i;
 
 /** A colon inside a segment is literal, and some clients send `_` for it. Only the router takes it for a parameter. */
 function patternOf(path: string): RegExp {

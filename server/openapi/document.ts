@@ -13,6 +13,8 @@ export const pages: readonly (string | RegExp)[] = [
   "/sign_in/callback",
   "/backchannel_logout",
   /^\/approve\//,
+  "/",
+  /^\/app(\/|$)/,
   "/challenge:validator/:challengeToken",
   // A catch-all that answers 404.
   "/noauth/*",

@@ -82,7 +82,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         nonce,
         code_challenge: await client.calculatePKCECodeChallenge(pkceVerifier),
         code_challenge_method: "S256",
-        login_hint: userHint,
+        ...(userHint === undefined ? {} : { login_hint: userHint }),
         ...(again ? { prompt: "login" } : {}),
       };
       try {

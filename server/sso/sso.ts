@@ -17,7 +17,7 @@ export interface RedirectSignOn {
   begin(attempt: {
     session: Session;
     returnTo: string;
-    userHint: string;
+    userHint?: string;
     again: boolean;
   }): Promise<URL | undefined>;
   /**

@@ -266,9 +266,9 @@ describe("STATIC_DIR", () => {
     await expect(start(file)).rejects.toThrow(`STATIC_DIR: there is no folder ${file} that can be read`);
   });
 
-  test("not set: only the API is served", async () => {
+  test("not set: only the API and the pages are served", async () => {
     await using plain = await startTestServer();
-    for (const path of ["/", "/index.html", "/some/where"]) {
+    for (const path of ["/index.html", "/some/where"]) {
       expect((await plain.fetch(path, { headers: page })).status).toBe(404);
     }
   });

@@ -63,7 +63,7 @@ export const streamRoutes = (deps: Deps, streams: IncidentStreams) =>
  * Removes Bun's timeout, which counts only what the client sends: heartbeats replace it.
  * @returns what sets it again at the end of the stream, for a client that does not read the rest
  */
-function withoutTimeout(server: Server<unknown> | null, request: Request): () => void {
+export function withoutTimeout(server: Server<unknown> | null, request: Request): () => void {
   server?.timeout(request, 0);
   return () => server?.timeout(request, unreadSeconds);
 }

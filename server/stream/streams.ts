@@ -1,7 +1,7 @@
 import type { Meter } from "@opentelemetry/api";
 import { currentGroups } from "../../core/auth/certificate/certificate.ts";
-import type { Actor, Context } from "../../core/context.ts";
-import { endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
+import { type Actor, type Context, tokenOf } from "../../core/context.ts";
+import { currentSessions, endedTokens, incidentStates, readersOf } from "../../core/incident/stream/read.ts";
 import { eventChannel } from "../../core/incident/timeline/event.ts";
 import type { Listener } from "../../drizzle/connection/listener.ts";
 import { Board } from "./board.ts";
@@ -130,11 +130,27 @@ export class IncidentStreams {
   async #readGroups(): Promise<void> {
     const { db, config } = this.context;
     const byCertificate = [...this.#connections].filter(({ actor }) => actor.certificate);
-    const signIns = new Set(byCertificate.map(({ actor }) => actor.tokenId));
+    const signIns = new Set(byCertificate.map(({ actor }) => tokenOf(actor)));
     const current = await currentGroups(db, [...signIns]);
     for (const connection of byCertificate) {
-      const groups = current.get(connection.actor.tokenId) ?? [];
+      const groups = current.get(tokenOf(connection.actor)) ?? [];
       connection.actor = { ...connection.actor, groups, admin: groups.includes(config.adminGroup) };
+    }
+  }
+
+  /** A browser's session may have ended, belong to somebody else, or have other groups. */
+  async #readSessions(): Promise<void> {
+    const { db, clock, config } = this.context;
+    const bySession = [...this.#connections].filter(({ actor }) => actor.sessionKey);
+    const keys = new Set(bySession.map(({ actor }) => actor.sessionKey!));
+    const current = await currentSessions(db, [...keys], clock.now());
+    for (const connection of bySession) {
+      const found = current.get(connection.actor.sessionKey!);
+      if (found?.user !== connection.actor.user) connection.close("signed_out");
+      else {
+        const { groups } = found;
+        connection.actor = { ...connection.actor, groups, admin: groups.includes(config.adminGroup) };
+      }
     }
   }
 
@@ -174,11 +190,12 @@ export class IncidentStreams {
 
   async #recheckAll(): Promise<void> {
     const { db } = this.context;
-    const tokens = new Set([...this.#connections].map(({ actor }) => actor.tokenId));
+    const tokens = new Set([...this.#connections].flatMap(({ actor }) => actor.tokenId ?? []));
     const ended = await endedTokens(db, [...tokens]);
     for (const connection of [...this.#connections])
-      if (ended.has(connection.actor.tokenId)) connection.close("signed_out");
+      if (connection.actor.tokenId && ended.has(connection.actor.tokenId)) connection.close("signed_out");
     await this.#readGroups();
+    await this.#readSessions();
     await this.#board.recheck();
     const channels = [...this.#channels.values()];
     const states = await incidentStates(

@@ -8,7 +8,7 @@ import { after } from "../../../platform/clock.ts";
 import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import { clientAuthority, type SigningAuthority, signingAuthority } from "../../authority/authority.ts";
-import type { Actor, Context } from "../../context.ts";
+import { type Actor, type Context, tokenOf } from "../../context.ts";
 import { endTokens } from "../../end_tokens.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { holdIssuerSession } from "../session/issuer_session.ts";
@@ -129,8 +129,9 @@ async function assertRoom(tx: Transaction, user: string, now: Date): Promise<voi
 /** The certificate sign-in of the actor: a new one, unless a certificate authenticated. @throws Forbidden */
 async function signInOf(tx: Transaction, { config }: Context, actor: Actor, now: Date) {
   // Before the token, as in `endIssuerSessions`. That then waits, and ends the new sign-in as well.
-  await holdIssuerSession(tx, sql`(select issuer_session_id from token where jti = ${actor.tokenId})`);
-  const [known] = await tx.select().from(token).where(eq(token.jti, actor.tokenId)).for("share");
+  const jti = tokenOf(actor);
+  await holdIssuerSession(tx, sql`(select issuer_session_id from token where jti = ${jti})`);
+  const [known] = await tx.select().from(token).where(eq(token.jti, jti)).for("share");
   if (!known || known.revokedAt) throw new Forbidden("The sign-in has ended: svc login --certificate");
   if (actor.certificate) return known;
   if (known.issuedAt < after(now, -freshTokenSeconds))

@@ -1,8 +1,10 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from "drizzle-orm";
+import { afterCommit } from "../../../drizzle/connection/notify.ts";
 import { issuerSession, session, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../../platform/errors.ts";
-import type { Actor, Context, Identity } from "../../context.ts";
+import { type Actor, type Context, type Identity, tokenOf } from "../../context.ts";
+import { forgetTokens } from "../../known_tokens.ts";
 import { endIssuerSessions } from "./issuer_session.ts";
 import { sealRefreshToken, unsealRefreshToken } from "./session.ts";
 
@@ -23,6 +25,8 @@ export type AskIssuer = (about: {
 
 /** Several leases are renewed at once, and clients retry. */
 const freshSeconds = 60;
+/** Of a browser, whose pages load often. */
+const freshPageSeconds = 300;
 /** Longer than the issuer may take. */
 const claimSeconds = 60;
 /** How long an issuer is not asked again that did not answer. Longer than clients that gave up wait until they retry. */
@@ -31,8 +35,8 @@ const pauseSeconds = 600;
 const longestOutageSeconds = 24 * 3600;
 
 /**
- * Refreshes the groups of the actor's sign-in at the issuer, before something is issued or renewed that outlives the request.
- * Does nothing without a refresh token: the groups are those of the sign-in then.
+ * Refreshes the groups of the actor's sign-in at the issuer, before something is issued or renewed that outlives the request,
+ * and while somebody uses the pages. Does nothing without a refresh token: the groups are those of the sign-in then.
  *
  * @returns the actor with the current groups
  * @throws Unauthenticated when the issuer has ended the sign-in. Everything that came from it then ends here, too
@@ -41,10 +45,16 @@ const longestOutageSeconds = 24 * 3600;
 export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssuer): Promise<Actor> {
   const { db, clock, config, log } = context;
   const at = clock.now();
+  const { sessionKey } = actor;
   const ofActor = and(
-    eq(issuerSession.id, sql`(select issuer_session_id from token where jti = ${actor.tokenId})`),
+    eq(
+      issuerSession.id,
+      sessionKey
+        ? sql`(select issuer_session_id from session where id_hash = decode(${sessionKey}, 'hex'))`
+        : sql`(select issuer_session_id from token where jti = ${tokenOf(actor)})`,
+    ),
     isNotNull(issuerSession.refreshToken),
-    lte(issuerSession.refreshedAt, after(at, -freshSeconds)),
+    lte(issuerSession.refreshedAt, after(at, -(sessionKey ? freshPageSeconds : freshSeconds))),
   );
   const [found] = await db.select().from(issuerSession).where(ofActor);
   if (!found?.refreshToken) return actor;
@@ -86,6 +96,7 @@ export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssu
           .update(table)
           .set({ groups })
           .where(and(eq(table.userName, userName), isNotNull(table.issuerSessionId)));
+      afterCommit(tx, forgetTokens);
     });
     return { ...actor, groups, admin: groups.includes(config.adminGroup) };
   } catch (error) {

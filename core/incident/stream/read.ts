@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm";
-import { event, incident, individual, participant, token } from "../../../drizzle/schema/index.ts";
-import type { Context } from "../../context.ts";
+import { event, incident, individual, participant, session, token } from "../../../drizzle/schema/index.ts";
+import { toHex } from "../../../platform/secret.ts";
+import type { Context, Identity } from "../../context.ts";
 import { type Event, eventColumns } from "../event/list.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
@@ -82,6 +83,23 @@ export async function readersOf(db: Db, ids: readonly number[]): Promise<Map<num
     .where(and(inArray(participant.incidentId, [...ids]), isNull(participant.leftAt)));
   for (const { id, user } of rows) readers.get(id)?.add(user);
   return readers;
+}
+
+/** The users of these browser sessions who are still signed in, by key. */
+export async function currentSessions(
+  db: Db,
+  keys: readonly string[],
+  now: Date,
+): Promise<Map<string, Identity>> {
+  if (keys.length === 0) return new Map();
+  const hashes = keys.map((key) => Buffer.from(key, "hex"));
+  const rows = await db
+    .select({ key: session.idHash, user: session.userName, groups: session.groups })
+    .from(session)
+    .where(and(inArray(session.idHash, hashes), gt(session.expiresAt, now)));
+  return new Map(
+    rows.flatMap(({ key, user, groups }) => (user === null ? [] : [[toHex(key), { user, groups }] as const])),
+  );
 }
 
 /** Which of these access tokens have been revoked. */

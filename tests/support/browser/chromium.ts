@@ -157,6 +157,12 @@ export class Tab {
     );
   }
 
+  /** Runs this in each page before its own scripts, whatever its policy. */
+  async beforeScripts(source: string): Promise<void> {
+    await this.view.cdp("Page.enable");
+    await this.view.cdp("Page.addScriptToEvaluateOnNewDocument", { source });
+  }
+
   async allowScripts(allowed: boolean): Promise<void> {
     await this.view.cdp("Emulation.setScriptExecutionDisabled", { value: !allowed });
   }

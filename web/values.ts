@@ -1,0 +1,55 @@
+import { InvalidInput } from "../platform/errors.ts";
+import { parseInstant } from "../platform/instant.ts";
+
+/** The fields of a form. */
+export class Values {
+  constructor(private readonly fields: ReadonlyMap<string, string>) {}
+
+  /** Empty when it is missing. Browsers send line breaks as CRLF. */
+  text(name: string): string {
+    return (this.fields.get(name) ?? "").replaceAll("\r\n", "\n");
+  }
+
+  /** Undefined when it is empty. */
+  given(name: string): string | undefined {
+    return this.text(name).trim() || undefined;
+  }
+
+  /** @throws InvalidInput */
+  id(name: string): number {
+    const text = this.text(name);
+    if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidInput(name, "Choose one of the list");
+    return Number(text);
+  }
+
+  isTicked(name: string): boolean {
+    return this.fields.has(name);
+  }
+
+  /** The ids of the ticked boxes `<prefix>-<id>`. */
+  ticked(prefix: string): number[] {
+    return [...this.fields.keys()].flatMap((name) => {
+      const [, id] = name.match(/^(.+)-([1-9]\d{0,14})$/)?.slice(1) ?? [];
+      return id !== undefined && name === `${prefix}-${id}` ? [Number(id)] : [];
+    });
+  }
+
+  /** A time of the reader's zone, `2026-11-27 14:05`, or with an offset of its own. @throws InvalidInput */
+  time(name: string, timeZone: string): Date | undefined {
+    const text = this.given(name);
+    if (text === undefined) return undefined;
+    const [, date, time] = text.match(/^(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2})$/) ?? [];
+    if (date === undefined || time === undefined) return parseInstant(name, text);
+    try {
+      const there = Temporal.PlainDateTime.from(`${date}T${time.padStart(5, "0")}`).toZonedDateTime(timeZone);
+      return new Date(there.epochMilliseconds);
+    } catch {
+      throw new InvalidInput(name, "There is no such time: write it like 2026-11-27 14:05");
+    }
+  }
+}
+
+/** A time for a field that `Values.time` reads. */
+export function timeText(at: Date | null, timeZone: string): string {
+  return at === null ? "" : at.toLocaleString("sv", { timeZone }).slice(0, 16);
+}
