@@ -34,7 +34,7 @@ test("docs/architecture.md counts the files of each code path, and all exist", a
     if (count === undefined) return [];
     // A name without a folder is in that of the nearest file before it.
     const files: string[] = [];
-    for (const [, name = ""] of section.matchAll(/`([\w./-]+\.ts)`/g)) {
+    for (const [, name = ""] of section.matchAll(/`([\w./-]+\.tsx?)`/g)) {
       const folders = name.includes("/") ? [""] : files.map((file) => dirname(file)).reverse();
       const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(join(root, path)));
       files.push(found ?? `missing: ${name}`);
@@ -42,6 +42,6 @@ test("docs/architecture.md counts the files of each code path, and all exist", a
     expect(files.filter((file) => file.startsWith("missing"))).toEqual([]);
     return [[Number(count), new Set(files).size]];
   });
-  expect(counts.length).toBe(4);
+  expect(counts.length).toBe(5);
   expect(counts.map(([, found]) => found)).toEqual(counts.map(([said]) => said));
 });

@@ -109,8 +109,10 @@ function Footer({ timeZone }: Pick<ReaderFacts, "timeZone">) {
   return (
     <footer class="quiet">
       <p>
-        Times are in {timeZone}. <kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> move <kbd>Enter</kbd> open{" "}
-        <kbd>n</kbd> note
+        Times are in {timeZone}.{" "}
+        <span class="keys">
+          <kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> move <kbd>Enter</kbd> open <kbd>n</kbd> note
+        </span>
       </p>
     </footer>
   );

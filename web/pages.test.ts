@@ -68,6 +68,9 @@ describe("signing in", () => {
       303,
       `/app/sign_in?return=${encodeURIComponent(path)}`,
     ]);
+    // Otherwise each page that is open would start a sign-in at the issuer.
+    const gone = await carol.browser.request(`${given.server.url}/app/streams/${id}`);
+    expect([gone.status, gone.headers.get("location")]).toEqual([401, null]);
     // It reads what may have changed every few seconds.
     expect(await new Response(stream.body).text()).toContain("retry: ");
   }, 60_000);
@@ -390,6 +393,12 @@ describe("a Restricted incident, for somebody who does not take part", () => {
         expect(seen.html).not.toContain("Secret");
       }
     expect((await hidden(name, "", "GET")).status).toBe(404);
+    const [found] = (await get(`/documents/?incident_id=${id}`)).items;
+    for (const rest of ["", "/edit"])
+      expect(await dana.open(`/app/documents/${found.id}${rest}`)).toMatchObject({
+        status: 404,
+        html: (await dana.open(`/app/documents/987654${rest}`)).html,
+      });
     const streams = [id, 987_654].map(async (of) => {
       const { status, html } = await dana.open(`/app/streams/${of}`);
       return { status, html };

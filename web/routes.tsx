@@ -158,7 +158,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     .get("/", site.read(board))
     .get(
       "/streams",
-      site.read(async ({ visitor, request, server }) => {
+      site.stream(async ({ visitor, request, server }) => {
         const body = await streams.openBoard(visitor.actor, withoutTimeout(server, request));
         return new Response(body, { headers: streamHeaders });
       }),

@@ -2,7 +2,7 @@ import type { Server } from "bun";
 import type { VNode } from "preact";
 import { once } from "../core/idempotency/once.ts";
 import { runFlowWithin } from "../core/incident/steps/run.ts";
-import { Changed, NotFound, SvcError } from "../platform/errors.ts";
+import { Changed, NotFound, SvcError, Unauthenticated } from "../platform/errors.ts";
 import { requireOwnOrigin } from "../server/auth/origin.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
 import { readForm, requireConnection } from "../server/http/body.ts";
@@ -64,7 +64,7 @@ export class Site {
     this.visitors = new Visitors(deps);
   }
 
-  /** A handler for a page or a stream. A reader who is not signed in is sent to the sign-in. */
+  /** A handler for a page. A reader who is not signed in is sent to the sign-in. */
   read(work: (visit: Visit) => Promise<PageContent | Response>) {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
       const url = new URL(request.url);
@@ -72,6 +72,15 @@ export class Site {
       if (!visitor) return redirect(signInAddress(`${url.pathname}${url.search}`));
       const made = await work({ request, server, params, visitor, url });
       return made instanceof Response ? made : this.#show(visitor, made);
+    };
+  }
+
+  /** A handler for a stream. Nobody can sign in there, so it leads nowhere. */
+  stream(work: (visit: Visit) => Promise<Response>) {
+    return async ({ request, server, params }: Arrival): Promise<Response> => {
+      const visitor = await this.visitors.find(request);
+      if (!visitor) throw new Unauthenticated("Sign in first");
+      return work({ request, server, params, visitor, url: new URL(request.url) });
     };
   }
 

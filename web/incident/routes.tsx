@@ -116,7 +116,7 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
   }
 
   return new Elysia({ name: "incident pages" })
-    .get("/streams/:incident_id", site.read(stream))
+    .get("/streams/:incident_id", site.stream(stream))
     .get("/incidents/:incident_id", site.read(incidentPage))
     .get("/incidents/:incident_id/entries/:event_id", site.read(historyPage))
     .get("/incidents/:incident_id/:action", site.read(actionPage))

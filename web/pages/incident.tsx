@@ -305,13 +305,15 @@ function rolesText(roles: Participant["roles"]): string {
   return now.filter((role) => role !== "participant" || now.length === 1).join(", ");
 }
 
+const openFirst = (a: Task, b: Task) => Number(a.status !== "Open") - Number(b.status !== "Open");
+
 function Tasks({ tasks, path }: { tasks: readonly Task[]; path: string }) {
   const { now } = useContext(Reader);
   const open = tasks.filter(({ status }) => status === "Open").length;
   return (
     <Section id="tasks" title={tasks.length === 0 ? "Tasks" : `Tasks, ${open} of ${tasks.length} open`}>
       <ul>
-        {tasks.map(({ id, description, status, assignees, resolveBy }) => (
+        {tasks.toSorted(openFirst).map(({ id, description, status, assignees, resolveBy }) => (
           <li key={id}>
             <form method="post" action={`${path}/${status === "Open" ? "task-done" : "task-reopen"}`}>
               <FormKeys />

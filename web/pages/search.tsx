@@ -1,5 +1,5 @@
 import type { Found } from "../../core/incident/search/search.ts";
-import { app, incidentPath } from "../paths.ts";
+import { app, documentPath, incidentPath } from "../paths.ts";
 
 const typeNames: Record<string, string> = { report: "status report", event: "note" };
 
@@ -18,12 +18,7 @@ export function Search({ q, found }: { q: string; found: readonly Found[] }) {
       ) : (
         <ul class="found">
           {found.map(({ type, id, title, excerpt, incident_id }) => {
-            const path =
-              type === "incident"
-                ? incidentPath(id)
-                : incident_id === null
-                  ? undefined
-                  : incidentPath(incident_id);
+            const path = pathOf({ type, id, incident_id });
             return (
               <li key={`${type}-${id}`}>
                 <p>
@@ -49,6 +44,12 @@ export function Search({ q, found }: { q: string; found: readonly Found[] }) {
       </p>
     </>
   );
+}
+
+function pathOf({ type, id, incident_id }: Pick<Found, "type" | "id" | "incident_id">): string | undefined {
+  if (type === "document") return documentPath(id);
+  const incidentId = type === "incident" ? id : incident_id;
+  return incidentId === null ? undefined : incidentPath(incidentId);
 }
 
 /** The words of the query in the text, also where they only begin a word of it: a search finds their other forms. */

@@ -185,11 +185,7 @@ export class Tab {
     const findings: string[] = [];
     await this.ask(`(() => { ${axe.source} })()`);
     for (const { size, scheme, rules } of looks) {
-      const { width, height } = sizes[size];
-      await this.resize(width, height);
-      await this.view.cdp("Emulation.setEmulatedMedia", {
-        features: [{ name: "prefers-color-scheme", value: scheme }],
-      });
+      await this.look(size, scheme);
       await this.picture(`${name}-${size}-${scheme}`);
       const violations = rules ? await this.#violations() : [];
       findings.push(...violations.map((finding) => `${name}, ${size}, ${scheme}: ${finding}`));
@@ -202,14 +198,26 @@ export class Tab {
     return findings;
   }
 
+  /** Sets the size and the colour scheme. */
+  async look(size: keyof typeof sizes, scheme: "light" | "dark"): Promise<void> {
+    const { width, height } = sizes[size];
+    await this.resize(width, height);
+    const features = [{ name: "prefers-color-scheme", value: scheme }];
+    await this.view.cdp("Emulation.setEmulatedMedia", { features });
+  }
+
   /** Saves a screenshot under artefacts/. */
   async picture(name: string): Promise<void> {
     await Bun.write(join(artefacts, `${name}.png`), await this.screenshot());
   }
 
-  /** What the tab shows, as PNG. */
-  async screenshot(): Promise<Buffer> {
-    return await this.view.screenshot({ encoding: "buffer" });
+  /** What the tab shows. */
+  async screenshot(format: "png" | "webp" = "png"): Promise<Buffer> {
+    return await this.view.screenshot({
+      encoding: "buffer",
+      format,
+      ...(format === "webp" && { quality: 80 }),
+    });
   }
 
   /** Whether the user has asked the system for less motion. */
