@@ -27,6 +27,7 @@ beforeAll(async () => {
   const next = await member.call("GET", "/incidents/?limit=1");
   paths = {
     "an incident": `/incidents/${incidentId}`,
+    "an incident by its name": `/incidents/${(await member.call("GET", `/incidents/${incidentId}`)).body.name}`,
     "a hidden incident": `/incidents/${hidden}`,
     "an unknown incident": "/incidents/999999",
     incidents: "/incidents/",
@@ -46,6 +47,7 @@ afterAll(async () => {
 
 test.each([
   ["an incident", 200],
+  ["an incident by its name", 200],
   ["a hidden incident", 404],
   ["an unknown incident", 404],
   ["incidents", 200],

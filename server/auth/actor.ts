@@ -15,6 +15,9 @@ import { refuseOtherSites } from "./origin.ts";
 /** A client may send its access token in this cookie. It opens the API, never the pages. */
 export const tokenCookie = "svc_auth";
 
+/** Its GET finds the incident by its name in the statement that reads it. */
+const incidentRoute = "/incidents/:incident_id";
+
 /** Hooks that require a token, so that route listings recognize the very hook that refuses. */
 const guards = new WeakSet<object>();
 
@@ -69,7 +72,8 @@ export const actorMacro = (deps: Deps) => {
     }
     refuseCondition(request, context.body);
     const named = params?.incident_id;
-    if (params && named !== undefined && isIncidentName(named))
+    const isFound = route === incidentRoute && reads(request);
+    if (params && named !== undefined && isIncidentName(named) && !isFound)
       params.incident_id = String(await idOfName(deps, named));
   };
   guards.add(transform);

@@ -23,7 +23,7 @@ export const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 export const idText = t.String({ pattern: "^[1-9][0-9]{0,14}$" });
 /** The id of an event as clients send it back, as text for the same reason; 0 means before the first one. */
 export const cursorPattern = "^(0|[1-9][0-9]{0,14})$";
-/** An incident in a path: its id or its name. `actorMacro` replaces a name by the id. */
+/** An incident in a path: its id or its name. `actorMacro` replaces a name by the id, unless it is the incident that is read. */
 export const incidentText = t.String({
   pattern: "^([1-9][0-9]{0,14}|[Ii][Nn][Cc]-[1-9][0-9]{0,18})$",
   description: "The id, or the name in upper or lower case: `44`, `INC-44`",

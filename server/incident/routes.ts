@@ -1,6 +1,7 @@
 import { Elysia, status, t } from "elysia";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { listIncidents } from "../../core/incident/incident/list.ts";
+import { isIncidentName } from "../../core/incident/incident/name.ts";
 import { removeIncident } from "../../core/incident/lifecycle/remove.ts";
 import { reportIncident } from "../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../core/incident/lifecycle/update.ts";
@@ -63,7 +64,8 @@ export const incidentRoutes = (deps: Deps) =>
     .get(
       "/:incident_id",
       async ({ actor, params, set }) => {
-        const incident = await getIncident(deps, actor, Number(params.incident_id));
+        const { incident_id: id } = params;
+        const incident = await getIncident(deps, actor, isIncidentName(id) ? id : Number(id));
         // For If-Match: the version of what a PUT replaces. It is not for caching, since steps, roles and costs change
         // without a new version.
         return withEtag(set, toApi(incident));

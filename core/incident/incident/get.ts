@@ -15,7 +15,7 @@ import type { RecommendationReason } from "../../../drizzle/schema/recommendatio
 import type { Person } from "../../catalog/person/person.ts";
 import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
-import { mayReadIncident, mayReadOf, preparedForReaders } from "../visibility/visibility.ts";
+import { type AnyReader, mayReadIncident, mayReadOf, preparedForReaders } from "../visibility/visibility.ts";
 import { reporterOf } from "./holder.ts";
 import { type Incident, incidentColumns } from "./incident.ts";
 
@@ -51,9 +51,19 @@ export interface IncidentDetail extends Incident {
   teams: ({ teamId: number; name: string } & Proposed)[];
 }
 
-/** @throws NotFound also when the actor may not read it */
-export async function getIncident({ db }: Context, actor: Actor, id: number): Promise<IncidentDetail> {
-  const [found] = await incidentQuery(db, actor).execute({ id, reader: actor.user });
+/**
+ * Returns the incident with this id or name (`INC-44`, in upper or lower case).
+ * @throws NotFound also when the actor may not read it
+ */
+export async function getIncident(
+  { db }: Context,
+  actor: Actor,
+  idOrName: number | string,
+): Promise<IncidentDetail> {
+  const reader = actor.user;
+  const [found] = await (typeof idOrName === "number"
+    ? byId(db, actor).execute({ id: idOrName, reader })
+    : byName(db, actor).execute({ name: idOrName.toUpperCase(), reader }));
   if (!found) throw noSuchIncident();
   return found;
 }
@@ -108,7 +118,7 @@ const parts = {
 };
 
 /** One statement, so that all parts are from the same moment and one condition covers them. */
-const incidentQuery = preparedForReaders((db, reader) =>
+const incidentQuery = (db: Context["db"], reader: AnyReader, isIt: SQL) =>
   db
     .select({
       ...incidentColumns,
@@ -123,6 +133,12 @@ const incidentQuery = preparedForReaders((db, reader) =>
     .from(incident)
     .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(and(eq(incident.id, sql.placeholder("id")), mayReadIncident(reader)))
-    .prepare("get_incident"),
+    .where(and(isIt, mayReadIncident(reader)))
+    .prepare("get_incident");
+
+const byId = preparedForReaders((db, reader) =>
+  incidentQuery(db, reader, eq(incident.id, sql.placeholder("id"))),
+);
+const byName = preparedForReaders((db, reader) =>
+  incidentQuery(db, reader, eq(incident.name, sql.placeholder("name"))),
 );
