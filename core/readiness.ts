@@ -81,8 +81,7 @@ export async function assertReady(
   let schema: SchemaStatus;
   let [readOnly, full] = [false, false];
   try {
-    [schema, readOnly] = await Promise.all([schemaStatus(db), isReadOnly(db)]);
-    full = await isDiskFull(db);
+    [schema, readOnly, full] = await Promise.all([schemaStatus(db), isReadOnly(db), isDiskFull(db)]);
   } catch (error) {
     if (refusedByPooler(error)) throw behindPooler(error);
     log.warn({ err: error, ...reasonOf(error) }, "the database does not answer yet");

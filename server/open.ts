@@ -131,12 +131,14 @@ async function organisationOf(config: Config): Promise<OrganisationAuthorities> 
 export async function openServer(): Promise<Service & ReturnType<typeof createApp>> {
   const parts = await openServerParts({ environment: readEnvironment(), telemetry: "svc-server" });
   const { db, clock, config, log, telemetry, keys, listener, counts, background } = parts;
+  // While the database answers, the routes are built.
+  const ready = Promise.all([assertReady(parts, keys), listener.start()]);
+  ready.catch(() => {});
   const served = createApp(parts);
   try {
-    await assertReady(parts, keys);
-    await listener.start();
+    await ready;
   } catch (error) {
-    await parts.close();
+    await Promise.all([listener.stop(), parts.close()]);
     throw error;
   }
   const flush = () =>
