@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { tmpdir } from "node:os";
 import { runHere } from "../../../tests/support/cli/io.ts";
+import { sourceProgram } from "../../../tests/support/cli/process.ts";
 import { startTestServer } from "../../../tests/support/http/server.ts";
 
 test("prints a table of Path, Authenticated, Methods, without configuration or database", async () => {
@@ -13,6 +15,11 @@ test("prints a table of Path, Authenticated, Methods, without configuration or d
   expect(rows).toContain("/noauth/v1/challenge:generator/{userName} False GET");
   expect(rows).toContain("/noauth/v1/challenge:poller/{challengeToken} False GET");
   expect(rows).toContain("/challenge:validator/{challengeToken} False GET");
+});
+
+test("from source, it works in any directory", async () => {
+  const child = Bun.spawn([...sourceProgram, "server", "routes"], { cwd: tmpdir(), stderr: "inherit" });
+  expect(await new Response(child.stdout).text()).toContain("/healthcheck");
 });
 
 test("each row is a route of the application, with the correct authentication", async () => {

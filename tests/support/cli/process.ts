@@ -6,6 +6,7 @@ import type { TerminalScreen } from "./terminal_screen.ts";
 export const sourceProgram: readonly string[] = [
   process.execPath,
   "--no-env-file",
+  `--config=${join(import.meta.dir, "../../../bunfig.toml")}`,
   join(import.meta.dir, "../../../cli/main.ts"),
 ];
 
