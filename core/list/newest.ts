@@ -47,6 +47,8 @@ interface Newest {
    * longer.
    */
   short?: boolean;
+  /** The records that `condition` allows are these two kinds: those with a word index of their own, and few others. */
+  kinds?: { open: SQL; theirs: SQL };
 }
 
 /**
@@ -59,11 +61,12 @@ interface Newest {
  */
 export function newestMatches(
   id: PgColumn,
-  matches: SQL,
+  words: SQL,
   condition: SQL | undefined,
-  { ranked, filtered = false, short = false }: Newest,
+  { ranked, filtered = false, short = false, kinds }: Newest,
 ): SQL {
   const { table } = id;
+  const matches = kinds ? and(words, kinds.open)! : words;
   const newestRecords = newestPerMatch * ranked;
   const some = and(matches, condition);
   const found = sql.identifier("found");
@@ -111,6 +114,10 @@ export function newestMatches(
     rest as materialized (
       ${judged(sql`${table}`, sql`(select above + (select count(*) from behind) < ${most} from crowd)`)})`;
   const ofCrowd = sql`union select ${found} from behind union select ${found} from rest`;
+  const ofTheirs = kinds
+    ? sql`union select ${id} from (select * from ${table} where ${kinds.theirs} offset 0) as ${table}
+        where ${and(words, condition)}`
+    : sql``;
   const sample = sql`array(
     select (last >> ${bits}) - (1 << step) + 1 from first cross join generate_series(0, ${literal(sampledBlocks - 1)}) as step
     where matches < ${most} and not common and last >> ${bits} >= (1 << step) - 1)`;
@@ -144,7 +151,7 @@ export function newestMatches(
       where cardinality(ids) < ${most} and below > 0 and not crowded and block is not null)${filtered ? sql`` : crowdedSteps}
     select ${found} from (
       select ${found} from newest union select ${found} from looked_up union select unnest(ids) from near
-      ${filtered ? sql`` : ofCrowd}) as matching
+      ${filtered ? sql`` : ofCrowd} ${ofTheirs}) as matching
     order by 1 desc limit ${most})`;
 }
 

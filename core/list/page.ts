@@ -60,7 +60,7 @@ export interface Page {
    * belongs here, because hidden and filtered records must not count towards a search's window. It may name only the
    * list's table.
    */
-  within(condition?: SQL): SQL | undefined;
+  within(condition?: SQL, kinds?: { open: SQL; theirs: SQL }): SQL | undefined;
   orderBy: SQL[];
   /** One more than is shown, to find out whether there is a next page. */
   limit: number;
@@ -113,9 +113,10 @@ export function startPage<Sort extends string>(
     sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, kind, cursor)}, ${cursor.id})`;
   return {
     key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
-    within: (condition) => {
+    within: (condition, kinds) => {
       if (!matches || kind !== "rank") return and(matches, condition, next);
-      if (!window) return newestMatches(list.id, matches, condition, { ranked: rankedMatches, filtered });
+      if (!window)
+        return newestMatches(list.id, matches, condition, { ranked: rankedMatches, filtered, kinds });
       return and(matches, between(list.id, window.oldest, window.newest), condition, next);
     },
     orderBy: [direction(by), direction(list.id)],

@@ -63,6 +63,8 @@ export const incident = pgTable(
       .on(table.id)
       .where(sql`status = 'Active' or costed_basis <> cost_basis`),
     wordIndex("incident_search_block_idx", table),
+    // For members: a word of Restricted incidents takes no longer than an unknown one.
+    wordIndex("incident_search_open_idx", table).where(sql`visibility = 'Open'`),
     check("incident_status_known", oneOf("status", incidentStatuses)),
     check("incident_visibility_known", oneOf("visibility", visibilities)),
     check("incident_times", withinYears("reported_at", "stable_at", "closed_at")),

@@ -10,7 +10,7 @@ import {
 import { parseUserName } from "../../auth/user/field.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { type AnyReader, mayReadIncident, type Reader } from "../visibility/visibility.ts";
+import { type AnyReader, mayReadIncident, type Reader, readableKinds } from "../visibility/visibility.ts";
 import { type Incident, incidentColumns, type Visibility } from "./incident.ts";
 import type { IncidentStatus } from "./transition.ts";
 
@@ -84,6 +84,7 @@ export async function listIncidents(
             reportedAfter === undefined ? undefined : gte(incident.reportedAt, reportedAfter),
             reportedBefore === undefined ? undefined : lt(incident.reportedAt, reportedBefore),
           ),
+          readableKinds(reader),
         ),
       )
       .orderBy(...page.orderBy)

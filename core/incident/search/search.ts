@@ -96,6 +96,7 @@ function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search):
   const window = newestMatches(id, and(sql`${search} @@ ${words}`, only)!, of.found(reader), {
     ranked: rankedOfType,
     short: !of.large,
+    kinds: of.kinds?.(reader),
   });
   // Title and text are read only for the best matches, not for all ranked ones.
   return sql`(

@@ -24,6 +24,7 @@ import {
   mayReadIncident,
   mayReadOf,
   type Reader,
+  readableKinds,
 } from "../visibility/visibility.ts";
 
 /** The records of one table in a search over everything. drizzle/triggers defines which words they match. */
@@ -39,6 +40,7 @@ export interface Searched {
   large?: boolean;
   /** Those that the reader may find. Anything that shows part of an incident has its condition here. */
   found(by: Reader | AnyReader): SQL | undefined;
+  kinds?(by: Reader | AnyReader): { open: SQL; theirs: SQL } | undefined;
 }
 
 const everyone = () => undefined;
@@ -76,6 +78,7 @@ export const searched = {
     title: sql`${incident.name} || ': ' || ${incident.title}`,
     text: sql`${incident.description}`,
     found: (by) => mayReadIncident(by),
+    kinds: readableKinds,
   },
   document: {
     table: document,

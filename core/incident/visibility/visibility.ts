@@ -52,13 +52,26 @@ export function mayBeToldOf(individualId: number): SQL {
   return isShownTo(sql`${individual.id} = ${individualId}`);
 }
 
+/**
+ * The two kinds of incidents that a member may read, for a search: the Open ones, whose words have an index of their own,
+ * and the few that are theirs. So the matches that are hidden from them are not even counted. Undefined for an admin.
+ */
+export function readableKinds(reader: Reader | AnyReader): { open: SQL; theirs: SQL } | undefined {
+  return reader.admin ? undefined : kindsShownTo(sql`${individual.email} = ${reader.user}`);
+}
+
 function isShownTo(member: SQL): SQL {
+  const { open, theirs } = kindsShownTo(member);
+  return or(open, theirs)!;
+}
+
+function kindsShownTo(member: SQL): { open: SQL; theirs: SQL } {
   // An array, so that PostgreSQL evaluates it once and not for each row.
-  const theirs = sql`array(
+  const ids = sql`array(
     select ${participant.incidentId} from ${participant}
     join ${individual} on ${individual.id} = ${participant.individualId}
     where ${member} and ${participant.leftAt} is null)`;
-  return or(sql`${incident.visibility} = 'Open'`, sql`${incident.id} = any(${theirs})`)!;
+  return { open: sql`${incident.visibility} = 'Open'`, theirs: sql`${incident.id} = any(${ids})` };
 }
 
 /**

@@ -1,0 +1,3 @@
+-- Reverts: words of open incidents
+
+DROP INDEX "incident_search_open_idx";
