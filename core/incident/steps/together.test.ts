@@ -1,15 +1,22 @@
 import { afterAll, beforeAll, expect, mock, test } from "bun:test";
 import { and, eq, sql } from "drizzle-orm";
+import { type Database, openDatabase, type Sql } from "../../../drizzle/client.ts";
+import { changeTransactions } from "../../../drizzle/connection/transactions.ts";
 import { flowStep, incident } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
+import { builtinPlugins } from "../../../plugins/builtin.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation, fakeParticipant, fakeParticipantGroup } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
+import { readConfig } from "../../config.ts";
 import { LeaseLost } from "../../outbox/work.ts";
+import { choosePlugins } from "../../plugin/choose.ts";
+import type { AppContext } from "../../plugin/context.ts";
 import type { PluginType } from "../../plugin/methods.ts";
+import { createRegistry } from "../../plugin/registry.ts";
 import { claimDue, runAs } from "../flow/lease.ts";
-import { runFlow } from "./run.ts";
+import { runDueFlows, runFlow } from "./run.ts";
 
 // Steps whose plugins use nothing but our database run in one transaction.
 
@@ -179,3 +186,50 @@ test("two incidents at a time occupy a connection for their steps", async () => 
   expect(seen).toHaveLength(5);
   expect(Math.max(...seen)).toBeLessThanOrEqual(2);
 });
+
+test("whichever statement a process dies at, another one does the steps once", async () => {
+  const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);
+  const deps = { fetch, clock: flow.clock, log: flow.context(pluginsOf()).log };
+  const withBuiltin = async (context: AppContext) => ({
+    ...context,
+    plugins: await choosePlugins(registry, readConfig({}), {}, { ...deps, context }),
+  });
+  const alive = await withBuiltin(flow.another(pluginsOf()));
+  const made = async (id: number) => {
+    const [row] = await flow.db.execute(sql`
+      select (select array_agg(kind || ' ' || description order by kind, description) from event where incident_id = ${id}) as events,
+        (select count(*) from conversation_message m join conversation c on c.id = m.conversation_id where c.incident_id = ${id}) as messages,
+        (select count(*) from document where incident_id = ${id}) as documents`);
+    return JSON.stringify(row).replaceAll(new RegExp(`inc-${id}\\b`, "gi"), "INC");
+  };
+  const undisturbed = await flow.report(alive.plugins);
+  await runFlow(alive, undisturbed);
+  for (let nth = 1, died = true; died; nth += 4) {
+    const id = await flow.report(alive.plugins);
+    const { db, close } = openDatabase(flow.url, 10);
+    const hasDied = dieAt(db, nth);
+    await runFlow(await withBuiltin({ ...alive, db }), id);
+    died = hasDied();
+    await close(0);
+    flow.clock.advance(61);
+    await runDueFlows(alive);
+    expect([nth, await made(id)]).toEqual([nth, await made(undisturbed)]);
+    expect(new Set(Object.values(await flow.states(id)))).toEqual(new Set(["Done"]));
+  }
+});
+
+/** Ends the connection at this statement of a transaction, after which nothing reaches the database any more. */
+function dieAt(db: Database, nth: number): () => boolean {
+  const { $client } = db as Database & { $client: Sql };
+  let left = nth;
+  const dying = (scope: Pick<Sql, "unsafe">, counts: boolean) => {
+    const ask = scope.unsafe.bind(scope) as (...args: unknown[]) => unknown;
+    scope.unsafe = ((...args: unknown[]) => {
+      if (counts) left -= 1;
+      return left > 0 ? ask(...args) : ask("select pg_terminate_backend(pg_backend_pid())");
+    }) as Sql["unsafe"];
+  };
+  dying($client, false);
+  changeTransactions($client, (scope) => dying(scope, true));
+  return () => left <= 0;
+}
