@@ -23,6 +23,25 @@ test("a query is built once per database", () => {
   expect(made).toBe(2);
 });
 
+test("a query is built once for all transactions, and sent in each one", async () => {
+  let made = 0;
+  const query = preparedQuery((db) => {
+    made += 1;
+    return db
+      .select({ here: sql<string>`current_setting('svc.here', true)` })
+      .from(incident)
+      .prepare("here");
+  });
+  for (const here of ["a", "b"]) {
+    const rows = await client.db.transaction(async (tx) => {
+      await tx.execute(sql`select set_config('svc.here', ${here}, true)`);
+      return await query(tx).execute();
+    });
+    expect(rows).toEqual([{ here }]);
+  }
+  expect(made).toBe(1);
+});
+
 const { id, title, stableAt, cost, createdAt } = incident;
 const reads = {
   columns: (db: Database | Transaction) => db.select({ id, title, stableAt, cost, createdAt }).from(incident),

@@ -1,21 +1,32 @@
 import { Column, is, SQL } from "drizzle-orm";
+import { PgPreparedQuery, PgTransaction } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "./client.ts";
 
 type Asked = Database | Transaction;
 
 /**
- * A prepared query with placeholders, built once per database. Building it takes drizzle longer than PostgreSQL takes
- * to answer. A transaction counts as a separate database here, so its queries are not reused.
+ * A prepared query with placeholders, built once per database, and once for all transactions. Building it takes drizzle
+ * longer than PostgreSQL takes to answer.
  */
 export function preparedQuery<Query>(make: (db: Asked) => Query): (db: Asked) => Query {
   const queries = new WeakMap<Asked, Query>();
+  let first: Query | undefined;
+  const build = (db: Asked) => withQuickRows(make(db));
   return (db) => {
     const known = queries.get(db);
     if (known) return known;
-    const query = withQuickRows(make(db));
+    if (is(db, PgTransaction)) first ??= build(db);
+    const query = is(db, PgTransaction) ? within(db, first!, build) : build(db);
     queries.set(db, query);
     return query;
   };
+}
+
+/** The same query in another transaction: what differs is the client that drizzle sends it with. */
+function within<Query>(tx: Asked, first: Query, build: (db: Asked) => Query): Query {
+  if (!is(first, PgPreparedQuery)) return build(tx);
+  const { client } = (tx as unknown as { session: { client: unknown } }).session;
+  return Object.create(first, { client: { value: client } }) as Query;
 }
 
 type Row = readonly unknown[];

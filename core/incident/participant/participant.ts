@@ -1,6 +1,7 @@
 import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import {
   individual,
   participant,
@@ -85,13 +86,23 @@ type Active = Person;
 
 const active = { ...personColumns, id: participant.id };
 
-/** @throws NotFound when this is no participant of the incident @throws Conflict when they have left */
-export async function activeParticipant(tx: Transaction, incidentId: number, id: number): Promise<Active> {
-  const [found] = await tx
+const participantQuery = preparedQuery((tx) =>
+  tx
     .select({ ...active, leftAt: participant.leftAt })
     .from(participant)
     .innerJoin(individual, eq(individual.id, participant.individualId))
-    .where(and(eq(participant.id, id), eq(participant.incidentId, incidentId)));
+    .where(
+      and(
+        eq(participant.id, sql.placeholder("id")),
+        eq(participant.incidentId, sql.placeholder("incidentId")),
+      ),
+    )
+    .prepare("participant"),
+);
+
+/** @throws NotFound when this is no participant of the incident @throws Conflict when they have left */
+export async function activeParticipant(tx: Transaction, incidentId: number, id: number): Promise<Active> {
+  const [found] = await participantQuery(tx).execute({ id, incidentId });
   if (!found) throw noSuchParticipant();
   if (found.leftAt !== null) throw new Conflict("This participant has left");
   return found;
@@ -99,17 +110,22 @@ export async function activeParticipant(tx: Transaction, incidentId: number, id:
 
 /** The commander of the incident, if any. */
 export async function commanderOf(tx: Transaction, incidentId: number): Promise<Active | undefined> {
-  const [commander] = await tx
+  const [commander] = await commanderQuery(tx).execute({ incidentId });
+  return commander;
+}
+
+const commanderQuery = preparedQuery((tx) =>
+  tx
     .select(active)
     .from(participantRole)
     .innerJoin(participant, eq(participant.id, participantRole.participantId))
     .innerJoin(individual, eq(individual.id, participant.individualId))
     .where(
       and(
-        eq(participantRole.incidentId, incidentId),
+        eq(participantRole.incidentId, sql.placeholder("incidentId")),
         eq(participantRole.role, "commander"),
         isNull(participantRole.renouncedAt),
       ),
-    );
-  return commander;
-}
+    )
+    .prepare("commander"),
+);

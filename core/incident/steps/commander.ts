@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import {
   event,
   incident,
@@ -55,18 +56,21 @@ type Service = Pick<typeof service.$inferSelect, "id" | "name" | "pluginSlug" | 
 
 /** Returns the service whose on-call person commands. Undefined if the reporter commands. */
 async function onCallService({ context, incident: { id } }: StepRun): Promise<Service | undefined> {
-  const { name, pluginSlug, externalId } = service;
-  const [found] = await context.db
-    .select({ id: service.id, name, pluginSlug, externalId })
+  const [found] = await serviceQuery(context.db).execute({ id });
+  return found;
+}
+
+const serviceQuery = preparedQuery((db) => {
+  const { id, name, pluginSlug, externalId } = service;
+  return db
+    .select({ id, name, pluginSlug, externalId })
     .from(incident)
     .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
     .innerJoin(service, eq(service.id, incidentType.commanderServiceId))
-    .where(and(eq(incident.id, id), eq(incidentPriority.reporterCommands, false)))
-    .prepare("on_call_service")
-    .execute();
-  return found;
-}
+    .where(and(eq(incident.id, sql.placeholder("id")), eq(incidentPriority.reporterCommands, false)))
+    .prepare("on_call_service");
+});
 
 /** @throws Unavailable when the person on call cannot be determined, or there is none */
 async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Service) {

@@ -1,5 +1,6 @@
 import { and, eq, ne, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
 import { Refused, Unavailable } from "../../../platform/errors.ts";
 import { literally } from "../../../platform/markdown.ts";
@@ -198,14 +199,22 @@ async function mustBeRestricted({ context: { db }, incident: { id } }: StepRun, 
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {
-  const [row] = await context.db
-    .select()
-    .from(conversation)
-    .where(and(eq(conversation.incidentId, id), eq(conversation.pluginSlug, slug)))
-    .prepare("conversation")
-    .execute();
+  const [row] = await conversationQuery(context.db).execute({ id, slug });
   return row;
 }
+
+const conversationQuery = preparedQuery((db) =>
+  db
+    .select()
+    .from(conversation)
+    .where(
+      and(
+        eq(conversation.incidentId, sql.placeholder("id")),
+        eq(conversation.pluginSlug, sql.placeholder("slug")),
+      ),
+    )
+    .prepare("conversation"),
+);
 
 /** The incident must be locked. A closing before there was a conversation found none to archive. */
 async function keep(

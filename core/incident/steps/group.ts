@@ -1,5 +1,6 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { participantGroup } from "../../../drizzle/schema/index.ts";
 import { LeaseLost } from "../../outbox/work.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
@@ -45,14 +46,22 @@ export async function joinGroup(run: StepRun, slug: string): Promise<string | un
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {
-  const [row] = await context.db
-    .select()
-    .from(participantGroup)
-    .where(and(eq(participantGroup.incidentId, id), eq(participantGroup.pluginSlug, slug)))
-    .prepare("participant_group")
-    .execute();
+  const [row] = await groupQuery(context.db).execute({ id, slug });
   return row;
 }
+
+const groupQuery = preparedQuery((db) =>
+  db
+    .select()
+    .from(participantGroup)
+    .where(
+      and(
+        eq(participantGroup.incidentId, sql.placeholder("id")),
+        eq(participantGroup.pluginSlug, sql.placeholder("slug")),
+      ),
+    )
+    .prepare("participant_group"),
+);
 
 async function keep(
   tx: Transaction,

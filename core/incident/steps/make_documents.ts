@@ -1,5 +1,6 @@
 import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { document, incident, incidentTypeTemplate } from "../../../drizzle/schema/index.ts";
 import { SvcError, Unavailable } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
@@ -50,8 +51,14 @@ export async function makeDocuments(run: StepRun): Promise<{ made: number; failu
 }
 
 async function wantedOf({ context, incident: { id: incidentId } }: StepRun): Promise<Wanted[]> {
+  const templates: Wanted[] = await templatesQuery(context.db).execute({ incidentId });
+  const own = templates.some((one) => one.resourceType === "incident");
+  return own ? templates : [{ resourceType: "incident" }, ...templates];
+}
+
+const templatesQuery = preparedQuery((db) => {
   const { id, name, resourceType, pluginSlug, resourceId, weblink } = document;
-  const templates: Wanted[] = await context.db
+  return db
     .select({
       resourceType: incidentTypeTemplate.resourceType,
       template: { id, name, resourceType, pluginSlug, resourceId, weblink },
@@ -59,13 +66,10 @@ async function wantedOf({ context, incident: { id: incidentId } }: StepRun): Pro
     .from(incident)
     .innerJoin(incidentTypeTemplate, eq(incidentTypeTemplate.incidentTypeId, incident.incidentTypeId))
     .innerJoin(document, eq(document.id, incidentTypeTemplate.documentId))
-    .where(eq(incident.id, incidentId))
+    .where(eq(incident.id, sql.placeholder("incidentId")))
     .orderBy(asc(incidentTypeTemplate.resourceType))
-    .prepare("wanted_documents")
-    .execute();
-  const own = templates.some((one) => one.resourceType === "incident");
-  return own ? templates : [{ resourceType: "incident" }, ...templates];
-}
+    .prepare("wanted_documents");
+});
 
 /** @returns whether it has created one @throws Unavailable */
 async function make(

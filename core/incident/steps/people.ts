@@ -1,5 +1,6 @@
-import { and, asc, eq, isNotNull } from "drizzle-orm";
+import { and, asc, eq, isNotNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { individual, participant, recommendation, team } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import { canonicalUserName } from "../../auth/user/name.ts";
@@ -17,12 +18,7 @@ export interface People {
 
 /** Read with the incident locked: somebody who joins later finds the reading step running. */
 export async function peopleOf(tx: Transaction, incidentId: number): Promise<People> {
-  const rows = await tx
-    .select({ participation: participant.id, leftAt: participant.leftAt, person: personColumns })
-    .from(participant)
-    .innerJoin(individual, eq(individual.id, participant.individualId))
-    .where(eq(participant.incidentId, incidentId))
-    .orderBy(asc(participant.id));
+  const rows = await peopleQuery(tx).execute({ incidentId });
   const active = rows.filter(({ leftAt }) => leftAt === null);
   const activeIds = new Set(active.map(({ person }) => person.id));
   const left = rows.filter(({ person }) => !activeIds.has(person.id));
@@ -34,16 +30,33 @@ export async function peopleOf(tx: Transaction, incidentId: number): Promise<Peo
   };
 }
 
+const peopleQuery = preparedQuery((tx) =>
+  tx
+    .select({ participation: participant.id, leftAt: participant.leftAt, person: personColumns })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(eq(participant.incidentId, sql.placeholder("incidentId")))
+    .orderBy(asc(participant.id))
+    .prepare("people"),
+);
+
 /** The proposed teams of an incident. */
 export async function teamsOf(tx: Transaction, incidentId: number): Promise<TeamFacts[]> {
-  const rows = await tx
+  const rows = await teamsQuery(tx).execute({ incidentId });
+  return rows.map(({ id, name, email }) => ({ id, name, ...(email !== null && { email }) }));
+}
+
+const teamsQuery = preparedQuery((tx) =>
+  tx
     .selectDistinct({ id: team.id, name: team.name, email: team.email })
     .from(recommendation)
     .innerJoin(team, eq(team.id, recommendation.teamId))
-    .where(and(eq(recommendation.incidentId, incidentId), isNotNull(recommendation.teamId)))
-    .orderBy(asc(team.id));
-  return rows.map(({ id, name, email }) => ({ id, name, ...(email !== null && { email }) }));
-}
+    .where(
+      and(eq(recommendation.incidentId, sql.placeholder("incidentId")), isNotNull(recommendation.teamId)),
+    )
+    .orderBy(asc(team.id))
+    .prepare("proposed_teams"),
+);
 
 /**
  * Parses a person whom a plugin names by address, for `individualOf`.
