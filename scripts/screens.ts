@@ -12,6 +12,8 @@ const pages = {
   board: "/app",
   incident: "/app/incidents/40",
   "status-report": "/app/incidents/40/status-report",
+  work: "/app/work",
+  access: "/app/access",
   report: "/app/report",
   document: "/app/documents/1",
   search: "/app/search?q=database",
@@ -21,10 +23,10 @@ mkdirSync(folder, { recursive: true });
 const tab = await Tab.open();
 await tab.goto(`${server}/app`);
 await signInAt(tab, { user: "alice@example.com" });
-await tab.says("Report an incident");
+await tab.says("Times are in");
 for (const [name, path] of Object.entries(pages)) {
   await tab.goto(`${server}${path}`);
-  await tab.says("Report an incident");
+  await tab.says("Times are in");
   for (const size of ["desktop", "phone"] as const)
     for (const scheme of ["light", "dark"] as const) {
       await tab.look(size, scheme);

@@ -17,7 +17,7 @@ export interface DocumentProps {
   /** The path of the page's stream, if the page is live. */
   stream?: string;
   /** The entry of the navigation that the page is. */
-  here?: "board" | "report" | "search";
+  here?: "board" | "work" | "access" | "report" | "search";
   /** For the search field. */
   q?: string;
   children: ComponentChildren;
@@ -73,8 +73,14 @@ function Navigation({
         <a href={app} aria-current={current("board")}>
           Board
         </a>
+        <a href={`${app}/work`} aria-current={current("work")}>
+          My work
+        </a>
+        <a href={`${app}/access`} aria-current={current("access")}>
+          Access
+        </a>
         <a href={`${app}/report`} aria-current={current("report")}>
-          Report an incident
+          Report
         </a>
       </nav>
       <form class="search" action={`${app}/search`} role="search">

@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { until } from "../tests/support/process/until.ts";
 import { actions } from "./incident/actions.ts";
 
 let given: IncidentServer;
@@ -24,6 +25,9 @@ beforeEach(async () => {
 
 const get = async (of: string) => (await given.admin.call("GET", of)).body;
 const detail = () => get(`/incidents/${id}`);
+/** A step creates it. */
+const documentOf = () =>
+  until<{ id: number }>("the document", async () => (await get(`/documents/?incident_id=${id}`)).items[0]);
 const events = async (kind: string) => (await get(`/incidents/${id}/events?kind=${kind}`)).items;
 
 describe("signing in", () => {
@@ -242,7 +246,7 @@ describe("without scripts", () => {
   });
 
   test("a document is read, and changed unless somebody else has changed it", async () => {
-    const [found] = (await get(`/documents/?incident_id=${id}`)).items;
+    const found = await documentOf();
     const page = `/app/documents/${found.id}`;
     const stale = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
     const { html } = await carol.submit(`${page}/edit`, { text: "# Plan\n\n<script>x</script> **now**" });
@@ -393,7 +397,7 @@ describe("a Restricted incident, for somebody who does not take part", () => {
         expect(seen.html).not.toContain("Secret");
       }
     expect((await hidden(name, "", "GET")).status).toBe(404);
-    const [found] = (await get(`/documents/?incident_id=${id}`)).items;
+    const found = await documentOf();
     for (const rest of ["", "/edit"])
       expect(await dana.open(`/app/documents/${found.id}${rest}`)).toMatchObject({
         status: 404,

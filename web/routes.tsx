@@ -14,17 +14,19 @@ import { redirect } from "../server/page/page.ts";
 import { streamHeaders } from "../server/stream/connection.ts";
 import { withoutTimeout } from "../server/stream/routes.ts";
 import type { IncidentStreams } from "../server/stream/streams.ts";
+import { accessPages } from "./access.tsx";
 import { assetAnswer } from "./assets.ts";
 import { documentPages } from "./documents.tsx";
 import { barsOf, choicesOf, incidentFields } from "./incident/choices.ts";
 import { incidentPages } from "./incident/routes.tsx";
 import { Board, type BoardTab, boardTabs } from "./pages/board.tsx";
-import { ReportPage } from "./pages/forms.tsx";
+import { FormPage, type Trouble } from "./pages/forms.tsx";
 import { Message, messagePage } from "./pages/message.tsx";
 import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
 import { idIn, type PageContent, pathId, Site, type Visit } from "./site.tsx";
+import { workPages } from "./work.tsx";
 
 const boardLength = 50;
 
@@ -71,8 +73,20 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     };
   }
 
-  const reporting = { title: "Report an incident", here: "report" } as const;
-  const reportPath = `${app}/report`;
+  const title = "Report an incident";
+  const reporting = (fill: { fields: readonly Field[]; trouble?: Trouble }): PageContent => ({
+    title,
+    here: "report",
+    content: (
+      <FormPage
+        title={title}
+        about="Somebody on call becomes its commander, and is told at once."
+        button="Report"
+        action={`${app}/report`}
+        {...fill}
+      />
+    ),
+  });
 
   const reportFields = async (
     { visitor }: Visit,
@@ -114,10 +128,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
       });
       return incidentPath(id);
     },
-    again: async (fill) => ({
-      ...reporting,
-      content: <ReportPage action={reportPath} {...fill(await reportFields(visit, () => undefined))} />,
-    }),
+    again: async (fill) => reporting(fill(await reportFields(visit, () => undefined))),
   }));
 
   return new Elysia({ name: "pages", prefix: app })
@@ -167,7 +178,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
       "/report",
       site.read(async (visit) => {
         const fields = await reportFields(visit, (name) => visit.url.searchParams.get(name) ?? undefined);
-        return { ...reporting, content: <ReportPage fields={fields} action={reportPath} /> };
+        return reporting({ fields });
       }),
     )
     .post("/report", report)
@@ -191,5 +202,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
       }),
     )
     .use(incidentPages(site, streams))
-    .use(documentPages(site));
+    .use(documentPages(site))
+    .use(workPages(site))
+    .use(accessPages(site));
 }

@@ -127,6 +127,16 @@ describe("a lease ends", () => {
     for (const verb of ["approve", "deny"]) expect((await decide(verb)).http).toBe(409);
   });
 
+  test("never for a request that waits, is somebody else's, or is for another role", async () => {
+    const [role, other] = [await world.makeRole({ approval: "admin" }), await world.makeRole()];
+    const { body: request } = await bob.call("POST", "/access/requests/", { role, reason: "x" });
+    const by = (who: Person, of: string) => world.issue(who, of, { request_id: request.id });
+    expect((await by(bob, role)).http).toBe(409);
+    expect((await world.admin.call("POST", `/access/requests/${request.id}/approve`)).http).toBe(200);
+    expect([(await by(alice, role)).http, (await by(bob, other)).http]).toEqual([404, 404]);
+    expect((await by(bob, role)).http).toBe(201);
+  });
+
   test.each([{ breakGlass: false }, { breakGlass: true }])(
     "when its user gives up the approval, and no other is issued for it (break-glass: $breakGlass)",
     async ({ breakGlass }) => {

@@ -56,6 +56,13 @@ const isLive = () => until("a live page", () => tab.ask<boolean>("!!document.que
 const note = (text: string) => given.member.call("POST", `/incidents/${id}/events`, { description: text });
 const notes = () => given.notesOf(id);
 
+/** A step creates it. */
+const documentOf = (incidentId: number) =>
+  until<{ id: number }>(
+    "the document",
+    async () => (await given.admin.call("GET", `/documents/?incident_id=${incidentId}`)).body.items[0],
+  );
+
 describe("a page that is open", () => {
   test("shows what others write, and keeps what the reader is writing", async () => {
     await open(path);
@@ -137,7 +144,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     description: long,
     assignees: ["carol@example.com"],
   });
-  const [found] = (await given.admin.call("GET", `/documents/?incident_id=${id}`)).body.items;
+  const found = await documentOf(id);
   const findings = [];
   for (const [name, at] of [
     ["board", "/app"],
@@ -149,6 +156,9 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["status-report", `${path}/status-report`],
     ["report", "/app/report"],
     ["search", "/app/search?q=broken"],
+    ["work", "/app/work"],
+    ["access", "/app/access"],
+    ["access-request", "/app/access/request"],
     ["document", `/app/documents/${found.id}`],
     ["document-edit", `/app/documents/${found.id}/edit`],
     ["no-incident", "/app/incidents/987654"],
@@ -294,7 +304,7 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
   );
   // A few have characters that no text may have.
   expect(stored.filter(({ http }) => http === 201).length).toBeGreaterThan(95);
-  const [found] = (await given.admin.call("GET", `/documents/?incident_id=${first}`)).body.items;
+  const found = await documentOf(first!);
   await given.admin.call("PUT", `/documents/${found.id}/content`, { text: all, version: null });
   const watch = `window.hits = 0; window.hit = () => { window.hits += 1; }`;
   const places = [

@@ -54,6 +54,8 @@ let isStale = false;
 
 /** Fetches the page again. What changes meanwhile leads to one more time. */
 function refresh(): Promise<void> {
+  // A page without a stream may be the answer to a form: fetching it would drop what it has kept.
+  if (!document.body.dataset.stream) return Promise.resolve();
   isStale = true;
   fetching ??= fetchPage().finally(() => {
     fetching = undefined;
@@ -168,7 +170,8 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
     if (answer.ok && place.pathname === location.pathname) {
       form.reset();
       form.closest("details")?.removeAttribute("open");
-      show(html);
+      // The address may have another view than the answer.
+      await refresh();
     } else if (answer.ok && answer.redirected) location.assign(answer.url);
     else {
       // An error: its page has what was written, and says what is wrong.

@@ -1,3 +1,4 @@
+import { type Lease, listLeases } from "../../core/access/lease.ts";
 import type { Actor } from "../../core/context.ts";
 import { type Affected, getAffected } from "../../core/incident/affected/affected.ts";
 import type { Document } from "../../core/incident/document/document.ts";
@@ -43,6 +44,8 @@ export interface IncidentPage {
   documents: Document[];
   links: Link[];
   affected: Affected;
+  /** Those that the reader may see, and that have not ended. */
+  leases: Lease[];
 }
 
 /** @throws NotFound when the actor may not read it */
@@ -68,6 +71,7 @@ export async function readIncidentPage(
       listLinks(context, actor, all),
       getAffected(context, actor, id),
     ]);
+  const leases = await listLeases(context, actor, { incident: incident.name, limit: mostOf });
   return {
     incident,
     view,
@@ -80,5 +84,6 @@ export async function readIncidentPage(
     documents: documents.items,
     links: links.items,
     affected,
+    leases: leases.items.filter(({ finishedAt }) => finishedAt === null),
   };
 }

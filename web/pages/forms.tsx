@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { Revision } from "../../core/incident/event/revisions.ts";
 import type { IncidentDetail } from "../../core/incident/incident/get.ts";
 import type { Action } from "../incident/actions.ts";
@@ -79,25 +80,38 @@ export function ActionPage({
   );
 }
 
-/** The form that reports an incident. */
-export function ReportPage({
-  fields,
+/** A form that is a page of its own, about what `children` show. */
+export function FormPage({
+  title,
+  about,
+  button,
   action,
+  back,
+  fields,
   trouble,
+  children,
 }: {
-  fields: readonly Field[];
+  title: string;
+  about?: string;
+  button: string;
   action: string;
+  /** Where Cancel leads. */
+  back?: string;
+  fields: readonly Field[];
   trouble?: Trouble;
+  children?: ComponentChildren;
 }) {
   return (
     <div class="narrow">
-      <h1>Report an incident</h1>
-      <p class="quiet">Somebody on call becomes its commander, and is told at once.</p>
+      <h1>{title}</h1>
+      {about && <p class="quiet">{about}</p>}
+      {children}
       <Alert trouble={trouble} />
       <Form action={action} fields={fields}>
         <button type="submit" class="primary">
-          Report
+          {button}
         </button>
+        {back && <a href={back}>Cancel</a>}
       </Form>
     </div>
   );

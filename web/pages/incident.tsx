@@ -12,7 +12,7 @@ import { Reader } from "../parts/reader.ts";
 import { Lock, Priority, Status } from "../parts/status.tsx";
 import { Text } from "../parts/text.tsx";
 import { Ago, Clock } from "../parts/time.tsx";
-import { documentPath, incidentPath } from "../paths.ts";
+import { app, documentPath, incidentPath } from "../paths.ts";
 
 /** An incident: what happens in it, and what one can do. */
 export function Incident({ page, bars }: { page: IncidentPage; bars: number }) {
@@ -37,6 +37,7 @@ export function Incident({ page, bars }: { page: IncidentPage; bars: number }) {
           <People page={page} path={path} />
           <Tasks tasks={page.tasks} path={path} />
           <Affected page={page} path={path} />
+          <Access page={page} />
           <Documents page={page} />
           <Links page={page} path={path} />
           <Failed page={page} path={path} />
@@ -357,6 +358,28 @@ function Affected({ page: { affected }, path }: { page: IncidentPage; path: stri
       <p>
         <a href={`${path}/affected`}>Change</a>
       </p>
+    </Section>
+  );
+}
+
+function Access({ page: { leases, incident } }: { page: IncidentPage }) {
+  return (
+    <Section id="access" title="Access">
+      <ul>
+        {leases.map(({ id, role, userName, expiresAt }) => (
+          <li key={id}>
+            <span>{role}</span>
+            <span class="quiet">
+              <bdi>{nameOf(userName)}</bdi> until <Clock at={expiresAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {incident.status !== "Closed" && (
+        <p>
+          <a href={`${app}/access/request?incident=${incident.name}`}>Request access</a>
+        </p>
+      )}
     </Section>
   );
 }
