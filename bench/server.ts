@@ -83,9 +83,7 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   await Bun.sleep(idleSeconds * 1000);
   const idle = [one, two].flatMap(({ pid }) => childrenOf(pid)).map(residentMegabytes);
   const bareIdle = residentMegabytes(bares[0]!.pid);
-  console.log(
-    `svc      on Bun ${Bun.version}; signature and revocation are checked, every request is logged`,
-  );
+  console.log(`svc      on Bun ${Bun.version}; each token is verified once, requests are logged`);
   console.log(`uvicorn  ${uvicorn.about}; no access log, the caller is trusted`);
   console.log(
     "bare     Bun.serve that reads the same rows for everybody; alike: also with our headers and log lines",
