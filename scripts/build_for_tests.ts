@@ -34,7 +34,8 @@ export async function buildForTests(outfile: string): Promise<void> {
 }
 
 function keepPlaces({ onLoad, onResolve }: Bun.PluginBuilder): void {
-  const ours = new RegExp(`^${RegExp.escape(root)}/(?!node_modules/).*\\.ts$`);
+  // The script of the pages is imported as text.
+  const ours = new RegExp(`^${RegExp.escape(root)}/(?!node_modules/|web/client/).*\\.ts$`);
   onLoad({ filter: ours }, async ({ path }) => {
     const source = await readFile(path, "utf8");
     const contents = source

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { startIdp } from "../trial/idp/main.ts";
-import { TestBrowser } from "./support/browser/browser.ts";
+import { clicked, TestBrowser } from "./support/browser/browser.ts";
 import { type Person, personOf } from "./support/http/people.ts";
 import { newChallenge, startTestServer, type TestServer } from "./support/http/server.ts";
 import { processorMilliseconds } from "./support/process/processor_time.ts";
@@ -345,7 +345,7 @@ test("a body with many values is refused before each of them is validated", asyn
 test("the form of a browser that opened a challenge takes time in proportion to its size", async () => {
   const browser = new TestBrowser();
   const { url } = await browser.open((await newChallenge(server)).challengeUrl);
-  const headers = { "content-type": form, origin: server.url, "sec-fetch-site": "same-origin" };
+  const headers = { ...clicked, "content-type": form, origin: server.url };
   function* cases(): Generator<Case> {
     for (const path of ["", "/switch"])
       for (const [kind, make] of forms)

@@ -19,6 +19,18 @@ export function requireOwnOrigin(config: Config, request: Request): void {
   throw new Forbidden("This form was not sent from a page of this server");
 }
 
+/**
+ * Refuses a form that a script sent: somebody must have pressed the button. Browsers say so since 2023 (Fetch Metadata), at
+ * least where they send Sec-Fetch-Site.
+ *
+ * @throws Forbidden
+ */
+export function requireClick({ headers }: Request): void {
+  if (headers.get("sec-fetch-site") === null) return;
+  if (headers.get("sec-fetch-mode") === "navigate" && headers.get("sec-fetch-user") === "?1") return;
+  throw new Forbidden("Nobody pressed the button: open the page again, and press it");
+}
+
 const lookAhead = /prefetch|prerender|preview/i;
 
 /** Whether a browser prefetches, or a program previews the link: nobody has followed it yet. */

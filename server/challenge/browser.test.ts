@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { session } from "../../drizzle/schema/index.ts";
-import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { clicked, TestBrowser } from "../../tests/support/browser/browser.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import {
   decide,
@@ -253,7 +253,7 @@ describe("the user", () => {
     const answer = await browser.request(url, {
       method: "POST",
       body: new Blob([write({ csrf, decision: "approve" })]),
-      headers: { origin: server.url, "sec-fetch-site": "same-origin", ...(type && { "content-type": type }) },
+      headers: { ...clicked, origin: server.url, ...(type && { "content-type": type }) },
     });
     expect(answer.status).toBe(400);
     expect((await rowOf(server, challenge)).approvedAt).toBeNull();

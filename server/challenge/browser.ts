@@ -15,7 +15,7 @@ import { nameUser } from "../../core/catalog/person/of_actor.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
-import { isLookAhead, requireOwnOrigin } from "../auth/origin.ts";
+import { isLookAhead, requireClick, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { readForm, requireConnection } from "../http/body.ts";
 import { largestFormBytes, refuseLongBody } from "../http/size.ts";
@@ -132,6 +132,8 @@ export function browserRoutes(deps: Deps) {
     .post(
       "/approve/:id",
       async ({ params, request, server }) => {
+        // A script of a page, which has the same origin, must not approve a terminal.
+        requireClick(request);
         const address = addressOf(deps, request, server);
         const { session, challenge, form } = await checkedForm(params.id, params.id, request, address);
         const decision = form.get("decision");

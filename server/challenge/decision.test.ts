@@ -104,6 +104,17 @@ describe("the decision", () => {
     expect((await poll(server, challenge)).body.status).toBe("pending");
   });
 
+  test.each([
+    [{ "sec-fetch-mode": "cors", "sec-fetch-user": "" }],
+    [{ "sec-fetch-mode": "cors" }],
+    [{ "sec-fetch-user": "" }],
+  ])("that a script of our own pages sent is refused: %j", async (headers) => {
+    const { challenge, browser, url, text } = await opened();
+    expect((await browser.submit(url, text, { decision: "approve" }, headers)).status).toBe(403);
+    expect((await poll(server, challenge)).body.status).toBe("pending");
+    expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(303);
+  });
+
   test("from a browser that sends neither Origin nor Sec-Fetch-Site is refused", async () => {
     const { browser, url, text } = await opened();
     const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;

@@ -122,6 +122,8 @@ test("is scoped to the actor", async () => {
   const second = await post(bob);
   expect(second.http).toBe(201);
   expect(second.body.id).not.toBe(first.body.id);
+  // The retries as well, with the same content.
+  expect([(await post(bob)).body.id, (await post()).body.id]).toEqual([second.body.id, first.body.id]);
 });
 
 test("a failure is not stored: a retry starts over", async () => {

@@ -1,3 +1,11 @@
+/** What browsers send with a form whose button was pressed. */
+export const clicked = {
+  origin: "null",
+  "sec-fetch-site": "same-origin",
+  "sec-fetch-mode": "navigate",
+  "sec-fetch-user": "?1",
+};
+
 /** The HTTP part of a browser: it keeps cookies by host and port, and follows redirects one at a time. */
 export class TestBrowser {
   readonly cookies = new Map<string, Map<string, string>>();
@@ -47,7 +55,7 @@ export class TestBrowser {
     return this.request(new URL(action, url).href, {
       method: "POST",
       body: new URLSearchParams({ csrf, ...fields }),
-      headers: { origin: "null", "sec-fetch-site": "same-origin", ...headers },
+      headers: { ...clicked, ...headers },
     });
   }
 

@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 import type { TestServer } from "../http/server.ts";
-import { TestBrowser } from "./browser.ts";
+import { clicked, TestBrowser } from "./browser.ts";
 
 /** A page as a reader without scripts has it. */
 export interface Page {
@@ -60,7 +60,7 @@ export class PageReader {
     const response = await this.browser.request(`${this.server.url}${action}`, {
       method: "POST",
       body: new URLSearchParams(fields),
-      headers: { origin: "null", "sec-fetch-site": "same-origin", ...headers },
+      headers: { ...clicked, ...headers },
     });
     const location = response.headers.get("location");
     if (location === null)

@@ -1,4 +1,5 @@
 import * as schema from "../../../drizzle/schema/index.ts";
+import { clicked } from "../browser/browser.ts";
 import { insertRow } from "./catalog.ts";
 import type { Person } from "./people.ts";
 import { accessRequestsOf } from "./permission_access.ts";
@@ -165,7 +166,7 @@ const approval = `/approve/${crypto.randomUUID()}`;
 /** A form as our pages send it. */
 const form = (body: string) => ({
   body,
-  headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
+  headers: { ...clicked, "content-type": "application/x-www-form-urlencoded" },
 });
 
 /** The requests of the third table that need more than their path. */
