@@ -50,6 +50,13 @@ export const blockOf = (ofRecord: PgColumn | ExtraConfigColumn): SQL =>
 export const wordIndex = (name: string, { search, id }: Record<"search" | "id", ExtraConfigColumn>) =>
   index(name).using("gin", search, blockOf(id)).with({ fastupdate: false });
 
+/** A word that no text contains, among those of a Restricted incident's records (drizzle/triggers). */
+export const restrictedMark = "~restricted";
+
+/** Whether a record's words are without that mark, for an index of the words that everybody may find. */
+export const isUnmarked = (search: PgColumn | ExtraConfigColumn): SQL =>
+  sql`not (${search} @@ ${sql.raw(`'''${restrictedMark}'''::tsquery`)})`;
+
 /** For records that a PUT replaces: it names the version it is based on, and each change increments it. */
 export const editable = () => ({
   version: integer("version").notNull().default(1),

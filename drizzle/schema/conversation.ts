@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { id, idOf, partOf, wordIndex } from "./columns.ts";
+import { id, idOf, isUnmarked, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -47,6 +47,7 @@ export const conversationMessage = pgTable(
     index("conversation_message_author_idx").on(table.authorId),
     index("conversation_message_recipient_idx").on(table.recipientId),
     wordIndex("conversation_message_search_block_idx", table),
+    wordIndex("conversation_message_search_open_idx", table).where(isUnmarked(table.search)),
     uniqueIndex("conversation_message_delivery_idx").on(table.conversationId, table.deliveryKey),
     check("conversation_message_says_something", sql`text <> ''`),
   ],

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf, partOf, wordIndex } from "./columns.ts";
+import { editable, id, idOf, isUnmarked, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
@@ -41,6 +41,7 @@ export const document = pgTable(
     // For a plugin that looks up documents by link. A hash index, as a link may be too long for any other index.
     index("document_weblink_idx").using("hash", table.weblink),
     wordIndex("document_search_block_idx", table),
+    wordIndex("document_search_open_idx", table).where(isUnmarked(table.search)),
     // For document-term-sync: texts that are new, or changed since they were last read.
     index("document_term_due_idx")
       .on(table.id)

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, jsonb, type PgColumn, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, partOf, wordIndex } from "./columns.ts";
+import { id, isUnmarked, partOf, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -49,6 +49,7 @@ export const event = pgTable(
       .on(table.kind, textIdOf(table.data))
       .where(sql`kind in ('report.written', 'message.sent')`),
     wordIndex("event_search_block_idx", table).where(sql`kind = 'note'`),
+    wordIndex("event_search_open_idx", table).where(sql`kind = 'note' and ${isUnmarked(table.search)}`),
   ],
 );
 

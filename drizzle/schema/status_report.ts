@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, partOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
+import { id, isUnmarked, partOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
@@ -22,6 +22,7 @@ export const statusReport = pgTable(
     index("status_report_incident_idx").on(table.incidentId, table.createdAt, table.id),
     index("status_report_author_idx").on(table.authorId),
     wordIndex("status_report_search_block_idx", table),
+    wordIndex("status_report_search_open_idx", table).where(isUnmarked(table.search)),
     check("status_report_times", withinYears("created_at")),
   ],
 );

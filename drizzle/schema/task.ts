@@ -1,6 +1,16 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf, oneOf, partOf, referenceTo, withinYears, wordIndex } from "./columns.ts";
+import {
+  editable,
+  id,
+  idOf,
+  isUnmarked,
+  oneOf,
+  partOf,
+  referenceTo,
+  withinYears,
+  wordIndex,
+} from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -47,6 +57,7 @@ export const task = pgTable(
       .on(table.resolveBy, table.id)
       .where(sql`status = 'Open' and reminders and deleted_at is null`),
     wordIndex("task_search_block_idx", table),
+    wordIndex("task_search_open_idx", table).where(isUnmarked(table.search)),
     check("task_status_known", oneOf("status", taskStatuses)),
     check("task_times", withinYears("resolve_by", "last_reminder_at")),
     check("task_resolved_at_of_status", sql`(status = 'Resolved') = (resolved_at is not null)`),

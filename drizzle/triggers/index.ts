@@ -1,3 +1,5 @@
+import { restrictedMark } from "../schema/columns.ts";
+
 /**
  * A row-level trigger and its function. Never limited to columns (UPDATE OF): PostgreSQL then refuses to change their
  * type or to drop them, and revisions do both.
@@ -134,12 +136,31 @@ function vector(texts: readonly (readonly [string, Weight])[], prepare = quickTo
     .join(" || ");
 }
 
+/** The column that leads to the incident of a record whose words are hidden with it, and that incident's id. */
+const partOfIncident: Readonly<Record<string, readonly [column: string, id: (row: string) => string]>> = {
+  document: ["incident_id", (row) => `${row}.incident_id`],
+  task: ["incident_id", (row) => `${row}.incident_id`],
+  // The other events have no words.
+  event: ["incident_id", (row) => `case when ${row}.kind = 'note' then ${row}.incident_id end`],
+  status_report: ["incident_id", (row) => `${row}.incident_id`],
+  conversation_message: [
+    "conversation_id",
+    (row) => `(select c.incident_id from public.conversation c where c.id = ${row}.conversation_id)`,
+  ],
+};
+
+const mark = `'''${restrictedMark}'''::pg_catalog.tsvector`;
+
 /** Skips the work for an update that changes none of these texts; setting `search` to null recomputes it. */
 function searchTrigger(
   table: string,
-  columns: readonly string[],
+  texts: readonly string[],
   value: (row: string, prepare?: (text: string) => string) => string,
 ): Trigger {
+  const [incidentColumn, incidentId] = partOfIncident[table] ?? [];
+  const columns = incidentColumn ? [...texts, incidentColumn] : texts;
+  const restricted = (row: string) =>
+    `select from public.incident i where i.id = ${incidentId!(row)} and i.visibility = 'Restricted'`;
   const values = (row: string) => columns.map((column) => `${row}.${column}`).join(", ");
   const lengths = columns.map((column) => `pg_catalog.octet_length(new.${column}::pg_catalog.text)`);
   return {
@@ -156,12 +177,26 @@ begin
       new.search := ${value("new", withoutComments)};
     else
       new.search := ${value("new")};
-    end if;
+    end if;${
+      // The lock is the one that a foreign key takes. It waits for a change of the visibility, which a new statement sees.
+      incidentId
+        ? `
+    perform ${restricted("new").replace("select ", "")} for key share of i;
+    if found and exists (${restricted("new")}) then
+      new.search := new.search || ${mark};
+    end if;`
+        : ""
+    }
   end if;
   return new;
 end
 `,
-    fill: { column: "search", value: value(table) },
+    fill: {
+      column: "search",
+      value: incidentId
+        ? `${value(table)} || case when exists (${restricted(table)}) then ${mark} else ''::pg_catalog.tsvector end`
+        : value(table),
+    },
   };
 }
 
@@ -193,6 +228,32 @@ end
   },
 ];
 
+/**
+ * Marks the records of an incident again when its visibility changes. The lock waits for transactions that have added some,
+ * and holds up those that are about to.
+ */
+const visibilityChanged: Trigger = {
+  name: "svc_incident_visibility",
+  table: "incident",
+  needs: ["id", "visibility"],
+  timing: "after",
+  events: ["update"],
+  body: `
+begin
+  if new.visibility is distinct from old.visibility then
+    perform from public.incident where id = new.id for update;
+    update public.document set search = null where incident_id = new.id;
+    update public.task set search = null where incident_id = new.id;
+    update public.event set search = null where incident_id = new.id and kind = 'note';
+    update public.status_report set search = null where incident_id = new.id;
+    update public.conversation_message set search = null
+      where conversation_id in (select c.id from public.conversation c where c.incident_id = new.id);
+  end if;
+  return null;
+end
+`,
+};
+
 const searchTriggers: readonly Trigger[] = [
   ...Object.entries(searched).map(([table, columns]) =>
     searchTrigger(table, Object.keys(columns), (row, prepare) =>
@@ -215,4 +276,9 @@ const searchTriggers: readonly Trigger[] = [
 /**
  * The single definition of all triggers: `svc database upgrade` and `sync-triggers` bring the database in line with it.
  */
-export const triggers: readonly Trigger[] = [challengeDecided, tokenChanged, ...searchTriggers];
+export const triggers: readonly Trigger[] = [
+  challengeDecided,
+  tokenChanged,
+  ...searchTriggers,
+  visibilityChanged,
+];

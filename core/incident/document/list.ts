@@ -3,7 +3,7 @@ import { document } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { type AnyReader, mayReadOf, type Reader } from "../visibility/visibility.ts";
+import { type AnyReader, mayReadOf, type Reader, readableKindsOf } from "../visibility/visibility.ts";
 import { type Document, documentColumns } from "./document.ts";
 
 export interface DocumentQuery extends ListQuery {
@@ -42,6 +42,7 @@ export async function listDocuments(
             resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
             name === undefined ? undefined : eq(document.name, name),
           ),
+          readableKindsOf(reader, document),
         ),
       )
       .orderBy(...page.orderBy)

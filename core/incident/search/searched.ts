@@ -25,6 +25,7 @@ import {
   mayReadOf,
   type Reader,
   readableKinds,
+  readableKindsOf,
 } from "../visibility/visibility.ts";
 
 /** The records of one table in a search over everything. drizzle/triggers defines which words they match. */
@@ -40,6 +41,7 @@ export interface Searched {
   large?: boolean;
   /** Those that the reader may find. Anything that shows part of an incident has its condition here. */
   found(by: Reader | AnyReader): SQL | undefined;
+  /** For `newestMatches`. */
   kinds?(by: Reader | AnyReader): { open: SQL; theirs: SQL } | undefined;
 }
 
@@ -87,6 +89,7 @@ export const searched = {
     title: sql`${document.name}`,
     text: sql`concat_ws(' ', ${document.description}, (${contentOf}))`,
     found: (by) => mayReadOf(by, document.incidentId),
+    kinds: (by) => readableKindsOf(by, document),
   },
   task: {
     table: task,
@@ -95,6 +98,7 @@ export const searched = {
     title: sql`${task.description}`,
     text: sql`${task.description}`,
     found: (by) => and(isNull(task.deletedAt), mayReadOf(by, task.incidentId)),
+    kinds: (by) => readableKindsOf(by, task),
   },
   note: {
     table: event,
@@ -104,6 +108,7 @@ export const searched = {
     text: sql`${event.description}`,
     only: sql`${event.kind} = 'note'`,
     found: (by) => mayReadOf(by, event.incidentId),
+    kinds: (by) => readableKindsOf(by, event),
   },
   report: {
     table: statusReport,
@@ -112,6 +117,7 @@ export const searched = {
     title: sql`${nameOf(sql`${statusReport.incidentId}`)} || ': status report'`,
     text: sql`concat_ws(' ', ${statusReport.conditions}, ${statusReport.actions}, ${statusReport.needs})`,
     found: (by) => mayReadOf(by, statusReport.incidentId),
+    kinds: (by) => readableKindsOf(by, statusReport),
   },
   message: {
     table: conversationMessage,
@@ -120,6 +126,13 @@ export const searched = {
     title: sql`${nameOf(incidentOfMessage)} || ': message'`,
     text: sql`${conversationMessage.text}`,
     found: mayReadMessage,
+    kinds: (by) =>
+      readableKindsOf(
+        by,
+        conversationMessage,
+        (incidents) => sql`${conversationMessage.conversationId} = any(array(
+          select ${conversation.id} from ${conversation} where ${conversation.incidentId} = any(${incidents})))`,
+      ),
   },
   term: {
     table: term,

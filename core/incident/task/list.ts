@@ -3,7 +3,7 @@ import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts
 import { parseUserName } from "../../auth/user/field.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { mayReadOf } from "../visibility/visibility.ts";
+import { mayReadOf, readableKindsOf } from "../visibility/visibility.ts";
 import type { TaskStatus } from "./status.ts";
 import { type Task, taskColumns } from "./task.ts";
 
@@ -59,6 +59,7 @@ export async function listTasks(
           assignee === undefined ? undefined : isAssigned(assignee),
           overdue ? and(eq(task.status, "Open"), lt(task.resolveBy, clock.now())) : undefined,
         ),
+        readableKindsOf(actor, task),
       ),
     )
     .orderBy(...page.orderBy)

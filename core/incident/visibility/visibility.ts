@@ -1,6 +1,7 @@
 import { or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
+import { isUnmarked } from "../../../drizzle/schema/columns.ts";
 import {
   conversation,
   conversationMessage,
@@ -58,6 +59,24 @@ export function mayBeToldOf(individualId: number): SQL {
  */
 export function readableKinds(reader: Reader | AnyReader): { open: SQL; theirs: SQL } | undefined {
   return reader.admin ? undefined : kindsShownTo(sql`${individual.email} = ${reader.user}`);
+}
+
+/**
+ * The same for records of incidents: those whose words are not marked as those of a Restricted one, and those of the
+ * Restricted ones in which a member participates. `isOf` matches the records of an array of incidents.
+ */
+export function readableKindsOf(
+  reader: Reader | AnyReader,
+  { search, incidentId }: { search: PgColumn; incidentId?: PgColumn },
+  isOf = (incidents: SQL) => sql`${incidentId} = any(${incidents})`,
+): { open: SQL; theirs: SQL } | undefined {
+  if (reader.admin) return undefined;
+  const restricted = sql`array(
+    select ${participant.incidentId} from ${participant}
+    join ${individual} on ${individual.id} = ${participant.individualId}
+    join ${incident} on ${incident.id} = ${participant.incidentId}
+    where ${individual.email} = ${reader.user} and ${participant.leftAt} is null and ${incident.visibility} <> 'Open')`;
+  return { open: isUnmarked(search), theirs: isOf(restricted) };
 }
 
 function isShownTo(member: SQL): SQL {
