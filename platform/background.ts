@@ -21,6 +21,11 @@ export class Background {
     void work.finally(() => this.#running.delete(work));
   }
 
+  /** Whether work that is added in turn would wait for other work. */
+  get isFull(): boolean {
+    return this.#inTurn.activeCount >= worksAtOnce;
+  }
+
   /** Adds work that requests may cause in any amount: it waits for a free slot. */
   addInTurn(work: () => Promise<void>): Promise<void> {
     const turn = this.#inTurn(work);

@@ -1,4 +1,5 @@
 import { Elysia, status, t } from "elysia";
+import pLimit from "p-limit";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { listIncidents } from "../../core/incident/incident/list.ts";
 import { isIncidentName } from "../../core/incident/incident/name.ts";
@@ -28,6 +29,9 @@ import {
 /** How long an answer waits for the follow-up steps; the rest continues without it. */
 const flowMilliseconds = 1000;
 
+/** How many reports occupy a connection at once, so that enough are left for reads when everybody reports. */
+const reports = pLimit(3);
+
 /** Incidents that the actor may read. */
 export const incidentRoutes = (deps: Deps) =>
   new Elysia({ name: "incident", prefix: "/incidents" })
@@ -44,12 +48,14 @@ export const incidentRoutes = (deps: Deps) =>
       "/",
       async ({ actor, body, request, set }) => {
         const wanted = { description: "", ...fromApi(body) };
-        const made = await withIdempotencyKey(
-          deps,
-          { actor, request, body },
-          async (context) => toApi(await reportIncident(context, actor, wanted)),
-          ({ id }) => seeIncident(deps, actor, id),
-          ({ id }) => `/incidents/${id}`,
+        const made = await reports(() =>
+          withIdempotencyKey(
+            deps,
+            { actor, request, body },
+            async (context) => toApi(await reportIncident(context, actor, wanted)),
+            ({ id }) => seeIncident(deps, actor, id),
+            ({ id }) => `/incidents/${id}`,
+          ),
         );
         await runFlowWithin(deps, made.body.id, flowMilliseconds);
         return created(set, made);

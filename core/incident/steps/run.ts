@@ -195,14 +195,20 @@ async function attemptStep(
   });
 }
 
-/** Runs it in the background, claimed by the database's time, and returns when it is done or after this time. */
+/**
+ * Runs it in the background, claimed by the database's time, and returns when it is done or after this time: at once if
+ * it has to wait for the steps of other incidents.
+ */
 export async function runFlowWithin(
   context: AppContext,
   incidentId: number,
   milliseconds: number,
 ): Promise<void> {
+  const { background } = context;
+  const isQueued = background?.isFull;
   const run = () => onDatabaseTime(context, (timed) => runFlow(timed, incidentId));
-  await withTimeLimit(milliseconds, context.background?.addInTurn(run) ?? run());
+  const ended = background?.addInTurn(run) ?? run();
+  if (!isQueued) await withTimeLimit(milliseconds, ended);
 }
 
 /**
