@@ -99,11 +99,49 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
     about: "from a revocation on one server to its effect on another, p50 and p99 (20 seconds)",
     load: async () => (await import("./token.ts")).benchToken,
   },
+  all: {
+    about: "most of them, shorter, and then every ratio on one page (20 minutes)",
+    load: async () => benchAll,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
   },
 };
+
+/** Shorter than alone, so that all of them take less than 20 minutes. `migrate`, `scale`, `mtls` and `live` are left out. */
+const shorter: Record<string, Record<string, string>> = {
+  start: {},
+  incident: {},
+  token: {},
+  poll: {},
+  server: {},
+  api: { SVC_BENCH_INCIDENTS: "20000" },
+  schedule: { SVC_BENCH_SECONDS: "10" },
+  access: { SVC_BENCH_SECONDS: "2" },
+  backup: { SVC_BENCH_GB: "0.1" },
+};
+
+/** Runs most benches, each in a process of its own, and then prints every line that has an aim or a budget. */
+async function benchAll(): Promise<void> {
+  const pages: string[] = [];
+  for (const [name, more] of Object.entries(shorter)) {
+    console.log(`\n# ${name}`);
+    const child = Bun.spawn([process.execPath, ...process.execArgv, import.meta.path, name], {
+      env: { ...process.env, ...more },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let text = "";
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      process.stdout.write(chunk);
+      text += chunk;
+    }
+    const lines = text.split("\n").filter((line) => /\b(aim|budget): /.test(line));
+    const end = (await child.exited) === 0 ? [] : ["it failed"];
+    pages.push([`# ${name}`, ...lines, ...end].join("\n"));
+  }
+  console.log(`\n${"=".repeat(80)}\n${pages.join("\n\n")}`);
+}
 
 const usage = [
   "Usage: bun run bench <name>",
