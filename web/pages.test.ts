@@ -2,8 +2,9 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
+import { somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
-import { until } from "../tests/support/process/until.ts";
+import { until, within } from "../tests/support/process/until.ts";
 import { actions } from "./incident/actions.ts";
 
 let given: IncidentServer;
@@ -283,6 +284,24 @@ describe("a form", () => {
     expect(answers.some(({ status }) => status === 200)).toBe(true);
     expect((await carol.send(`${path}/note`, fields)).path).toMatch(/#event-\d+$/);
     expect(await events("note")).toHaveLength(1);
+  });
+
+  test("that waits for a row leaves connections to readers", async () => {
+    const fields = fieldsOf((await carol.open(path)).html, `${path}/note`);
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const held = given.server.db.transaction(async (tx) => {
+      await tx.select().from(incidentTable).where(eq(incidentTable.id, id)).for("update");
+      await released;
+    });
+    const send = (_: unknown, n: number) =>
+      carol.send(`${path}/note`, { ...fields, key: crypto.randomUUID(), text: `Note ${n}` });
+    const sent = Array.from({ length: 20 }, send);
+    await somebodyWaits(given.server.db, 3);
+    const { status } = await within("a page", carol.open("/app"));
+    release();
+    await held;
+    expect(status).toBe(200);
+    expect((await Promise.all(sent)).map((page) => page.status)).toEqual(sent.map(() => 200));
   });
 
   test.each([

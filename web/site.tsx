@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import pLimit from "p-limit";
 import type { VNode } from "preact";
 import { once } from "../core/idempotency/once.ts";
 import { runFlowWithin } from "../core/incident/steps/run.ts";
@@ -15,6 +16,8 @@ import { app, signInAddress } from "./paths.ts";
 import { Values } from "./values.ts";
 import { type Visitor, Visitors } from "./visitor.ts";
 
+/** How many forms occupy a connection at once, so that enough are left for reads. */
+const forms = pLimit(3);
 /** How long an answer waits for the steps that follow; the rest continues without it. */
 const flowMilliseconds = 300;
 /** Far more than any text may have, so that a text which is too long is shown again instead of lost. */
@@ -120,14 +123,12 @@ export class Site {
     if (isVersioned) return run(this.deps);
     const { csrf: _, key = "", ...content } = Object.fromEntries(fields);
     const keyed = { actor: visitor.actor.user, method: "POST", path: url.pathname, key };
-    const { headers } = await once(
-      this.deps,
-      { ...keyed, content: JSON.stringify(content) },
-      async ({ db }) => ({
+    const { headers } = await forms(() =>
+      once(this.deps, { ...keyed, content: JSON.stringify(content) }, async ({ db }) => ({
         status: 303,
         headers: { location: await run({ ...this.deps, db }) },
         body: "",
-      }),
+      })),
     );
     const { location = app } = headers;
     const id = location.match(/^\/app\/incidents\/(\d+)/)?.[1];
