@@ -132,11 +132,12 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
   const parts = await openServerParts({ environment: readEnvironment(), telemetry: "svc-server" });
   const { db, clock, config, log, telemetry, keys, listener, counts, background } = parts;
   // While the database answers, the routes are built.
-  const ready = Promise.all([assertReady(parts, keys), listener.start()]);
-  ready.catch(() => {});
+  const checked = assertReady(parts, keys);
+  checked.catch(() => {});
+  // It subscribes to the listener.
   const served = createApp(parts);
   try {
-    await ready;
+    await Promise.all([checked, listener.start()]);
   } catch (error) {
     await Promise.all([listener.stop(), parts.close()]);
     throw error;

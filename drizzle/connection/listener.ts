@@ -26,6 +26,7 @@ export interface Subscriber {
 export class Listener {
   readonly #subscribers: Subscriber[] = [];
   readonly #stop = new AbortController();
+  #isStarted = false;
   #running: Promise<void> = Promise.resolve();
   /** When the database last answered on this connection, by performance.now(). */
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -36,8 +37,9 @@ export class Listener {
     private readonly log: Log,
   ) {}
 
-  /** Takes effect with the next connection, so it belongs before `start`. */
+  /** Before `start`: the channels of a connection are those of its beginning. */
   subscribe(subscriber: Subscriber): void {
+    if (this.#isStarted) throw new Error("a subscription after the start would hear nothing");
     this.#subscribers.push(subscriber);
   }
 
@@ -48,6 +50,7 @@ export class Listener {
    */
   start(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#isStarted = true;
     this.#running = this.#run(resolve, reject);
     return promise;
   }

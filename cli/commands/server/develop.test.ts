@@ -24,8 +24,10 @@ beforeAll(async () => {
     "plugins",
     "server",
     "trial",
+    "web",
     "package.json",
     "bunfig.toml",
+    "tsconfig.json",
   ]) {
     cpSync(join(root, name), join(tree, name), { recursive: true });
   }
