@@ -18,7 +18,9 @@ export interface DevelopOptions {
 }
 
 const root = join(import.meta.dir, "..", "..");
-const watched = ["server", "web", "core", "platform", "plugins", "drizzle", ".env"].map((path) => join(root, path));
+const watched = ["server", "web", "core", "platform", "plugins", "drizzle", ".env"].map((path) =>
+  join(root, path),
+);
 const graceMilliseconds = 2000;
 /** How many lines of a failed process the page shows. */
 const keptLines = 200;

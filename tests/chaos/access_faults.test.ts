@@ -551,6 +551,12 @@ for (const major of isLong ? [18, 15] : [18])
         JSON.stringify(counts),
       );
       const unfinished = () => db.select().from(accessLease).where(isNull(accessLease.finishedAt));
+      // PostgreSQL's own time limits, and its search for deadlocks, that began before its clock was set back would end when it
+      // is that late again. Somebody has to end these sessions.
+      await postgres.asking(
+        (sql) => sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where usename = ${target.broker} and query_start > now() + interval '1 minute'`,
+      );
       await expire(db, isNull(accessLease.finishedAt));
       if (!isLong) {
         // Calls of servers end in this time. Later than that, it only takes time until claims of dead processes end.
