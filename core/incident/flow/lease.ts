@@ -2,6 +2,7 @@ import { and, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { delivery, flowStep } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Context } from "../../context.ts";
@@ -193,7 +194,7 @@ export async function finish(context: StepContext, claim: Claim, done: string | 
     const at = stepTime(context);
     const told = { at: context.clock.now(), kind: "step.done" } as const;
     // Sent together: if the step is no longer ours, the event is rolled back.
-    await Promise.all([
+    await together([
       finishWork(hasteningWaiting(tx, claim, at), kind, claim, at),
       done !== undefined && recordEventOf(tx, claim, { ...told, description: done }),
     ]);

@@ -7,6 +7,7 @@ import {
   incidentType,
   type visibilities,
 } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { descriptionLength, parseName, parseText } from "../../../platform/text.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
@@ -63,7 +64,7 @@ export async function lockKind(
   tx: Transaction,
   kind: { incidentTypeId: number; incidentPriorityId: number },
 ): Promise<{ visibility: Visibility }> {
-  const [[type], [priority]] = await Promise.all([
+  const [[type], [priority]] = await together([
     tx
       .select({ visibility: incidentType.visibility })
       .from(incidentType)

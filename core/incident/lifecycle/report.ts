@@ -1,4 +1,5 @@
 import { incident, participant, participantRole } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import { parseUserName } from "../../auth/user/field.ts";
 import { makeAsNew } from "../../catalog/person/as_new.ts";
 import type { Actor } from "../../context.ts";
@@ -66,7 +67,7 @@ export async function reportIncident(
       .values({ incidentId, individualId, joinedAt: at })
       .returning({ id: participant.id });
     const participantId = reporter!.id;
-    await Promise.all([
+    await together([
       tx.insert(participantRole).values({ participantId, incidentId, role: "reporter", assumedAt: at }),
       recordEvent(tx, {
         incidentId,
@@ -82,7 +83,7 @@ export async function reportIncident(
       // The welcome message names the first commander, so nothing is announced here.
       await join(tx, { incidentId, individualId: individuals.get(user)!, roles, at, actor: actor.user });
     }
-    const [found] = await Promise.all([
+    const [found] = await together([
       findIncident(tx, actor, incidentId),
       planFlow(tx, { incidentId, at, plugins }),
     ]);

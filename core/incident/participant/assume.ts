@@ -1,6 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { participantRole } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { AppContext } from "../../plugin/context.ts";
@@ -32,7 +33,7 @@ export interface Assumption extends Change {
  */
 export async function assume(tx: Transaction, wanted: Assumption): Promise<boolean> {
   const { incidentId, participantId, role, at, actor, source } = wanted;
-  const [{ name }, commander] = await Promise.all([
+  const [{ name }, commander] = await together([
     activeParticipant(tx, incidentId, participantId),
     role === "commander" ? commanderOf(tx, incidentId) : undefined,
   ]);
@@ -46,7 +47,7 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     })
     .returning({ id: participantRole.id });
   if (!assumed) return false;
-  await Promise.all([
+  await together([
     recordEvent(tx, {
       incidentId,
       at,

@@ -1,6 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, participant } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import { costChanged } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { assume } from "./assume.ts";
@@ -45,7 +46,7 @@ export async function join(tx: Transaction, wanted: Joining): Promise<Joined> {
 }
 
 async function enter(tx: Transaction, { incidentId, individualId, at, actor, source }: Joining) {
-  const [[entered], [person]] = await Promise.all([
+  const [[entered], [person]] = await together([
     tx
       .insert(participant)
       .values({ incidentId, individualId, joinedAt: at })
@@ -53,7 +54,7 @@ async function enter(tx: Transaction, { incidentId, individualId, at, actor, sou
     tx.select({ name: individual.name }).from(individual).where(eq(individual.id, individualId)),
   ]);
   const { id } = entered!;
-  await Promise.all([
+  await together([
     recordEvent(tx, {
       incidentId,
       at,
