@@ -4,6 +4,7 @@ import { event, incident as incidentTable, session } from "../drizzle/schema/ind
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { startTestServer } from "../tests/support/http/server.ts";
 import { until, within } from "../tests/support/process/until.ts";
 import { actions } from "./incident/actions.ts";
 
@@ -104,6 +105,23 @@ describe("signing in", () => {
       .from(session)
       .where(eq(session.userName, "ended@example.com"));
     expect(rows).toEqual([]);
+  });
+});
+
+describe("limits of strangers", () => {
+  test("an address starts only so many sign-ins, and a prefetch none", async () => {
+    await using server = await startTestServer({ rateGenerate: 2 });
+    const start = (headers = {}) => server.fetch("/app/sign_in", { redirect: "manual", headers });
+    expect((await start({ "sec-purpose": "prefetch" })).status).toBe(404);
+    const answers = [await start(), await start(), await start()];
+    expect(answers.map(({ status }) => status)).toEqual([303, 303, 429]);
+  });
+
+  test("a form of nobody is kept up to the size of a long note", async () => {
+    const nobody = await PageReader.signIn(given.server);
+    nobody.browser.cookies.clear();
+    const send = (length: number) => nobody.send(`${path}/note`, { text: "x".repeat(length) });
+    expect([(await send(200_000)).status, (await send(300_000)).status]).toEqual([401, 413]);
   });
 });
 
@@ -208,6 +226,16 @@ describe("without scripts", () => {
     await carol.submit(path, {}, `${path}/task-reopen`);
     expect(await get(`/tasks/${task.id}`)).toMatchObject({ status: "Open" });
     expect((await carol.open(`/app/tasks/${task.id}`)).path).toBe(`${path}#tasks`);
+  });
+
+  test("an edit keeps the seconds of times that it does not change", async () => {
+    const impactStartedAt = new Date("2026-11-20T11:00:37.123Z");
+    await given.server.db.update(incidentTable).set({ impactStartedAt }).where(eq(incidentTable.id, id));
+    await carol.submit(`${path}/edit`, { title: "Another title" });
+    expect(await detail()).toMatchObject({
+      title: "Another title",
+      impact_started_at: impactStartedAt.toISOString(),
+    });
   });
 
   test("an incident is edited, linked, made stable, closed, reopened and deleted", async () => {

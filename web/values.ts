@@ -34,10 +34,15 @@ export class Values {
     });
   }
 
-  /** A time of the reader's zone, `2026-11-27 14:05`, or with an offset of its own. @throws InvalidInput */
-  time(name: string, timeZone: string): Date | undefined {
+  /**
+   * A time of the reader's zone, `2026-11-27 14:05`, or with an offset of its own. A field that still says `before`, which it
+   * shows without seconds, keeps them.
+   * @throws InvalidInput
+   */
+  time(name: string, timeZone: string, before: Date | null = null): Date | undefined {
     const text = this.given(name);
     if (text === undefined) return undefined;
+    if (before && text === timeText(before, timeZone)) return before;
     const [, date, time] = text.match(/^(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2})$/) ?? [];
     if (date === undefined || time === undefined) return parseInstant(name, text);
     try {

@@ -12,11 +12,16 @@ const live = document.querySelector<HTMLElement>(".live");
 function isUnfinished(form: HTMLFormElement): boolean {
   return [...form.elements].some((field) => {
     if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
-    if (field instanceof HTMLSelectElement)
+    if (field instanceof HTMLSelectElement) {
+      const options = [...field.options];
       return (
-        [...field.options].some((option) => option.selected !== option.defaultSelected) &&
-        field === document.activeElement
+        field.selectedIndex !==
+        Math.max(
+          0,
+          options.findLastIndex((option) => option.defaultSelected),
+        )
       );
+    }
     if (!(field instanceof HTMLInputElement) || field.type === "hidden") return false;
     return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
   });
@@ -112,7 +117,6 @@ function connect(): void {
     await refresh();
     if (source === opened && opened.readyState === EventSource.OPEN) tell("live", true);
   };
-  opened.onmessage = () => void refresh();
   opened.addEventListener("event", () => void refresh());
   opened.addEventListener("incident", () => void refresh());
   opened.onerror = () => {
@@ -149,7 +153,7 @@ connect();
 document.addEventListener("submit", (event) => {
   const form = event.target as HTMLFormElement;
   const button = (event as SubmitEvent).submitter as HTMLButtonElement | null;
-  if (form.method !== "post" || button?.dataset.plain !== undefined) return;
+  if (form.method !== "post") return;
   const address = button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action;
   if (!address.includes("/app/incidents/")) return;
   event.preventDefault();

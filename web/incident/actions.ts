@@ -212,6 +212,8 @@ const names = (values: Values, name: string) =>
     .split(/[\s,;]+/)
     .filter((one) => one !== "");
 
+const entryOf = ({ incident, values }: Doing) => ({ incidentId: incident.id, eventId: values.id("entry") });
+
 /** All actions, by the last part of their address. */
 export const actions: Record<string, Action> = {
   note: {
@@ -302,7 +304,7 @@ export const actions: Record<string, Action> = {
         assignees: names(values, "assignees"),
         reminders,
         status,
-        resolveBy: values.time("due", timeZone) ?? resolveBy,
+        resolveBy: values.time("due", timeZone, resolveBy) ?? resolveBy,
       });
       return "#tasks";
     },
@@ -344,11 +346,10 @@ export const actions: Record<string, Action> = {
       const { commander } = incident;
       if (values.text("from") !== String(commander?.id ?? ""))
         throw new Conflict(`${commander?.name ?? "Nobody"} is the commander now`);
-      const mine = participants.find(({ individual }) => individual.email === actor.user);
-      if (!mine) {
-        await inviteParticipant(context, actor, { incidentId, email: actor.user, roles: ["commander"] });
-        return "#people";
-      }
+      const mine =
+        participants.find(({ individual }) => individual.email === actor.user) ??
+        (await inviteParticipant(context, actor, { incidentId, email: actor.user, roles: ["participant"] }));
+      // Somebody may have taken it meanwhile.
       const replaces = participants.find(({ individual }) => individual.id === commander?.id)?.id;
       await assumeRole(context, actor, { incidentId, participantId: mine.id, role: "commander", replaces });
       return "#people";
@@ -482,8 +483,8 @@ export const actions: Record<string, Action> = {
         incidentTypeId: values.id("type"),
         incidentPriorityId: values.id("priority"),
         visibility: oneOf(values, "visibility", visibilities),
-        impactStartedAt: values.time("impact_start", timeZone) ?? null,
-        impactEndedAt: values.time("impact_end", timeZone) ?? null,
+        impactStartedAt: values.time("impact_start", timeZone, incident.impactStartedAt) ?? null,
+        impactEndedAt: values.time("impact_end", timeZone, incident.impactEndedAt) ?? null,
         resolution: incident.status === "Closed" ? (values.given("resolution") ?? null) : incident.resolution,
       });
     },
@@ -558,10 +559,11 @@ export const actions: Record<string, Action> = {
     button: "Save",
     about: "The earlier text is kept, and the timeline says that it was corrected.",
     fields: wordsOf,
-    run: async ({ context, actor, incident, values }) => {
-      const wanted = values.isTicked("text") ? { description: values.text("text") } : reportOf(values);
-      const change = { incidentId: incident.id, eventId: values.id("entry"), version: values.id("version") };
-      return toEvent(await amendEntry(context, actor, { ...change, text: wanted }));
+    run: async (doing) => {
+      const { context, actor, values } = doing;
+      const text = values.isTicked("text") ? { description: values.text("text") } : reportOf(values);
+      const change = { ...entryOf(doing), version: values.id("version"), text };
+      return toEvent(await amendEntry(context, actor, change));
     },
   },
   withdraw: {
@@ -569,8 +571,9 @@ export const actions: Record<string, Action> = {
     button: "Withdraw",
     about: "Nobody but admins can read its text any more.",
     fields: async (place) => (await wordsOf(place)).filter(({ kind }) => kind === "hidden"),
-    run: async ({ context, actor, incident, values }) => {
-      const change = { incidentId: incident.id, eventId: values.id("entry"), version: values.id("version") };
+    run: async (doing) => {
+      const { context, actor, values } = doing;
+      const change = { ...entryOf(doing), version: values.id("version") };
       return toEvent(await withdrawEntry(context, actor, change));
     },
   },
@@ -589,13 +592,9 @@ export const actions: Record<string, Action> = {
         help: "Everybody who may read the incident sees it",
       },
     ],
-    run: async ({ context, actor, incident, values, address }) => {
-      const wanted = {
-        incidentId: incident.id,
-        eventId: values.id("entry"),
-        reason: values.text("reason"),
-        address,
-      };
+    run: async (doing) => {
+      const { context, actor, values, address } = doing;
+      const wanted = { ...entryOf(doing), reason: values.text("reason"), address };
       return toEvent((await redactEvent(context, actor, wanted)).event);
     },
   },

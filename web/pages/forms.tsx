@@ -60,40 +60,39 @@ export function ActionPage({
   trouble?: Trouble;
 }) {
   const path = incidentPath(incident.id);
+  const { title, about, button, isDangerous } = action;
+  const page = { title, about, button, isDangerous, fields, trouble };
+  return <FormPage {...page} crumb={<Crumb of={incident} />} action={`${path}/${name}`} back={path} />;
+}
+
+function Crumb({ of: { id, name, title } }: { of: IncidentDetail }) {
   return (
-    <div class="narrow">
-      <p class="crumb">
-        <a href={path}>
-          <span class="name">{incident.name}</span> <bdi>{incident.title}</bdi>
-        </a>
-      </p>
-      <h1>{action.title}</h1>
-      {action.about && <p class="quiet">{action.about}</p>}
-      <Alert trouble={trouble} />
-      <Form action={`${path}/${name}`} fields={fields}>
-        <button type="submit" class={action.isDangerous ? "danger" : "primary"}>
-          {action.button}
-        </button>
-        <a href={path}>Cancel</a>
-      </Form>
-    </div>
+    <p class="crumb">
+      <a href={incidentPath(id)}>
+        <span class="name">{name}</span> <bdi>{title}</bdi>
+      </a>
+    </p>
   );
 }
 
 /** A form that is a page of its own, about what `children` show. */
 export function FormPage({
+  crumb,
   title,
   about,
   button,
+  isDangerous,
   action,
   back,
   fields,
   trouble,
   children,
 }: {
+  crumb?: ComponentChildren;
   title: string;
   about?: string;
   button: string;
+  isDangerous?: boolean;
   action: string;
   /** Where Cancel leads. */
   back?: string;
@@ -103,12 +102,13 @@ export function FormPage({
 }) {
   return (
     <div class="narrow">
+      {crumb}
       <h1>{title}</h1>
       {about && <p class="quiet">{about}</p>}
       {children}
       <Alert trouble={trouble} />
       <Form action={action} fields={fields}>
-        <button type="submit" class="primary">
+        <button type="submit" class={isDangerous ? "danger" : "primary"}>
           {button}
         </button>
         {back && <a href={back}>Cancel</a>}
@@ -127,11 +127,7 @@ export function HistoryPage({
 }) {
   return (
     <div class="narrow">
-      <p class="crumb">
-        <a href={incidentPath(incident.id)}>
-          <span class="name">{incident.name}</span> <bdi>{incident.title}</bdi>
-        </a>
-      </p>
+      <Crumb of={incident} />
       <h1>Earlier texts</h1>
       <ol class="timeline" reversed>
         {revisions.map(({ version, author, at, ...text }) => (
