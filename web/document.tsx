@@ -4,7 +4,7 @@ import { pageHeaders } from "../server/page/page.ts";
 import { assets } from "./assets.ts";
 import { Initials, nameOf } from "./parts/person.tsx";
 import { Reader, type ReaderFacts } from "./parts/reader.ts";
-import { app } from "./paths.ts";
+import { app, profilePath, signOutPath } from "./paths.ts";
 
 /** Our own script and style only: these pages share the origin of the approve page. */
 const policy =
@@ -49,7 +49,7 @@ export function Document({ title, reader, stream, here, q, children }: DocumentP
         <main id="main">
           {reader ? <Reader.Provider value={reader}>{children}</Reader.Provider> : children}
         </main>
-        {reader && <Footer timeZone={reader.timeZone} />}
+        {reader && <Footer {...reader} />}
       </body>
     </html>
   );
@@ -101,7 +101,8 @@ function Navigation({
             <bdi>{reader.user}</bdi>
             {reader.admin && <span class="quiet"> admin</span>}
           </p>
-          <form method="post" action={`${app}/sign_out`}>
+          <a href={profilePath}>Profile</a>
+          <form method="post" action={signOutPath}>
             <input type="hidden" name="csrf" value={reader.csrf} />
             <button type="submit">Sign out</button>
           </form>
@@ -111,11 +112,16 @@ function Navigation({
   );
 }
 
-function Footer({ timeZone }: Pick<ReaderFacts, "timeZone">) {
+function Footer({ timeZone, isZoneDefault }: ReaderFacts) {
   return (
     <footer class="quiet">
       <p>
         Times are in {timeZone}.{" "}
+        {isZoneDefault && (
+          <>
+            <a href={profilePath}>Choose your time zone</a>.{" "}
+          </>
+        )}
         <span class="keys">
           <kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> move <kbd>Enter</kbd> open <kbd>n</kbd> note
         </span>

@@ -1,6 +1,8 @@
 /** Where the pages are. */
 export const app = "/app";
 export const signInPath = `${app}/sign_in`;
+export const signOutPath = `${app}/sign_out`;
+export const profilePath = `${app}/profile`;
 export const incidentPath = (id: number) => `${app}/incidents/${id}`;
 export const documentPath = (id: number) => `${app}/documents/${id}`;
 

@@ -25,6 +25,7 @@ import { Message, messagePage } from "./pages/message.tsx";
 import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
+import { profilePages } from "./profile.tsx";
 import { idIn, type PageContent, pathId, Site, type Visit } from "./site.tsx";
 import { workPages } from "./work.tsx";
 
@@ -204,5 +205,6 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     .use(incidentPages(site, streams))
     .use(documentPages(site))
     .use(workPages(site))
+    .use(profilePages(site))
     .use(accessPages(site));
 }

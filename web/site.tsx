@@ -155,8 +155,11 @@ export class Site {
     );
   }
 
-  #readerOf({ actor, csrf }: Visitor, names: ReaderFacts["names"] = new Map()): ReaderFacts {
-    return { user: actor.user, admin: actor.admin, now: this.deps.clock.now(), timeZone: "UTC", csrf, names };
+  #readerOf(
+    { actor: { user, admin }, timeZone, isZoneDefault, csrf }: Visitor,
+    names: ReaderFacts["names"] = new Map(),
+  ): ReaderFacts {
+    return { user, admin, now: this.deps.clock.now(), timeZone, isZoneDefault, csrf, names };
   }
 }
 

@@ -1,5 +1,6 @@
 import { InvalidInput } from "../platform/errors.ts";
 import { parseInstant } from "../platform/instant.ts";
+import { localText } from "../platform/time_zone.ts";
 
 /** The fields of a form. */
 export class Values {
@@ -45,16 +46,28 @@ export class Values {
     if (before && text === timeText(before, timeZone)) return before;
     const [, date, time] = text.match(/^(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2})$/) ?? [];
     if (date === undefined || time === undefined) return parseInstant(name, text);
-    try {
-      const there = Temporal.PlainDateTime.from(`${date}T${time.padStart(5, "0")}`).toZonedDateTime(timeZone);
-      return new Date(there.epochMilliseconds);
-    } catch {
-      throw new InvalidInput(name, "There is no such time: write it like 2026-11-27 14:05");
-    }
+    const [earlier, later] = momentsOf(name, `${date}T${time.padStart(5, "0")}`, timeZone);
+    if (earlier.epochMilliseconds === later.epochMilliseconds) return new Date(earlier.epochMilliseconds);
+    // It is skipped or comes twice: nobody but the user knows what they mean.
+    const [one, other] = [earlier, later].map((moment) => moment.toString({ timeZoneName: "never" }));
+    throw new InvalidInput(name, `The clocks of ${timeZone} change then: write ${one} or ${other}`);
   }
 }
 
 /** A time for a field that `Values.time` reads. */
 export function timeText(at: Date | null, timeZone: string): string {
-  return at === null ? "" : at.toLocaleString("sv", { timeZone }).slice(0, 16);
+  return at === null ? "" : localText(at, timeZone).slice(0, 16);
+}
+
+/** The first and the last moment that a time of day may mean. @throws InvalidInput */
+function momentsOf(name: string, local: string, timeZone: string) {
+  try {
+    const plain = Temporal.PlainDateTime.from(local);
+    return [
+      plain.toZonedDateTime(timeZone, { disambiguation: "earlier" }),
+      plain.toZonedDateTime(timeZone, { disambiguation: "later" }),
+    ] as const;
+  } catch {
+    throw new InvalidInput(name, "There is no such time: write it like 2026-11-27 14:05");
+  }
 }

@@ -15,15 +15,17 @@ import { addressScope } from "../platform/address.ts";
 import { TooManyRequests, Unauthenticated } from "../platform/errors.ts";
 import { RateLimit } from "../platform/rate_limit.ts";
 import { toHex } from "../platform/secret.ts";
+import { isTimeZone } from "../platform/time_zone.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../server/auth/cookie.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
 import { redirect } from "../server/page/page.ts";
+import type { ReaderFacts } from "./parts/reader.ts";
 
 /** All forms of the pages: their tokens differ from those of the approve page. */
 const form = "app";
 
 /** Somebody who is signed in in their browser. */
-export interface Visitor {
+export interface Visitor extends Pick<ReaderFacts, "timeZone" | "isZoneDefault"> {
   actor: Actor;
   session: SignedInSession;
   /** For the forms. */
@@ -58,6 +60,7 @@ export class Visitors {
       return {
         actor: sso.kind === "redirect" ? await refreshSignIn(deps, actor, sso.refresh) : actor,
         session,
+        ...zoneOf(session),
         csrf: csrfToken(id, form),
         isOwn: (csrf) => isCsrfToken(csrf, id, form),
       };
@@ -89,6 +92,13 @@ export class Visitors {
     const url = await sso.begin({ session, returnTo, again: false });
     return redirect(url?.href ?? returnTo, newId ? { "set-cookie": sessionCookie(config, newId) } : {});
   }
+}
+
+/** The stored zone may be one that this version of the time zone database does not know. */
+function zoneOf({ timeZone }: SignedInSession) {
+  return timeZone && isTimeZone(timeZone)
+    ? { timeZone, isZoneDefault: false }
+    : { timeZone: "UTC", isZoneDefault: true };
 }
 
 function isSame(session: SignedInSession, { user, groups }: Identity): boolean {

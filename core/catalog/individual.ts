@@ -24,7 +24,7 @@ const links: ReasonLinks = {
   termIds: { owner: individualTerm.individualId, to: individualTerm.termId },
 };
 
-const { search, listed, ...row } = getTableColumns(individual);
+const { search, listed, timeZone, ...row } = getTableColumns(individual);
 const columns = { ...row, ...reasonColumns(links, individual.id) };
 
 export interface IndividualFields extends Reasons {

@@ -18,6 +18,8 @@ export const individual = pgTable(
      * may read something they take part in (core/incident/visibility/visibility.ts).
      */
     listed: boolean("listed").notNull().default(true),
+    /** The IANA name of the zone in which the pages show times to them. Nobody else sees it. */
+    timeZone: text("time_zone"),
   },
   (table) => [
     uniqueIndex("individual_email_idx").on(table.email),

@@ -10,6 +10,7 @@ import {
 } from "bun:test";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { type IncidentServer, useIncidentServer } from "../support/http/incident_server.ts";
+import { newChallenge } from "../support/http/server.ts";
 import { until } from "../support/process/until.ts";
 
 /** The pages in a real browser: with their script, live, by keyboard, and under attack. */
@@ -106,6 +107,17 @@ describe("a page that is open", () => {
   });
 });
 
+test("the profile proposes the zone of the browser, until one is chosen", async () => {
+  await open("/app/profile");
+  const zone = await tab.ask<string>("Intl.DateTimeFormat().resolvedOptions().timeZone");
+  await tab.says(`Your browser is in ${zone}: use it`);
+  await tab.click("#field-time_zone ~ button");
+  await tab.click(".fields .primary");
+  await tab.says("Saved.");
+  expect(await tab.ask<string>("document.querySelector('#field-time_zone').value")).toBe(zone);
+  expect(await tab.text()).not.toContain("Your browser is in");
+});
+
 describe("by keyboard", () => {
   test("an incident is found, opened, written to and made stable", async () => {
     await open("/app");
@@ -157,6 +169,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["report", "/app/report"],
     ["search", "/app/search?q=broken"],
     ["work", "/app/work"],
+    ["profile", "/app/profile"],
     ["access", "/app/access"],
     ["access-request", "/app/access/request"],
     ["document", `/app/documents/${found.id}`],
@@ -306,6 +319,16 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
   expect(stored.filter(({ http }) => http === 201).length).toBeGreaterThan(95);
   const found = await documentOf(first!);
   await given.admin.call("PUT", `/documents/${found.id}/content`, { text: all, version: null });
+  const name = lines.join(" ").slice(0, 200);
+  await tab.ask(`(async () => {
+    const page = new DOMParser().parseFromString(await (await fetch("/app/profile")).text(), "text/html");
+    const body = new URLSearchParams(new FormData(page.querySelector("main form")));
+    body.set("name", ${JSON.stringify(name)});
+    return (await fetch("/app/profile", { method: "POST", body })).status;
+  })()`);
+  const headers = { "user-agent": `${payloads[1]}${payloads[5]}` };
+  const terminal = await newChallenge(given.server, { user: "root@example.com", headers });
+  await tab.goto(terminal.challengeUrl);
   const watch = `window.hits = 0; window.hit = () => { window.hits += 1; }`;
   const places = [
     "/app",
@@ -315,6 +338,8 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     `/app/incidents/${first}/close`,
     `/app/documents/${found.id}`,
     `/app/documents/${found.id}/edit`,
+    "/app/profile",
+    "/app/work",
     ...payloads.map((payload) => `/app/search?q=${encodeURIComponent(payload)}`).slice(0, 40),
     ...payloads.map((payload) => `/app/report?title=${encodeURIComponent(payload)}`).slice(0, 40),
   ];

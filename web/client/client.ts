@@ -194,6 +194,21 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
 }
 addEventListener("popstate", () => location.reload());
 
+// The browser knows its zone. The user decides.
+const zone = document.querySelector<HTMLInputElement>("[name=time_zone]");
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+if (zone?.value === "" && timeZone) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = `Your browser is in ${timeZone}: use it`;
+  button.onclick = () => {
+    zone.value = timeZone;
+    zone.focus();
+    button.remove();
+  };
+  zone.after(button);
+}
+
 // Keys.
 const isWriting = ({ target }: Event) =>
   target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;

@@ -7,6 +7,8 @@ export interface ReaderFacts {
   now: Date;
   /** An IANA name. */
   timeZone: string;
+  /** They have not chosen a zone, or one that is unknown here. */
+  isZoneDefault: boolean;
   csrf: string;
   /** The names of people that the page knows, by user name. */
   names: ReadonlyMap<string, string>;
@@ -17,6 +19,7 @@ export const Reader = createContext<ReaderFacts>({
   admin: false,
   now: new Date(0),
   timeZone: "UTC",
+  isZoneDefault: true,
   csrf: "",
   names: new Map(),
 });

@@ -1,4 +1,5 @@
 import { useContext } from "preact/hooks";
+import { localText } from "../../platform/time_zone.ts";
 import { Reader } from "./reader.ts";
 
 const units = [
@@ -18,15 +19,15 @@ export function Ago({ at }: { at: Date }) {
 /** The time of day, with the date unless it is today. */
 export function Clock({ at }: { at: Date }) {
   const { now, timeZone } = useContext(Reader);
-  const day = (date: Date) => date.toLocaleDateString("sv", { timeZone });
-  const time = at.toLocaleTimeString("sv", { timeZone, hour: "2-digit", minute: "2-digit" });
-  return <Moment at={at}>{day(at) === day(now) ? time : `${day(at).slice(5)} ${time}`}</Moment>;
+  const text = localText(at, timeZone);
+  const isToday = text.slice(0, 10) === localText(now, timeZone).slice(0, 10);
+  return <Moment at={at}>{text.slice(isToday ? 11 : 5, 16)}</Moment>;
 }
 
 function Moment({ at, children }: { at: Date; children: string }) {
   const { timeZone } = useContext(Reader);
   return (
-    <time datetime={at.toISOString()} title={`${at.toLocaleString("sv", { timeZone })} ${timeZone}`}>
+    <time datetime={at.toISOString()} title={`${localText(at, timeZone)} ${timeZone}`}>
       {children}
     </time>
   );

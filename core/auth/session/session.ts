@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
-import { and, eq, gt } from "drizzle-orm";
+import { and, eq, getTableColumns, gt } from "drizzle-orm";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
-import { issuerSession, session } from "../../../drizzle/schema/index.ts";
+import { individual, issuerSession, session } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { seal, unseal } from "../../../platform/sealed.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
@@ -9,7 +9,10 @@ import { audit } from "../../audit.ts";
 import type { Config } from "../../config.ts";
 import type { Context, Identity } from "../../context.ts";
 
-export type Session = typeof session.$inferSelect;
+export type Session = typeof session.$inferSelect & {
+  /** The time zone that its user has chosen. */
+  timeZone?: string | null;
+};
 export type SignedInSession = Session & { userName: string };
 
 /** Long enough to find one's password. A session without a user is worth no more. */
@@ -29,8 +32,9 @@ export async function createSession({ db, clock }: Context): Promise<{ session: 
 export async function findSession({ db, clock }: Context, id: string): Promise<Session | undefined> {
   if (!looksLikeSecret(id)) return undefined;
   const [found] = await db
-    .select()
+    .select({ ...getTableColumns(session), timeZone: individual.timeZone })
     .from(session)
+    .leftJoin(individual, eq(individual.email, session.userName))
     .where(and(eq(session.idHash, sha256(id)), gt(session.expiresAt, clock.now())));
   return found;
 }

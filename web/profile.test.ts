@@ -1,0 +1,150 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { individual } from "../drizzle/schema/index.ts";
+import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
+import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { timeText, Values } from "./values.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { rateGenerate: 100_000 },
+);
+
+const page = "/app/profile";
+let user: string;
+let reader: PageReader;
+let users = 0;
+beforeEach(async () => {
+  users += 1;
+  user = `reader${users}@example.com`;
+  reader = await PageReader.signIn(given.server, user);
+});
+
+const rowOfUser = async () =>
+  (await given.server.db.select().from(individual).where(eq(individual.email, user)))[0];
+const put = async (fields: object) => {
+  const { id, version } = (await rowOfUser())!;
+  const whole = { email: user, incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
+  const { http } = await given.admin.call("PUT", `/individuals/${id}`, { ...whole, version, ...fields });
+  expect(http).toBe(200);
+};
+
+describe("the profile", () => {
+  test("has the name that others see, and the time zone of the pages", async () => {
+    const { html } = await reader.open(page);
+    expect(fieldsOf(html, page)).toMatchObject({ name: `reader${users}`, time_zone: "" });
+    expect(await rowOfUser()).toBeUndefined();
+    expect(html).toContain("Times are in UTC. <a ");
+    const saved = await reader.submit(page, { name: "Rita Reader", time_zone: "europe/berlin" });
+    expect(saved.html).toContain("Saved.");
+    expect(saved.html).toContain("Times are in Europe/Berlin. ");
+    expect(saved.html).not.toContain("Choose your time zone");
+    expect(await rowOfUser()).toMatchObject({ name: "Rita Reader", timeZone: "Europe/Berlin", version: 2 });
+    // Another browser.
+    const other = await PageReader.signIn(given.server, user);
+    expect((await other.open("/app")).html).toContain("Times are in Europe/Berlin.");
+    await other.submit(page, { time_zone: "" });
+    expect(await rowOfUser()).toMatchObject({ name: "Rita Reader", timeZone: null, version: 2 });
+    const { body } = await given.admin.call("GET", `/individuals/?email=${user}`);
+    expect(Object.keys(body.items[0])).not.toContain("time_zone");
+  });
+
+  test("shows both names when somebody else has changed it meanwhile", async () => {
+    await reader.submit(page, { name: "First" });
+    const stale = fieldsOf((await reader.open(page)).html, page);
+    await put({ name: "Theirs" });
+    const conflict = await reader.send(page, { ...stale, name: "Mine", time_zone: "Asia/Tokyo" });
+    expect(conflict.status).toBe(409);
+    expect(conflict.html).toMatch(/Name<\/th><td[^>]*>Mine<\/td><td[^>]*>Theirs</);
+    expect(await rowOfUser()).toMatchObject({ name: "Theirs", timeZone: null });
+    await reader.send(page, fieldsOf(conflict.html, page));
+    expect(await rowOfUser()).toMatchObject({ name: "Mine", timeZone: "Asia/Tokyo" });
+  });
+
+  test("of somebody who is called for incidents stays so", async () => {
+    await reader.submit(page, { name: "First" });
+    await put({ name: "First", incident_type_ids: [given.ids.incidentTypeId] });
+    expect((await reader.submit(page, { name: "Second" })).html).toContain("Saved.");
+    const { body } = await given.admin.call("GET", `/individuals/?email=${user}`);
+    expect(body.items).toMatchObject([{ name: "Second", incident_type_ids: [given.ids.incidentTypeId] }]);
+  });
+
+  test.each([
+    "Europe/Atlantis",
+    "+02:00",
+    "<script>hit()</script>",
+    "UTC; drop table session",
+    "__proto__",
+    "Europe/Berlin\u0000",
+    "x".repeat(100_000),
+  ])("refuses a zone that nobody knows: %p", async (zone) => {
+    const { status, html } = await reader.submit(page, { time_zone: zone });
+    expect([status, html]).toEqual([400, expect.stringContaining("There is no such time zone")]);
+    expect(html).not.toContain("<script>hit");
+    expect((await rowOfUser())?.timeZone ?? null).toBeNull();
+  });
+
+  test("times are in UTC when this server does not know the zone", async () => {
+    await reader.submit(page, { time_zone: "Europe/Berlin" });
+    await given.server.db
+      .update(individual)
+      .set({ timeZone: "Europe/Atlantis" })
+      .where(eq(individual.email, user));
+    const { id } = await given.reported();
+    const { status, html } = await reader.open(`/app/incidents/${id}`);
+    expect([status, html]).toEqual([200, expect.stringContaining("Times are in UTC. <a ")]);
+    expect(fieldsOf((await reader.open(page)).html, page).time_zone).toBe("Europe/Atlantis");
+  });
+});
+
+test("forms and pages of an incident have the reader's zone", async () => {
+  await reader.submit(page, { time_zone: "Asia/Kathmandu" });
+  const { id } = await given.reported();
+  const path = `/app/incidents/${id}`;
+  await reader.submit(path, {}, `${path}/join`);
+  await reader.submit(`${path}/note`, { text: "Earlier", at: "2026-11-20 11:30" });
+  const { body } = await given.admin.call("GET", `/incidents/${id}/events?kind=note`);
+  expect(body.items).toMatchObject([{ at: "2026-11-20T05:45:00.000Z" }]);
+  await reader.submit(`${path}/task`, { text: "Later", due: "2026-12-24 18:00" });
+  const tasks = await given.admin.call("GET", `/tasks/?incident_id=${id}`);
+  const [task] = tasks.body.items;
+  expect(task.resolve_by).toBe("2026-12-24T12:15:00.000Z");
+  const edit = `${path}/task-edit`;
+  expect(fieldsOf((await reader.open(`${edit}?task=${task.id}`)).html, edit).due).toBe("2026-12-24 18:00");
+  await reader.submit(`${path}/edit`, { impact_start: "2026-11-20 11:00" });
+  const { html } = await reader.open(path);
+  expect(html).toContain('title="2026-11-20 11:30:00 Asia/Kathmandu">11:30<');
+  expect((await given.admin.call("GET", `/incidents/${id}`)).body.impact_started_at).toBe(
+    "2026-11-20T05:15:00.000Z",
+  );
+});
+
+describe("a time of a form", () => {
+  const read = (text: string, before?: Date) =>
+    new Values(new Map([["at", text]])).time("at", "Europe/Berlin", before)?.toISOString();
+
+  test.each([
+    ["2026-03-29 01:59", "2026-03-29T00:59:00.000Z"],
+    ["2026-03-29 03:00", "2026-03-29T01:00:00.000Z"],
+    ["2026-10-25 01:59", "2026-10-24T23:59:00.000Z"],
+    ["2026-10-25 03:00", "2026-10-25T02:00:00.000Z"],
+  ])("is that of the zone: %s", (text, expected) => {
+    expect(read(text)).toBe(expected);
+  });
+
+  test.each([
+    ["2026-03-29 02:30", "2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"],
+    ["2026-10-25 02:30", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"],
+  ])("that is skipped or comes twice needs its offset: %s", (text, one, other) => {
+    expect(() => read(text)).toThrow(`write ${one} or ${other}`);
+    expect([read(one), read(other)]).toEqual([new Date(one).toISOString(), new Date(other).toISOString()]);
+  });
+
+  test("that comes twice stays the one that it was", () => {
+    for (const before of [new Date("2026-10-25T00:30:37Z"), new Date("2026-10-25T01:30:37Z")])
+      expect(read(timeText(before, "Europe/Berlin"), before)).toBe(before.toISOString());
+  });
+});

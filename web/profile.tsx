@@ -1,0 +1,79 @@
+import { Elysia } from "elysia";
+import { useContext } from "preact/hooks";
+import { getProfile, updateProfile } from "../core/catalog/person/profile.ts";
+import { parseTimeZone } from "../platform/time_zone.ts";
+import { Alert, type Trouble } from "./pages/forms.tsx";
+import { type Field, Form } from "./parts/form.tsx";
+import { Reader } from "./parts/reader.ts";
+import { profilePath } from "./paths.ts";
+import type { PageContent, Site, Visit } from "./site.tsx";
+
+/** What users say about themselves. */
+export function profilePages(site: Site) {
+  const { deps } = site;
+
+  async function fieldsOf({ visitor }: Visit): Promise<Field[]> {
+    const { name, version, timeZone } = await getProfile(deps, visitor.actor.user);
+    return [
+      { name: "version", label: "", kind: "hidden", value: String(version) },
+      { name: "name", label: "Name", kind: "line", isRequired: true, value: name },
+      {
+        name: "time_zone",
+        label: "Time zone",
+        kind: "line",
+        value: timeZone ?? "",
+        suggestions: Intl.supportedValuesOf("timeZone"),
+        help: "Such as Europe/Berlin. The pages show times in it, and read those that you write; by default UTC",
+      },
+    ];
+  }
+
+  const save = site.submit(async (visit, values) => ({
+    run: async (context) => {
+      const timeZone = values.given("time_zone");
+      await updateProfile(context, visit.visitor.actor, {
+        name: values.text("name"),
+        version: values.id("version"),
+        timeZone: timeZone === undefined ? null : parseTimeZone("time_zone", timeZone),
+      });
+      return `${profilePath}?saved`;
+    },
+    again: async (fill) => showing(fill(await fieldsOf(visit))),
+  }));
+
+  return new Elysia({ name: "profile page", prefix: "/profile" })
+    .get(
+      "/",
+      site.read(async (visit) =>
+        showing({ fields: await fieldsOf(visit), isSaved: visit.url.searchParams.has("saved") }),
+      ),
+    )
+    .post("/", save);
+}
+
+interface ProfileForm {
+  fields: readonly Field[];
+  trouble?: Trouble;
+  isSaved?: boolean;
+}
+
+const showing = (form: ProfileForm): PageContent => ({ title: "Profile", content: <Profile {...form} /> });
+
+function Profile({ fields, trouble, isSaved }: ProfileForm) {
+  const { user } = useContext(Reader);
+  return (
+    <div class="narrow">
+      <h1>Profile</h1>
+      <p class="quiet">
+        You are <bdi>{user}</bdi>. Everybody who may know of you sees your name.
+      </p>
+      {isSaved && <p role="status">Saved.</p>}
+      <Alert trouble={trouble} />
+      <Form action={profilePath} fields={fields}>
+        <button type="submit" class="primary">
+          Save
+        </button>
+      </Form>
+    </div>
+  );
+}
