@@ -149,6 +149,7 @@ function serveIncidents() {
       { ...participant, roles: [{ role: "commander", assumed_at: at, renounced_at: null }] },
     ]),
     "/incidents/7/reports/": page([]),
+    "/incidents/7/messages/": page([]),
     "/incidents/7/events/": page(numbers(timelineLength).reverse().map(event)),
     "/incidents/7/affected/": JSON.stringify({ services: [], applications: [] }),
     "/incidents/7/links/": page([]),

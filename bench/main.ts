@@ -117,7 +117,7 @@ const shorter: Record<string, Record<string, string>> = {
   poll: {},
   server: {},
   api: { SVC_BENCH_INCIDENTS: "20000" },
-  schedule: { SVC_BENCH_SECONDS: "10" },
+  schedule: { SVC_BENCH_SECONDS: "6" },
   access: { SVC_BENCH_SECONDS: "2" },
   backup: { SVC_BENCH_GB: "0.1" },
 };
