@@ -1,12 +1,20 @@
 import { Elysia } from "elysia";
+import { useContext } from "preact/hooks";
 import { type DocumentText, getContent, putContent } from "../core/incident/document/content.ts";
 import { getDocument } from "../core/incident/document/get.ts";
+import { redactDocument } from "../core/incident/document/redact.ts";
+import { ownTextSlug } from "../core/incident/document/texts.ts";
+import { type DocumentVersion, getVersion, listVersions } from "../core/incident/document/versions.ts";
 import { Conflict, NotFound } from "../platform/errors.ts";
-import { Alert, type Trouble } from "./pages/forms.tsx";
+import { Alert, FormPage, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Markdown } from "./parts/markdown.tsx";
+import { nameOf } from "./parts/person.tsx";
+import { Reader } from "./parts/reader.ts";
+import { Clock } from "./parts/time.tsx";
 import { documentPath, incidentPath } from "./paths.ts";
 import { type PageContent, pathId, type Site, type Visit } from "./site.tsx";
+import { Values } from "./values.ts";
 
 type Found = Awaited<ReturnType<typeof getDocument>>;
 
@@ -64,14 +72,89 @@ export function documentPages(site: Site) {
     };
   });
 
+  async function versionsPage(visit: Visit): Promise<PageContent> {
+    const found = await documentOf(visit);
+    const cursor = visit.url.searchParams.get("cursor") ?? undefined;
+    const page = await listVersions(deps, visit.visitor.actor, { id: found.id, cursor, limit: 100 });
+    return { title: `Versions of ${found.name}`, content: <Versions found={found} page={page} /> };
+  }
+
+  async function versionPage(visit: Visit): Promise<PageContent> {
+    const found = await documentOf(visit);
+    const wanted = pathId(visit.params.version, "There is no such version");
+    const kept = await getVersion(deps, visit.visitor.actor, { id: found.id, version: wanted });
+    return { title: `${found.name}, version ${wanted}`, content: <Version found={found} kept={kept} /> };
+  }
+
+  async function redacting(
+    visit: Visit,
+    { about, fields, trouble }: { about: Values; fields?: readonly Field[]; trouble?: Trouble },
+  ): Promise<PageContent> {
+    const { id, name, incidentId } = await documentOf(visit);
+    const version = about.given("version");
+    const title = version === undefined ? "Redact a document" : `Redact version ${version}`;
+    const page = {
+      title,
+      about: `Removes ${version === undefined ? "the text with all its versions" : "this version of the text"} from the database for good. Plugins and backups may still have it.`,
+      button: "Redact",
+      isDangerous: true,
+      action: `${documentPath(id)}/redact`,
+      back: documentPath(id),
+      fields: fields ?? redactionFields(about),
+      trouble,
+    };
+    return {
+      title: `${title} · ${name}`,
+      content: (
+        <FormPage crumb={<Crumb incidentId={incidentId} />} {...page}>
+          <p>
+            <b dir="auto">{name}</b>
+          </p>
+        </FormPage>
+      ),
+    };
+  }
+
+  const redact = site.submit(async (visit, values, address) => {
+    const { id } = await documentOf(visit);
+    return {
+      run: async (context) => {
+        const version = values.given("version") === undefined ? undefined : values.id("version");
+        const wanted = { id, version, reason: values.text("reason"), address };
+        await redactDocument(context, visit.visitor.actor, wanted);
+        return documentPath(id);
+      },
+      again: (fill) => redacting(visit, { about: values, ...fill(redactionFields(values)) }),
+    };
+  });
+
   return new Elysia({ name: "document pages", prefix: "/documents/:document_id" })
     .get("/", site.read(view))
     .get("/edit", site.read(form))
-    .post("/edit", save);
+    .post("/edit", save)
+    .get("/versions", site.read(versionsPage))
+    .get("/versions/:version", site.read(versionPage))
+    .get(
+      "/redact",
+      site.read((visit) => redacting(visit, { about: new Values(new Map(visit.url.searchParams)) })),
+    )
+    .post("/redact", redact);
 }
 
+const redactionFields = (about: Values): Field[] => [
+  { name: "version", label: "", kind: "hidden", value: about.given("version") ?? "" },
+  {
+    name: "reason",
+    label: "Reason",
+    kind: "line",
+    isRequired: true,
+    help: "Everybody who may read the document sees it",
+  },
+];
+
 function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | undefined }) {
-  const { id, name, description, incidentId, weblink } = found;
+  const { id, name, description, incidentId, weblink, pluginSlug } = found;
+  const { admin } = useContext(Reader);
   return (
     <article>
       <Crumb incidentId={incidentId} />
@@ -80,6 +163,16 @@ function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | unde
         <a class="button" href={`${documentPath(id)}/edit`}>
           {kept ? "Edit" : "Write"}
         </a>
+        {kept && pluginSlug === ownTextSlug && (
+          <a class="button" href={`${documentPath(id)}/versions`}>
+            Versions
+          </a>
+        )}
+        {kept && admin && (
+          <a class="button" href={`${documentPath(id)}/redact`}>
+            Redact
+          </a>
+        )}
       </div>
       {description !== "" && (
         <p class="quiet" dir="auto">
@@ -94,6 +187,54 @@ function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | unde
         </p>
       )}
       {kept ? <Markdown text={kept.text} /> : <p class="empty">It has no text here.</p>}
+    </article>
+  );
+}
+
+function Versions({ found, page }: { found: Found; page: Awaited<ReturnType<typeof listVersions>> }) {
+  const { admin } = useContext(Reader);
+  const path = documentPath(found.id);
+  return (
+    <section class="list">
+      <Crumb incidentId={found.incidentId} />
+      <h1>
+        Versions of <a href={path}>{found.name}</a>
+      </h1>
+      <ul>
+        {page.items.map(({ version, author, at }) => (
+          <li key={version}>
+            <div>
+              <a href={`${path}/versions/${version}`} data-row>
+                Version {version}
+              </a>{" "}
+              <span class="quiet">
+                {author && <bdi>{nameOf(author)}</bdi>}, <Clock at={at} />
+              </span>
+            </div>
+            {admin && <a href={`${path}/redact?version=${version}`}>Redact</a>}
+          </li>
+        ))}
+      </ul>
+      {page.next_cursor && (
+        <a href={`${path}/versions?cursor=${encodeURIComponent(page.next_cursor)}`}>Older</a>
+      )}
+    </section>
+  );
+}
+
+function Version({ found, kept }: { found: Found; kept: DocumentVersion & { text: string } }) {
+  return (
+    <article>
+      <p class="crumb">
+        <a href={`${documentPath(found.id)}/versions`}>
+          Versions of <bdi>{found.name}</bdi>
+        </a>
+      </p>
+      <h1>Version {kept.version}</h1>
+      <p class="quiet">
+        {kept.author && <bdi>{nameOf(kept.author)}</bdi>}, <Clock at={kept.at} />
+      </p>
+      <Markdown text={kept.text} />
     </article>
   );
 }

@@ -170,14 +170,14 @@ describe("without scripts", () => {
   });
 
   test("a message to one person is shown to that person only", async () => {
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
     const people = (await get(`/incidents/${id}/participants`)).items;
-    const mine = people.find(
+    const to = people.find(
       (one: { individual: { email: string } }) => one.individual.email === "carol@example.com",
     );
-    await given.admin.call("POST", `/incidents/${id}/messages/`, {
-      text: "psst",
-      recipient_id: mine.individual.id,
-    });
+    const sent = await root.submit(`${path}/say`, { text: "psst", person: String(to.id) });
+    expect(sent.path).toMatch(/\?show=messages#message-\d+$/);
+    expect(sent.html).toContain("psst");
     expect((await carol.open(`${path}?show=messages`)).html).toContain("psst");
     const dana = await PageReader.signIn(given.server, "dana@example.com");
     for (const view of ["", "?show=messages", "?show=everything"])
@@ -213,19 +213,27 @@ describe("without scripts", () => {
     await carol.submit(`${path}/task`, {
       text: "Buy a disk",
       assignees: "carol, bob@example.com",
+      owner: "dana",
       due: "2026-12-24 18:00",
     });
     const [task] = (await get(`/tasks/?incident_id=${id}`)).items;
     expect(task).toMatchObject({ description: "Buy a disk", resolve_by: "2026-12-24T18:00:00.000Z" });
+    expect(task.owner.email).toBe("dana@example.com");
     await carol.submit(`${path}/task-edit?task=${task.id}`, { text: "Buy two disks" });
     await carol.submit(path, {}, `${path}/task-done`);
     expect(await get(`/tasks/${task.id}`)).toMatchObject({
       description: "Buy two disks",
       status: "Resolved",
+      owner: { email: "dana@example.com" },
     });
     await carol.submit(path, {}, `${path}/task-reopen`);
     expect(await get(`/tasks/${task.id}`)).toMatchObject({ status: "Open" });
     expect((await carol.open(`/app/tasks/${task.id}`)).path).toBe(`${path}#tasks`);
+    const remove = `${path}/task-delete?task=${task.id}`;
+    expect((await carol.submit(remove)).status).toBe(403);
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+    expect((await root.submit(remove)).html).not.toContain("Buy two disks</a>");
+    expect((await given.admin.call("GET", `/tasks/${task.id}`)).http).toBe(404);
   });
 
   test("an edit keeps the seconds of times that it does not change", async () => {
@@ -285,6 +293,30 @@ describe("without scripts", () => {
     expect((await carol.send(`${page}/edit`, fieldsOf(conflict.html, `${page}/edit`))).html).toContain(
       "<p>Mine</p>",
     );
+  });
+
+  test("a document is added, written, and redacted, as a whole or an earlier version", async () => {
+    const { path: page } = await carol.submit(`${path}/document`, { name: "Vendor's <log>" });
+    expect(page).toMatch(/^\/app\/documents\/\d+\/edit$/);
+    const at = page.slice(0, -"/edit".length);
+    await carol.submit(page, { text: "The password is hunter2" });
+    await carol.submit(page, { text: "The password is elsewhere" });
+    const { html } = await carol.open(`${at}/versions`);
+    const versions = [...html.matchAll(/\/versions\/(\d+)"/g)].map(([, version]) => version);
+    // The plugin wrote the first one.
+    expect(versions).toEqual(["3", "2", "1"]);
+    expect((await carol.open(`${at}/versions/2`)).html).toContain("hunter2");
+    const redact = `${at}/redact?version=2`;
+    expect((await carol.submit(redact, { reason: "A password" })).status).toBe(403);
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+    await root.submit(redact, { reason: "A password" });
+    expect((await carol.open(`${at}/versions/2`)).html).not.toContain("hunter2");
+    expect((await carol.open(at)).html).toContain("elsewhere");
+    await root.submit(`${at}/redact`, { reason: "All of it" });
+    expect((await carol.open(at)).html).not.toContain("elsewhere");
+    expect((await carol.open(path)).html).toContain("All of it");
+    const dashboard = { name: "Dashboard", weblink: "https://grafana.example.com/d/1" };
+    expect((await carol.submit(`${path}/document`, dashboard)).path).toBe(`${path}#documents`);
   });
 
   test("the board has filters, and a search marks the words", async () => {
@@ -445,7 +477,7 @@ describe("a Restricted incident, for somebody who does not take part", () => {
       }
     expect((await hidden(name, "", "GET")).status).toBe(404);
     const found = await documentOf();
-    for (const rest of ["", "/edit"])
+    for (const rest of ["", "/edit", "/versions", "/versions/1", "/redact"])
       expect(await dana.open(`/app/documents/${found.id}${rest}`)).toMatchObject({
         status: 404,
         html: (await dana.open(`/app/documents/987654${rest}`)).html,

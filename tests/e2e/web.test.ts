@@ -119,23 +119,53 @@ test("the profile proposes the zone of the browser, until one is chosen", async 
 });
 
 describe("by keyboard", () => {
-  test("an incident is found, opened, written to and made stable", async () => {
+  /** Moves the focus with Tab to what has this name. */
+  async function focus(name: string): Promise<void> {
+    for (let presses = 0; presses < 150; presses += 1) {
+      if ((await tab.focused()) === name) return;
+      await tab.press("Tab");
+    }
+    throw new Error(`Tab does not reach ${name}`);
+  }
+  const press = async (name: string) => {
+    await focus(name);
+    await tab.press("Enter");
+  };
+
+  test("an incident is reported, found, written to, made stable and closed", async () => {
     await open("/app");
     await tab.press("Tab");
     expect(await tab.focused()).toContain("Skip to the content");
+    await press("Report");
+    await tab.says("Report an incident");
+    await focus("Title");
+    await tab.type("Down by keyboard");
+    await press("Report");
+    await tab.says("INC-");
+    await open("/app");
     await tab.type("j");
     await tab.press("Enter");
     await until("an incident", async () => (await tab.address()).includes("/app/incidents/"));
     await isLive();
     await tab.type("n");
     await tab.type("By keyboard");
-    await tab.press("Tab");
-    expect(await tab.focused()).toBe("Note");
-    await tab.press("Enter");
+    await press("Note");
     await tab.says("By keyboard");
-    await tab.ask("document.querySelector('form[action$=\"/stable\"] button').focus()");
-    await tab.press("Enter");
+    await press("Status report");
+    await tab.says("Write a status report");
+    await focus("Conditions (optional)");
+    await tab.type("Nothing works");
+    await press("Send status report");
+    await tab.says("Nothing works");
+    await press("Stable");
     await until("a stable incident", () => tab.ask<boolean>("!!document.querySelector('.status.stable')"));
+    await press("Close");
+    await tab.says("Resolution");
+    await focus("Resolution (optional)");
+    await tab.type("A new fan");
+    await press("Close");
+    await until("a closed incident", () => tab.ask<boolean>("!!document.querySelector('.status.closed')"));
+    await tab.says("A new fan");
     await tab.type("/");
     await tab.type("keyboard");
     await tab.press("Enter");
@@ -174,6 +204,10 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["access-request", "/app/access/request"],
     ["document", `/app/documents/${found.id}`],
     ["document-edit", `/app/documents/${found.id}/edit`],
+    ["document-versions", `/app/documents/${found.id}/versions`],
+    ["document-redact", `/app/documents/${found.id}/redact`],
+    ["message", `${path}/say`],
+    ["task", `${path}/task`],
     ["no-incident", "/app/incidents/987654"],
     ["signed-out", "/app/signed_out"],
   ] as const) {

@@ -3,6 +3,7 @@ import { listRecords } from "../../core/catalog/list.ts";
 import { services } from "../../core/catalog/service.ts";
 import type { Actor } from "../../core/context.ts";
 import { getAffected, setAffected } from "../../core/incident/affected/affected.ts";
+import { createDocument } from "../../core/incident/document/create.ts";
 import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
 import { getEvent } from "../../core/incident/event/get.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
@@ -24,12 +25,13 @@ import { getReport } from "../../core/incident/report/get.ts";
 import { writeReport } from "../../core/incident/report/write.ts";
 import { createTask } from "../../core/incident/task/create.ts";
 import { getTask } from "../../core/incident/task/get.ts";
+import { removeTask } from "../../core/incident/task/remove.ts";
 import { updateTask } from "../../core/incident/task/update.ts";
 import { type incidentStatuses, participantRoles, visibilities } from "../../drizzle/schema/index.ts";
 import { Conflict, InvalidInput, NotFound } from "../../platform/errors.ts";
 import type { Deps } from "../../server/deps.ts";
 import type { Field } from "../parts/form.tsx";
-import { app } from "../paths.ts";
+import { app, documentPath } from "../paths.ts";
 import { timeText, type Values } from "../values.ts";
 import { incidentFields, mostChoices, type Named } from "./choices.ts";
 
@@ -194,7 +196,12 @@ async function taskOf({ context, actor, incident }: Place, values: Values) {
   return found;
 }
 
-const taskFields = (value: { description?: string; assignees?: string; resolveBy?: string }): Field[] => [
+const taskFields = (value: {
+  description?: string;
+  owner?: string;
+  assignees?: string;
+  resolveBy?: string;
+}): Field[] => [
   text("What is to be done", { value: value.description }),
   {
     name: "assignees",
@@ -203,6 +210,7 @@ const taskFields = (value: { description?: string; assignees?: string; resolveBy
     value: value.assignees,
     help: "User names, separated by commas",
   },
+  { name: "owner", label: "Owner", kind: "line", value: value.owner, help: "Who sees to it that it is done" },
   { name: "due", label: "Due", kind: "time", value: value.resolveBy, help: "By default in a day" },
 ];
 
@@ -232,11 +240,21 @@ export const actions: Record<string, Action> = {
   say: {
     title: "Send a message",
     button: "Message",
-    about: "To everybody who takes part, in the conversations of the incident, too.",
-    fields: () => [text("Message")],
-    run: async ({ context, actor, incident, values }) => {
-      const { eventId } = await say(context, actor, { incidentId: incident.id, text: values.text("text") });
-      return eventId === null ? undefined : toEvent({ id: eventId });
+    about:
+      "In the conversations of the incident, too. Only its recipient and you can read one to a single person.",
+    fields: (place) => {
+      const to = whom(place);
+      return [
+        { ...to, label: "To", isRequired: false, choices: [["", "everybody"], ...(to.choices ?? [])] },
+        text("Message"),
+      ];
+    },
+    run: async (doing) => {
+      const { context, actor, incident, values } = doing;
+      const to = values.given("person") === undefined ? undefined : participantOf(doing, values);
+      const wanted = { incidentId: incident.id, text: values.text("text"), recipientId: to?.individual.id };
+      const { id, eventId } = await say(context, actor, wanted);
+      return eventId === null ? `?show=messages#message-${id}` : toEvent({ id: eventId });
     },
   },
   "status-report": {
@@ -258,7 +276,7 @@ export const actions: Record<string, Action> = {
         incidentId: incident.id,
         documentId: null,
         description: values.text("text"),
-        owner: null,
+        owner: values.given("owner") ?? null,
         assignees: names(values, "assignees"),
         reminders: true,
         resolveBy: values.time("due", timeZone),
@@ -282,12 +300,13 @@ export const actions: Record<string, Action> = {
     title: "Change a task",
     button: "Save",
     fields: async (place) => {
-      const { id, version, description, assignees, resolveBy } = await taskOf(place, place.about);
+      const { id, version, description, owner, assignees, resolveBy } = await taskOf(place, place.about);
       return [
         hidden("task", String(id)),
         hidden("version", String(version)),
         ...taskFields({
           description,
+          owner: owner?.email,
           assignees: assignees.map(({ email }) => email).join(", "),
           resolveBy: timeText(resolveBy, place.timeZone),
         }),
@@ -295,18 +314,65 @@ export const actions: Record<string, Action> = {
     },
     run: async (doing) => {
       const { context, actor, values, timeZone } = doing;
-      const { id, owner, reminders, status, resolveBy } = await taskOf(doing, values);
+      const { id, reminders, status, resolveBy } = await taskOf(doing, values);
       await updateTask(context, actor, {
         id,
         version: values.id("version"),
         description: values.text("text"),
-        owner: owner?.email ?? null,
+        owner: values.given("owner") ?? null,
         assignees: names(values, "assignees"),
         reminders,
         status,
         resolveBy: values.time("due", timeZone, resolveBy) ?? resolveBy,
       });
       return "#tasks";
+    },
+  },
+  "task-delete": {
+    title: "Delete a task",
+    button: "Delete for good",
+    about: "For one that was created by mistake. The timeline keeps what it said.",
+    isDangerous: true,
+    fields: ({ about }) => [hidden("task", about.text("task"))],
+    run: async (doing) => {
+      const { context, actor, values, address } = doing;
+      const { id } = await taskOf(doing, values);
+      await removeTask(context, actor, { id, address });
+      return "#tasks";
+    },
+  },
+  document: {
+    title: "Add a document",
+    button: "Add",
+    fields: () => [
+      { name: "name", label: "Name", kind: "line", isRequired: true },
+      {
+        name: "type",
+        label: "Purpose",
+        kind: "line",
+        isRequired: true,
+        value: "reference",
+        suggestions: ["reference", "review", "incident"],
+      },
+      {
+        name: "weblink",
+        label: "Address",
+        kind: "line",
+        help: "Of a text that is elsewhere, such as a dashboard. Otherwise, you write it next",
+      },
+    ],
+    run: async ({ context, actor, incident, values }) => {
+      const weblink = values.given("weblink") ?? null;
+      const { id } = await createDocument(context, actor, {
+        name: values.text("name"),
+        description: "",
+        resourceType: values.text("type"),
+        weblink,
+        incidentId: incident.id,
+        pluginSlug: null,
+        resourceId: null,
+      });
+      return weblink === null ? `${documentPath(id)}/edit` : "#documents";
     },
   },
   join: {

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useContext } from "preact/hooks";
 import type { Participant } from "../../core/incident/participant/participant.ts";
 import type { Task } from "../../core/incident/task/task.ts";
@@ -38,7 +38,7 @@ export function Incident({ page, bars }: { page: IncidentPage; bars: number }) {
           <Tasks tasks={page.tasks} path={path} />
           <Affected page={page} path={path} />
           <Access page={page} />
-          <Documents page={page} />
+          <Documents page={page} path={path} />
           <Links page={page} path={path} />
           <Failed page={page} path={path} />
           <section>
@@ -281,22 +281,35 @@ function People({ page: { people, incident }, path }: { page: IncidentPage; path
           </li>
         ))}
       </ul>
-      {incident.individuals.length > 0 && (
+      {incident.individuals.length + incident.teams.length > 0 && (
         <p class="quiet">
           Proposed:{" "}
-          {incident.individuals.slice(0, 5).map(({ individualId, name, email }) => (
-            <a key={individualId} href={`${path}/people?email=${encodeURIComponent(email)}`}>
-              {name}
-            </a>
-          ))}
+          <Listed
+            items={[
+              ...incident.individuals.slice(0, 5).map(({ individualId, name, email }) => (
+                <a key={individualId} href={`${path}/people?email=${encodeURIComponent(email)}`}>
+                  {name}
+                </a>
+              )),
+              ...incident.teams.slice(0, 5).map(({ teamId, name }) => (
+                <span key={teamId}>
+                  team <bdi>{name}</bdi>
+                </span>
+              )),
+            ]}
+          />
         </p>
       )}
       <p>
-        <a href={`${path}/people`}>Add people</a>
+        <a href={`${path}/people`}>Add people</a> <a href={`${path}/say`}>Write to one</a>
       </p>
     </Section>
   );
 }
+
+/** With commas between them. */
+const Listed = ({ items }: { items: readonly VNode[] }) =>
+  items.flatMap((item, at) => (at > 0 ? [", ", item] : [item]));
 
 const isActive = ({ leftAt }: Participant) => leftAt === null;
 
@@ -309,7 +322,7 @@ function rolesText(roles: Participant["roles"]): string {
 const openFirst = (a: Task, b: Task) => Number(a.status !== "Open") - Number(b.status !== "Open");
 
 function Tasks({ tasks, path }: { tasks: readonly Task[]; path: string }) {
-  const { now } = useContext(Reader);
+  const { now, admin } = useContext(Reader);
   const open = tasks.filter(({ status }) => status === "Open").length;
   return (
     <Section id="tasks" title={tasks.length === 0 ? "Tasks" : `Tasks, ${open} of ${tasks.length} open`}>
@@ -335,6 +348,15 @@ function Tasks({ tasks, path }: { tasks: readonly Task[]; path: string }) {
             <span class={status === "Open" && resolveBy < now ? "late" : "quiet"}>
               {assignees[0] ? nameOf(assignees[0].email) : <Clock at={resolveBy} />}
             </span>
+            {admin && (
+              <a
+                class="quiet"
+                href={`${path}/task-delete?task=${id}`}
+                aria-label={`Delete the task: ${description}`}
+              >
+                ✕
+              </a>
+            )}
           </li>
         ))}
       </ul>
@@ -384,11 +406,10 @@ function Access({ page: { leases, incident } }: { page: IncidentPage }) {
   );
 }
 
-function Documents({ page: { documents, incident } }: { page: IncidentPage }) {
+function Documents({ page: { documents, incident }, path }: { page: IncidentPage; path: string }) {
   const proposed = incident.documents.filter(
     ({ documentId }) => !documents.some(({ id }) => id === documentId),
   );
-  if (documents.length + proposed.length === 0) return null;
   return (
     <Section id="documents" title="Documents">
       <ul>
@@ -404,6 +425,9 @@ function Documents({ page: { documents, incident } }: { page: IncidentPage }) {
           </li>
         ))}
       </ul>
+      <p>
+        <a href={`${path}/document`}>Add a document</a>
+      </p>
     </Section>
   );
 }
