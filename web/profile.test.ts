@@ -1,8 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
-import { individual } from "../drizzle/schema/index.ts";
+import { and, eq } from "drizzle-orm";
+import { auditLog, individual, session, token } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { personOf } from "../tests/support/http/people.ts";
+import { decide, newChallenge, poll, signInToken } from "../tests/support/http/server.ts";
+import { until } from "../tests/support/process/until.ts";
 import { timeText, Values } from "./values.ts";
 
 let given: IncidentServer;
@@ -146,5 +149,57 @@ describe("a time of a form", () => {
   test("that comes twice stays the one that it was", () => {
     for (const before of [new Date("2026-10-25T00:30:37Z"), new Date("2026-10-25T01:30:37Z")])
       expect(read(timeText(before, "Europe/Berlin"), before)).toBe(before.toISOString());
+  });
+});
+
+describe("signing out everywhere", () => {
+  test("ends all browsers and terminals of the user on all servers, and nothing of others", async () => {
+    const { server } = given;
+    await using second = await server.another();
+    const others = await PageReader.signIn(server, `other-${user}`);
+    const othersToken = await signInToken(server);
+    server.issuer.user = user;
+    const elsewhere = await PageReader.signIn(server, user);
+    const terminal = await signInToken(server);
+    const waiting = await newChallenge(server, { user });
+    await decide(waiting, "approve");
+    // As behind a proxy that signs people in, and as of an organisation's certificate.
+    const unknown = await personOf(server, user);
+    const of = { userName: user, issuedAt: server.clock.now(), expiresAt: server.clock.now() };
+    const certificate = "00000000-0000-8000-8000-000000000000";
+    await server.db.insert(token).values({ ...of, jti: certificate });
+    const whoami = async (jwt: string) =>
+      (await second.fetch("/whoami", { headers: { authorization: `Bearer ${jwt}` } })).status;
+    // The other server remembers them.
+    expect([await whoami(terminal), await whoami(othersToken)]).toEqual([200, 200]);
+
+    expect((await reader.open(page)).html).toContain('name="everywhere"');
+    const done = await reader.submit(page, { everywhere: "on" }, "/app/sign_out");
+    expect([done.path, done.html]).toEqual([
+      "/app/signed_out?everywhere",
+      expect.stringContaining("terminals and other browsers are signed out"),
+    ]);
+    for (const one of [reader, elsewhere])
+      expect((await one.browser.request(`${server.url}/app`)).status).toBe(303);
+    await until("the notice on the other server", async () => (await whoami(terminal)) === 401);
+    expect((await unknown.call("GET", "/whoami")).http).toBe(401);
+    expect((await poll(server, waiting)).body.status).toBe("expired");
+    expect((await others.browser.request(`${server.url}/app`)).status).toBe(200);
+    expect(await whoami(othersToken)).toBe(200);
+    const [kept] = await server.db.select().from(token).where(eq(token.jti, certificate));
+    expect(kept!.revokedAt).toBeNull();
+    expect(await server.db.$count(session, eq(session.userName, user))).toBe(0);
+    const signedOut = and(eq(auditLog.actor, user), eq(auditLog.action, "session.signed_out"));
+    expect(await server.db.select().from(auditLog).where(signedOut)).toMatchObject([
+      { data: { everywhere: true }, address: "127.0.0.1" },
+    ]);
+  });
+
+  test("needs the form of the reader's own session", async () => {
+    const other = await PageReader.signIn(given.server, user);
+    const { csrf } = fieldsOf((await other.open(page)).html, "/app/sign_out");
+    const forged = await reader.send("/app/sign_out", { csrf: csrf!, everywhere: "on" });
+    expect(forged.status).toBe(403);
+    expect((await other.open(page)).path).toBe(page);
   });
 });

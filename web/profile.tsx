@@ -5,10 +5,10 @@ import { parseTimeZone } from "../platform/time_zone.ts";
 import { Alert, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Reader } from "./parts/reader.ts";
-import { profilePath } from "./paths.ts";
+import { profilePath, signOutPath } from "./paths.ts";
 import type { PageContent, Site, Visit } from "./site.tsx";
 
-/** What users say about themselves. */
+/** What users say about themselves, and the end of all their sign-ins. */
 export function profilePages(site: Site) {
   const { deps } = site;
 
@@ -60,7 +60,7 @@ interface ProfileForm {
 const showing = (form: ProfileForm): PageContent => ({ title: "Profile", content: <Profile {...form} /> });
 
 function Profile({ fields, trouble, isSaved }: ProfileForm) {
-  const { user } = useContext(Reader);
+  const { user, csrf } = useContext(Reader);
   return (
     <div class="narrow">
       <h1>Profile</h1>
@@ -74,6 +74,27 @@ function Profile({ fields, trouble, isSaved }: ProfileForm) {
           Save
         </button>
       </Form>
+      <section class="list">
+        <h2>Sign out everywhere</h2>
+        <form method="post" action={signOutPath} class="fields">
+          <p>
+            Ends your sign-ins in all browsers, this one included, and in all terminals, with their access
+            tokens and certificates of svc. The access that you got there ends, too. Terminals that wait for
+            your approval have to ask again.
+          </p>
+          <p class="quiet">
+            Access requests, certificates of your organisation and your sign-in at the provider stay: after
+            the loss of a device, end these as well.
+          </p>
+          <input type="hidden" name="csrf" value={csrf} />
+          <input type="hidden" name="everywhere" value="on" />
+          <div class="row">
+            <button type="submit" class="danger">
+              Sign out everywhere
+            </button>
+          </div>
+        </form>
+      </section>
     </div>
   );
 }

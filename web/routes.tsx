@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { signOutEverywhere } from "../core/auth/session/issuer_session.ts";
 import { signOutSession } from "../core/auth/session/session.ts";
 import { boardFacts } from "../core/incident/board/board.ts";
 import { listIncidents } from "../core/incident/incident/list.ts";
@@ -152,11 +153,15 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
       if (visitor && !visitor.isOwn(form.get("csrf") ?? ""))
         throw new Forbidden("This form is not from this browser: reload the page and try again");
       const address = addressOf(deps, request, server);
-      if (visitor) await signOutSession(deps, { session: visitor.session, address });
-      return redirect(`${app}/signed_out`);
+      const isEverywhere = form.has("everywhere");
+      if (visitor && isEverywhere) await signOutEverywhere(deps, { user: visitor.actor.user, address });
+      else if (visitor) await signOutSession(deps, { session: visitor.session, address });
+      return redirect(`${app}/signed_out${isEverywhere ? "?everywhere" : ""}`);
     })
-    .get("/signed_out", () => {
-      const detail = "Terminals and other browsers stay signed in";
+    .get("/signed_out", ({ request }) => {
+      const detail = new URL(request.url).searchParams.has("everywhere")
+        ? "Your terminals and other browsers are signed out, too"
+        : "Terminals and other browsers stay signed in";
       return messagePage({ title: "You are signed out", detail, link: [signInPath, "Sign in again"] });
     })
     .get(

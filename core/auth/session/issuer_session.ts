@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { auditLog, challenge, issuerSession, session } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
@@ -50,7 +50,7 @@ export async function endAtLogout({ db, clock }: Context, logout: Logout, addres
 export async function endIssuerSessions(
   tx: Transaction,
   which: SQL | undefined,
-  { at, because, address }: { at: Date; because: "logout" | "refused"; address?: string },
+  { at, because, address }: { at: Date; because: "logout" | "refused" | "signed_out"; address?: string },
 ): Promise<number> {
   // First, because `holdIssuerSession` waits for it.
   const ended = await tx
@@ -83,6 +83,38 @@ export async function endIssuerSessions(
       data: { user: userName, because },
     });
   return ended.length;
+}
+
+/**
+ * Ends all sign-ins of a user: browser sessions, terminals that wait for an approval, tokens and certificates of ours. Streams
+ * and leases end with their tokens.
+ */
+export async function signOutEverywhere(
+  { db, clock }: Context,
+  { user, address }: { user: string; address: string },
+): Promise<void> {
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await endIssuerSessions(tx, eq(issuerSession.userName, user), { at, because: "signed_out", address });
+    // The rest has no sign-in at the issuer, behind a proxy that signs people in; in the same order.
+    await tx
+      .update(challenge)
+      .set({ expiresAt: at })
+      .where(
+        and(
+          eq(challenge.userName, user),
+          isNull(challenge.collectedAt),
+          isNull(challenge.deniedAt),
+          gt(challenge.expiresAt, at),
+        ),
+      );
+    // Without the certificates of an organisation, whose ids have version 8: a new sign-in would not bring them back.
+    const isOurs = sql`substr(jti::text, 15, 1) <> '8'`;
+    await endTokens(tx, sql`select jti from token where user_name = ${user} and ${isOurs}`, at);
+    await tx.update(session).set(anonymous(at)).where(eq(session.userName, user));
+    const data = { everywhere: true };
+    await audit(tx, { at, actor: user, action: "session.signed_out", address, data });
+  });
 }
 
 /**
