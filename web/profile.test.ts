@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
-import { auditLog, individual, session, token } from "../drizzle/schema/index.ts";
+import { auditLog, challenge, individual, session, token } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 import { personOf } from "../tests/support/http/people.ts";
-import { decide, newChallenge, poll, signInToken } from "../tests/support/http/server.ts";
+import { decide, newChallenge, poll, rowOf, signInToken } from "../tests/support/http/server.ts";
 import { until } from "../tests/support/process/until.ts";
 import { timeText, Values } from "./values.ts";
 
@@ -201,5 +201,46 @@ describe("signing out everywhere", () => {
     const forged = await reader.send("/app/sign_out", { csrf: csrf!, everywhere: "on" });
     expect(forged.status).toBe(403);
     expect((await other.open(page)).path).toBe(page);
+  });
+});
+
+describe("terminals that ask to sign in", () => {
+  const asked = async (of = user) => {
+    const wanted = await newChallenge(given.server, { user: of, headers: { "user-agent": "<b>svc</b> 1" } });
+    return { ...wanted, id: (await rowOf(given.server, wanted)).id };
+  };
+  const link = async (who: PageReader, { id }: { id: string }) =>
+    (await who.open("/app/work")).html.includes(`/approve/${id}`);
+
+  test("are on My work of the browser that has opened them, until they are decided or expire", async () => {
+    const first = await asked();
+    expect(await link(reader, first)).toBe(false);
+    await reader.browser.open(first.challengeUrl);
+    const { html } = await reader.open("/app/work");
+    expect(html).toContain(`/approve/${first.id}`);
+    expect(html).toContain("from 127.0.0.1");
+    expect(html).not.toContain("<b>svc");
+    const elsewhere = await PageReader.signIn(given.server, user);
+    expect(await link(elsewhere, first)).toBe(false);
+    await decide(first, "deny", reader.browser);
+    expect(await link(reader, first)).toBe(false);
+
+    const late = await asked();
+    await reader.browser.open(late.challengeUrl);
+    expect(await link(reader, late)).toBe(true);
+    given.server.clock.advance(given.server.config.challengeLifetime);
+    expect(await link(reader, late)).toBe(false);
+  });
+
+  test("for somebody else are not, and neither are those that may not be decided from here", async () => {
+    const theirs = await asked(`other-${user}`);
+    await reader.browser.open(theirs.challengeUrl);
+    expect(await link(reader, theirs)).toBe(false);
+    const legacy = await newChallenge(given.server, { user, legacy: true });
+    await reader.browser.open(legacy.challengeUrl);
+    const { id } = await rowOf(given.server, legacy);
+    expect(await link(reader, { id })).toBe(true);
+    await given.server.db.update(challenge).set({ requestAddress: "192.0.2.1" }).where(eq(challenge.id, id));
+    expect(await link(reader, { id })).toBe(false);
   });
 });

@@ -1,11 +1,14 @@
 import { Elysia } from "elysia";
 import { useContext } from "preact/hooks";
 import { type ClientCertificate, listClientCertificates } from "../core/auth/certificate/certificate.ts";
+import { listOpened } from "../core/auth/challenge/open.ts";
+import type { Challenge } from "../core/auth/challenge/state.ts";
 import { type BoardFacts, boardFacts } from "../core/incident/board/board.ts";
 import type { Incident } from "../core/incident/incident/incident.ts";
 import { listIncidents } from "../core/incident/incident/list.ts";
 import { listTasks } from "../core/incident/task/list.ts";
 import type { Task } from "../core/incident/task/task.ts";
+import { addressOf } from "../server/deps.ts";
 import { LeaseRow, readAccess, RequestRow } from "./access.tsx";
 import { Reader } from "./parts/reader.ts";
 import { Status } from "./parts/status.tsx";
@@ -16,6 +19,8 @@ import type { PageContent, Site, Visit } from "./site.tsx";
 type Access = Awaited<ReturnType<typeof readAccess>>;
 
 interface WorkPage {
+  /** Terminals that wait for an approval in this browser. */
+  signIns: readonly Challenge[];
   /** Those that the reader takes part in, open. */
   incidents: readonly Incident[];
   facts: ReadonlyMap<number, BoardFacts>;
@@ -28,29 +33,32 @@ interface WorkPage {
 export function workPages(site: Site) {
   const { deps } = site;
 
-  async function read({ visitor }: Visit): Promise<PageContent> {
-    const { actor } = visitor;
+  async function read({ visitor, request, server }: Visit): Promise<PageContent> {
+    const { actor, session } = visitor;
     const { user } = actor;
     const limit = 100;
-    const [{ items: incidents }, { items: tasks }, access, { items: certificates }] = await Promise.all([
-      listIncidents(deps, actor, { statuses: ["Active", "Stable"], participant: user, limit }),
-      listTasks(deps, actor, { assignee: user, status: "Open", sort: "resolve_by", limit }),
-      readAccess(deps, actor),
-      listClientCertificates(deps, actor, { user, valid: true, limit }),
-    ]);
+    const address = addressOf(deps, request, server);
+    const [signIns, { items: incidents }, { items: tasks }, access, { items: certificates }] =
+      await Promise.all([
+        listOpened(deps, { session, address }),
+        listIncidents(deps, actor, { statuses: ["Active", "Stable"], participant: user, limit }),
+        listTasks(deps, actor, { assignee: user, status: "Open", sort: "resolve_by", limit }),
+        readAccess(deps, actor),
+        listClientCertificates(deps, actor, { user, valid: true, limit }),
+      ]);
     const facts = await boardFacts(
       deps,
       actor,
       incidents.map(({ id }) => id),
     );
-    const page = { incidents, facts, tasks, access, certificates };
+    const page = { signIns, incidents, facts, tasks, access, certificates };
     return { title: "My work", here: "work", stream: `${app}/streams`, content: <Work page={page} /> };
   }
 
   return new Elysia({ name: "my work" }).get("/work", site.read(read));
 }
 
-function Work({ page: { incidents, facts, tasks, access, certificates } }: { page: WorkPage }) {
+function Work({ page: { signIns, incidents, facts, tasks, access, certificates } }: { page: WorkPage }) {
   const { user, now } = useContext(Reader);
   const isCommanded = ({ commander }: Incident) => commander?.email === user;
   const isLate = ({ id, status }: Incident) => {
@@ -62,6 +70,26 @@ function Work({ page: { incidents, facts, tasks, access, certificates } }: { pag
   return (
     <>
       <h1>My work</h1>
+      {signIns.length > 0 && (
+        <section class="list">
+          <h2>Terminals that ask to sign in as you</h2>
+          <ul>
+            {signIns.map(({ id, client, requestAddress, createdAt }) => (
+              <li key={id}>
+                <div>
+                  <bdi>{client}</bdi>{" "}
+                  <span class="quiet">
+                    from {requestAddress}, <Clock at={createdAt} />
+                  </span>
+                </div>
+                <a href={`/approve/${id}`} data-row>
+                  Approve or deny
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       <section class="list">
         <h2>Incidents that you take part in</h2>
         {incidents.length === 0 ? (

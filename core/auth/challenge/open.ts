@@ -1,10 +1,16 @@
-import { and, eq, isNull, or, TransactionRollbackError } from "drizzle-orm";
+import { and, desc, eq, gt, isNull, or, TransactionRollbackError } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../../../platform/address.ts";
 import { looksLikeSecret, sha256 } from "../../../platform/secret.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
-import { createSession, findSession, isSessionGone, type Session } from "../session/session.ts";
+import {
+  createSession,
+  findSession,
+  isSessionGone,
+  type Session,
+  type SignedInSession,
+} from "../session/session.ts";
 import { type Challenge, stateOf } from "./state.ts";
 
 /** A challenge and the browser session that opened it. */
@@ -79,6 +85,28 @@ export async function findOpened(
     .from(challenge)
     .where(and(eq(challenge.id, request.id), eq(challenge.sessionHash, request.session.idHash)));
   return found && mayVisit(config, found, request.address) ? found : undefined;
+}
+
+/** The challenges for its user that this session has opened and nobody has decided, newest first. */
+export async function listOpened(
+  { db, clock, config }: Context,
+  { session, address }: { session: SignedInSession; address: string },
+): Promise<Challenge[]> {
+  const found = await db
+    .select()
+    .from(challenge)
+    .where(
+      and(
+        eq(challenge.sessionHash, session.idHash),
+        eq(challenge.userName, session.userName),
+        isNull(challenge.approvedAt),
+        isNull(challenge.deniedAt),
+        gt(challenge.expiresAt, clock.now()),
+      ),
+    )
+    .orderBy(desc(challenge.createdAt))
+    .limit(20);
+  return found.filter((one) => mayVisit(config, one, address));
 }
 
 /**
