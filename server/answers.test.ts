@@ -30,7 +30,7 @@ const kinds: [method: string, path: string, asked: Asked][] = [
   ["GET", "/healthcheck", { status: 200, route: "/healthcheck" }],
   ["HEAD", "/healthcheck", { status: 200, route: "/healthcheck" }],
   ["GET", "/healthcheck/?x=1", { status: 200, route: "/healthcheck" }],
-  ["GET", "/style.css", { status: 200, route: "/style.css" }],
+  ["GET", "/icon.svg", { status: 200, route: "/icon.svg" }],
   ["GET", "/openapi", { status: 200, route: "/openapi" }],
   ["GET", "/whoami", { status: 401, route: "/whoami" }],
   ["GET", "/whoami", { status: 200, route: "/whoami", signedIn: true }],

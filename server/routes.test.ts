@@ -8,7 +8,6 @@ import { newChallenge, signInToken, startTestServer, type TestServer } from "../
 /** The routes that need no access token. Every other route must answer 401. */
 const open = new Set([
   "GET /healthcheck",
-  "GET /style.css",
   "GET /icon.svg",
   "GET /openapi",
   "GET /openapi/json",

@@ -6,13 +6,12 @@ import { Initials, nameOf } from "./parts/person.tsx";
 import { Reader, type ReaderFacts } from "./parts/reader.ts";
 import { app, profilePath, signOutPath } from "./paths.ts";
 
-/** Our own script and style only: these pages share the origin of the approve page. */
-const policy =
-  "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/** Our own script only, and for readers only: these pages share the origin of the approve page, which has none. */
+const scriptPolicy = `${pageHeaders["content-security-policy"]}; script-src 'self'; connect-src 'self'`;
 
 export interface DocumentProps {
   title: string;
-  /** Null for pages that anybody sees. */
+  /** Null for pages that anybody sees. They have no script. */
   reader: ReaderFacts | null;
   /** The path of the page's stream, if the page is live. */
   stream?: string;
@@ -24,7 +23,7 @@ export interface DocumentProps {
 }
 
 /** A whole page. The script fetches it again when something changes, and replaces what differs in `main`. */
-export function Document({ title, reader, stream, here, q, children }: DocumentProps) {
+function Document({ title, reader, stream, here, q, children }: DocumentProps) {
   return (
     <html lang="en">
       <head>
@@ -37,13 +36,19 @@ export function Document({ title, reader, stream, here, q, children }: DocumentP
         {reader && <script type="module" src={assets.client.path} />}
       </head>
       <body data-stream={stream} data-user={reader?.user}>
-        <a class="skip" href="#main">
-          Skip to the content
-        </a>
-        <header class="site">
-          <a class="brand" href={app}>
-            svc
+        {reader && (
+          <a class="skip" href="#main">
+            Skip to the content
           </a>
+        )}
+        <header class="site">
+          {reader ? (
+            <a class="brand" href={app}>
+              svc
+            </a>
+          ) : (
+            <span class="brand">svc</span>
+          )}
           {reader && <Navigation reader={reader} here={here} q={q} isLive={stream !== undefined} />}
         </header>
         <main id="main">
@@ -130,13 +135,15 @@ function Footer({ timeZone, isZoneDefault }: ReaderFacts) {
   );
 }
 
+export interface AnswerOptions {
+  status?: number;
+  headers?: Record<string, string>;
+}
+
 /** Sends a page. */
-export function answer(
-  page: Parameters<typeof render>[0],
-  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
-): Response {
-  return new Response(`<!doctype html>${render(page)}`, {
+export function answer(page: DocumentProps, { status = 200, headers = {} }: AnswerOptions = {}): Response {
+  return new Response(`<!doctype html>${render(<Document {...page} />)}`, {
     status,
-    headers: { ...pageHeaders, "content-security-policy": policy, ...headers },
+    headers: { ...pageHeaders, ...(page.reader && { "content-security-policy": scriptPolicy }), ...headers },
   });
 }

@@ -22,7 +22,7 @@ import { barsOf, choicesOf, incidentFields } from "./incident/choices.ts";
 import { incidentPages } from "./incident/routes.tsx";
 import { Board, type BoardTab, boardTabs } from "./pages/board.tsx";
 import { FormPage, type Trouble } from "./pages/forms.tsx";
-import { Message, messagePage } from "./pages/message.tsx";
+import { messagePage } from "./pages/message.tsx";
 import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
@@ -168,8 +168,10 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
       "/signed_in",
       site.read(async () => {
         const title = "You are signed in";
-        const detail = "Close this tab, and continue in the one where you were writing";
-        return { title, content: <Message title={title} detail={detail} /> };
+        return messagePage({
+          title,
+          detail: "Close this tab, and continue in the one where you were writing",
+        });
       }),
     )
     .get("/", site.read(board))

@@ -8,7 +8,7 @@ import { requireOwnOrigin } from "../server/auth/origin.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
 import { readForm, requireConnection } from "../server/http/body.ts";
 import { redirect } from "../server/page/page.ts";
-import { answer, Document, type DocumentProps } from "./document.tsx";
+import { answer, type DocumentProps } from "./document.tsx";
 import { KeptPage, type Trouble } from "./pages/forms.tsx";
 import type { Field } from "./parts/form.tsx";
 import type { ReaderFacts } from "./parts/reader.ts";
@@ -137,20 +137,17 @@ export class Site {
   }
 
   #show(visitor: Visitor, { content, names, ...page }: PageContent, status = 200): Response {
-    return answer(
-      <Document {...page} reader={this.#readerOf(visitor, names)}>
-        {content}
-      </Document>,
-      { status },
-    );
+    return answer({ ...page, reader: this.#readerOf(visitor, names), children: content }, { status });
   }
 
   /** For a sign-in that has ended meanwhile, or is a new one: the user looks at it, and sends it again. */
   #kept(url: URL, fields: ReadonlyMap<string, string>, visitor: Visitor | undefined): Response {
     return answer(
-      <Document title="Send it again" reader={visitor ? this.#readerOf(visitor) : null}>
-        <KeptPage path={url.pathname} fields={fields} isSignedIn={visitor !== undefined} />
-      </Document>,
+      {
+        title: "Send it again",
+        reader: visitor ? this.#readerOf(visitor) : null,
+        children: <KeptPage path={url.pathname} fields={fields} isSignedIn={visitor !== undefined} />,
+      },
       { status: visitor ? 403 : 401 },
     );
   }

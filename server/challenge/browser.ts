@@ -14,13 +14,19 @@ import {
 import { nameUser } from "../../core/catalog/person/of_actor.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
+import {
+  approvePage,
+  endPage,
+  otherUserPage,
+  signInAgainPage,
+  unknownPage,
+} from "../../web/pages/sign_in.tsx";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireClick, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { readForm, requireConnection } from "../http/body.ts";
 import { largestFormBytes, refuseLongBody } from "../http/size.ts";
 import { redirect } from "../page/page.ts";
-import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
 /** Each single sign-on attempt costs a row here and a visit at the issuer. */
 const attemptsPerMinute = 10;

@@ -12,8 +12,8 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../../platform/errors.ts";
-import { messagePage as appMessage } from "../../web/pages/message.tsx";
-import { messagePage, unknownPage } from "../challenge/pages.ts";
+import { messagePage } from "../../web/pages/message.tsx";
+import { signInErrorPage, unknownPage } from "../../web/pages/sign_in.tsx";
 import type { Deps } from "../deps.ts";
 import { appPage, isLink } from "../page/app_page.ts";
 import { isWeepPath, weepProblem } from "../weep/refusal.ts";
@@ -291,13 +291,9 @@ export function errorAnswer(
     // The cause says why single sign-on failed: not for the page, but operators need it.
     if (fault.code === "unauthenticated")
       log.warn({ err: error, request_id: requestId }, "nobody was signed in");
-    // A page asks for no token: its reader signs in elsewhere.
-    const { "www-authenticate": _, ...headers } = fault.headers;
-    const page = pageOf(fault, requestId);
-    for (const [name, value] of Object.entries(headers)) page.headers.set(name, value);
-    return page;
+    return pageOf(fault, path, requestId);
   }
-  if (isOfApp(path)) return appMessageOf(fault, requestId);
+  if (isOfApp(path)) return pageOf(fault, path, requestId);
   const { status, code, detail, field } = fault;
   const isProtocol = path.startsWith("/noauth/");
   const isWeep = isWeepPath(path);
@@ -317,16 +313,15 @@ export function errorAnswer(
 const isOfApp = (path: string) => path === "/app" || path.startsWith("/app/");
 
 /** Like the page for a record that does not exist, for one that is hidden. */
-function appMessageOf({ status, detail, headers }: Fault, requestId: string): Response {
+function pageOf({ status, detail, headers: all }: Fault, path: string, requestId: string): Response {
   const title = titles[status] ?? "Something went wrong";
-  const { "www-authenticate": _, ...others } = headers;
-  const message = { title, detail: status === 500 ? `${detail}: ${requestId}` : detail };
-  return appMessage(message, { status, headers: others });
-}
-
-function pageOf({ status, detail }: Fault, requestId: string): Response {
-  if (status === 404) return unknownPage();
-  return messagePage(titles[status] ?? "Something went wrong", detail, status, requestId);
+  // A page asks for no token: its reader signs in elsewhere.
+  const { "www-authenticate": _, ...headers } = all;
+  const options = { status, headers };
+  if (!isOfApp(path))
+    return status === 404 ? unknownPage() : signInErrorPage({ title, detail, path, requestId }, options);
+  const link = status === 429 || status === 503 ? (["", "Try again"] as const) : undefined;
+  return messagePage({ title, detail: status === 500 ? `${detail}: ${requestId}` : detail, link }, options);
 }
 
 /**

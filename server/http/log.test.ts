@@ -28,7 +28,7 @@ test("polls and successful health checks are logged at a lower level, because ma
   const [debug, info] = [20, 30];
   expect(await levelOf(`/noauth/v1/challenge_poller/${"a".repeat(43)}`, 404)).toBe(debug);
   expect(await levelOf("/healthcheck", 200)).toBe(debug);
-  expect(await levelOf("/style.css", 200)).toBe(info);
+  expect(await levelOf("/icon.svg", 200)).toBe(info);
   await server.db.execute("delete from revision");
   await until("a failed health check", async () => (await server.fetch("/healthcheck")).status === 503);
   expect(await levelOf("/healthcheck", 503)).toBe(info);

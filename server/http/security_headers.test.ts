@@ -44,7 +44,7 @@ describe("security headers", () => {
         const what = `${verb} ${address}`;
         const response = await server().fetch(address, { method: verb, headers });
         expectStrict(what, response);
-        const cacheable = /^\/(style\.css|icon\.svg|openapi|\.well-known)/.test(path);
+        const cacheable = /^\/(icon\.svg|openapi|\.well-known)/.test(path);
         if (!cacheable) expect([what, response.headers.get("cache-control")]).toEqual([what, "no-store"]);
       }
     }

@@ -6,9 +6,8 @@ import { hoistSchemas } from "./components.ts";
 import { describeOperation } from "./operation.ts";
 import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "./types.ts";
 
-/** Sign-in pages and their assets, and what only the issuer calls: not meant for clients. */
+/** Sign-in pages and their icon, and what only the issuer calls: not meant for clients. */
 export const pages: readonly (string | RegExp)[] = [
-  "/style.css",
   "/icon.svg",
   "/sign_in/callback",
   "/backchannel_logout",

@@ -1,5 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { openApiPage } from "./page.ts";
+import { openApiPage } from "./page.tsx";
 
 const headers = {
   "content-type": "application/json",

@@ -52,7 +52,7 @@ describe("a misbehaving issuer", () => {
     server.issuer.misbehaviour = lie;
     const before = await server.db.$count(session, eq(session.userName, "alice@example.com"));
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
-    await expectRefused(page, 401, "the sign-in provider&#x27;s answer is not valid");
+    await expectRefused(page, 401, "the sign-in provider's answer is not valid");
     expect(await server.db.$count(session, eq(session.userName, "alice@example.com"))).toBe(before);
     // Operators can read the reason, which the page must not show.
     expect(server.logged.at(-2)! + server.logged.at(-1)!).toContain("nobody was signed in");

@@ -143,7 +143,7 @@ describe("the approve page", () => {
     expect(await tab.text()).toContain("bob@example.com");
     expect(await tab.inspect("other-user")).toEqual([]);
     expect(await tab.ask<number>("document.querySelectorAll('button[name=decision]').length")).toBe(0);
-    await tab.click("button.link");
+    await tab.click("main form button");
     await signInAt(tab, { user: "alice@example.com" });
     await tab.shows("Sign in a terminal?");
     await tab.click("button[value=approve]");
@@ -180,6 +180,18 @@ describe("the approve page", () => {
     expect(await other.inspect("not-open")).toEqual([]);
     expect(await status(challenge)).toBe("pending");
   });
+});
+
+test("too many attempts: the page says so, and how to go on", async () => {
+  const challenge = await ask(stack);
+  await tab.goto(challenge.challenge_url);
+  await tab.shows("Sign in");
+  const [{ id }] = await stack.sql`select id from challenge order by created_at desc limit 1`;
+  for (let visits = 1; visits <= 10; visits += 1) await tab.goto(`${stack.url}/approve/${id}`);
+  await tab.shows("Too many requests");
+  expect(await tab.status()).toBe(429);
+  expect(await tab.inspect("too-many")).toEqual([]);
+  expect(await tab.ask<string>("document.querySelector('a.button').href")).toBe(await tab.address());
 });
 
 test("if the provider is down, the page says so, and reloading it continues", async () => {
@@ -232,7 +244,7 @@ describe("works for users who", () => {
     expect(await tab.ask<string>("document.createElement('noscript').innerHTML")).toBe("");
     await signInAt(tab, { user: "bob@example.com" });
     await tab.shows("You are signed in as somebody else");
-    await tab.click("button.link");
+    await tab.click("main form button");
     await signInAt(tab, { user: "alice" });
     await tab.shows("Sign in a terminal?");
     await tab.click("button[value=approve]");

@@ -1,36 +1,45 @@
-import { answer, Document } from "../document.tsx";
+import type { ComponentChildren } from "preact";
+import { type AnswerOptions, answer } from "../document.tsx";
 import { app } from "../paths.ts";
 
-/** A page that only says something. */
-export function Message({
-  title,
-  detail,
-  link = [app, "To the board"],
-}: {
-  title: string;
-  detail: string;
-  link?: readonly [string, string];
-}) {
-  return (
-    <div class="narrow">
+/** A page with one card and without a script, for somebody who may not be signed in. */
+export function cardPage(title: string, children: ComponentChildren, options?: AnswerOptions): Response {
+  const card = (
+    <div class="card">
       <h1>{title}</h1>
-      <p>{detail}.</p>
-      <p>
-        <a href={link[0]}>{link[1]}</a>
-      </p>
+      {children}
     </div>
   );
+  return answer({ title, reader: null, children: card }, options);
 }
 
-/** The page for somebody who may not be signed in. */
+/** A page that only says something, and leads on. An empty address in `link` asks for the same page again. */
 export function messagePage(
-  message: { title: string; detail: string; link?: readonly [string, string] },
-  options?: Parameters<typeof answer>[1],
+  {
+    title,
+    detail,
+    link: [address, label] = [app, "To the board"],
+    children,
+  }: {
+    title: string;
+    /** A sentence without its full stop. */
+    detail: string;
+    link?: readonly [address: string, label: string];
+    children?: ComponentChildren;
+  },
+  options?: AnswerOptions,
 ): Response {
-  return answer(
-    <Document title={message.title} reader={null}>
-      <Message {...message} />
-    </Document>,
+  return cardPage(
+    title,
+    <>
+      <p>{detail}.</p>
+      <p>
+        <a class="button" href={address}>
+          {label}
+        </a>
+      </p>
+      {children}
+    </>,
     options,
   );
 }
