@@ -2,9 +2,10 @@ import type { ComponentChildren } from "preact";
 import { render } from "preact-render-to-string";
 import { pageHeaders } from "../server/page/page.ts";
 import { assets } from "./assets.ts";
+import { Keys } from "./parts/keys.tsx";
 import { Initials, nameOf } from "./parts/person.tsx";
 import { Reader, type ReaderFacts } from "./parts/reader.ts";
-import { app, profilePath, signOutPath } from "./paths.ts";
+import { app, helpPath, profilePath, signOutPath } from "./paths.ts";
 
 /** Our own script only, and for readers only: these pages share the origin of the approve page, which has none. */
 const scriptPolicy = `${pageHeaders["content-security-policy"]}; script-src 'self'; connect-src 'self'`;
@@ -127,10 +128,18 @@ function Footer({ timeZone, isZoneDefault }: ReaderFacts) {
             <a href={profilePath}>Choose your time zone</a>.{" "}
           </>
         )}
-        <span class="keys">
-          <kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> move <kbd>Enter</kbd> open <kbd>n</kbd> note
-        </span>
+        <a class="help" href={helpPath}>
+          Keyboard help
+        </a>{" "}
+        <kbd>?</kbd>
       </p>
+      <dialog aria-labelledby="help">
+        <h2 id="help">Keyboard help</h2>
+        <Keys />
+        <form method="dialog">
+          <button type="submit">Close</button>
+        </form>
+      </dialog>
     </footer>
   );
 }

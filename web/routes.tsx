@@ -25,6 +25,7 @@ import { FormPage, type Trouble } from "./pages/forms.tsx";
 import { messagePage } from "./pages/message.tsx";
 import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
+import { Keys } from "./parts/keys.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
 import { profilePages } from "./profile.tsx";
 import { idIn, type PageContent, pathId, Site, type Visit } from "./site.tsx";
@@ -196,6 +197,19 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
         const q = url.searchParams.get("q")?.trim() ?? "";
         const found = q === "" ? [] : await searchAll(deps, visitor.actor, { q });
         return { title: `Search: ${q}`, here: "search", q, content: <Search q={q} found={found} /> };
+      }),
+    )
+    .get(
+      "/help",
+      site.read(async () => {
+        const title = "Keyboard help";
+        const content = (
+          <div class="narrow">
+            <h1>{title}</h1>
+            <Keys />
+          </div>
+        );
+        return { title, content };
       }),
     )
     .get(

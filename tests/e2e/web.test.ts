@@ -173,6 +173,25 @@ describe("by keyboard", () => {
   });
 });
 
+test("? shows the keys, Escape closes them, and the focus returns", async () => {
+  await open("/app");
+  await tab.type("j");
+  const row = await tab.focused();
+  expect(row).toContain("Broken");
+  await tab.type("?");
+  await until("the help", () => tab.ask<boolean>("document.querySelector('dialog').open"));
+  expect(await tab.focused()).toBe("Close");
+  expect(await tab.inspect("help-dialog")).toEqual([]);
+  // It takes no other key.
+  await tab.type("n/");
+  expect(await tab.focused()).toBe("Close");
+  await tab.press("Escape");
+  expect(await tab.ask<boolean>("document.querySelector('dialog').open")).toBe(false);
+  expect(await tab.focused()).toBe(row);
+  await tab.click(".help");
+  expect(await tab.ask<boolean>("document.querySelector('dialog').open")).toBe(true);
+});
+
 test("every page is accessible, light and dark, on a desktop and a phone", async () => {
   const long = `ﻣﺮﺣﺒﺎ שלום ${"Donaudampfschifffahrtsgesellschaftskapitän".repeat(6)}`;
   await given.member.call("POST", `/incidents/${id}/status_reports`, {
@@ -208,6 +227,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["document-redact", `/app/documents/${found.id}/redact`],
     ["message", `${path}/say`],
     ["task", `${path}/task`],
+    ["help", "/app/help"],
     ["no-incident", "/app/incidents/987654"],
     ["signed-out", "/app/signed_out"],
   ] as const) {

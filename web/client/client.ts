@@ -210,6 +210,11 @@ if (zone?.value === "" && timeZone) {
 }
 
 // Keys.
+const help = document.querySelector("dialog");
+document.querySelector(".help")?.addEventListener("click", (event) => {
+  event.preventDefault();
+  help?.showModal();
+});
 const isWriting = ({ target }: Event) =>
   target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
 
@@ -219,6 +224,8 @@ document.addEventListener("keydown", (event) => {
     event.target.form?.requestSubmit(event.target.form.querySelector<HTMLButtonElement>("button"));
     return;
   }
+  // It closes by itself, and returns the focus.
+  if (help?.open) return;
   if (key === "Escape") (document.activeElement as HTMLElement | null)?.blur();
   if (ctrlKey || metaKey || altKey || isWriting(event)) return;
   const go = (selector: string) => {
@@ -227,7 +234,8 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     found.focus();
   };
-  if (key === "/") go("[type=search]");
+  if (key === "?") help?.showModal();
+  else if (key === "/") go("[type=search]");
   else if (key === "n") go("#text");
   else if (key === "j" || key === "k") {
     const links = [...document.querySelectorAll<HTMLElement>("[data-row]")];

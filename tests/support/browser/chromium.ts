@@ -140,7 +140,7 @@ export class Tab {
     }
   }
 
-  async press(key: "Tab" | "Enter" | "Space", ...modifiers: "Shift"[]): Promise<void> {
+  async press(key: "Tab" | "Enter" | "Space" | "Escape", ...modifiers: "Shift"[]): Promise<void> {
     await this.view.press(key, { modifiers });
   }
 
