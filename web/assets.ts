@@ -38,13 +38,16 @@ export const assets = {
 /** Undefined when there is no such file. */
 export function assetAnswer({ url, headers }: Request): Response | undefined {
   const { pathname } = new URL(url);
-  const found = Object.values(assets).find(({ path }) => path === pathname);
+  const nameOf = (path: string) => path.slice(0, path.lastIndexOf("-"));
+  const found = Object.values(assets).find(({ path }) => nameOf(path) === nameOf(pathname));
+  // During a rolling release, the page may come from a server of another release than its style.
+  const isOwn = found?.path === pathname;
   if (found === undefined) return undefined;
   const isGzipped = /\bgzip\b/.test(headers.get("accept-encoding") ?? "");
   return new Response(isGzipped ? found.gzipped : found.text, {
     headers: {
       "content-type": found.type,
-      "cache-control": "public, max-age=31536000, immutable",
+      "cache-control": isOwn ? "public, max-age=31536000, immutable" : "no-store",
       "x-content-type-options": "nosniff",
       vary: "accept-encoding",
       ...(isGzipped && { "content-encoding": "gzip" }),

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { somebodyWaits } from "../tests/support/database/blocked.ts";
@@ -439,6 +439,69 @@ describe("a form", () => {
     const { http: status } = await given.admin.call("PUT", `/incidents/${id}`, { ...kept, title, version });
     return { status };
   };
+});
+
+describe("while the database is slow", () => {
+  /** Nobody else can use the table meanwhile. */
+  const locked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
+    given.server.db.transaction(async (tx) => {
+      await tx.execute(sql.raw(`lock table ${table} in access exclusive mode`));
+      return work();
+    });
+  const fieldsOfNote = async (text: string): Promise<Record<string, string>> => ({
+    ...fieldsOf((await carol.open(path)).html, `${path}/note`),
+    text,
+  });
+
+  test("a page says so in time, and how to go on", async () => {
+    const approve = `/approve/${crypto.randomUUID()}`;
+    const pages = await locked("session", () =>
+      Promise.all(["/app", path, "/app/sign_in", approve].map((at) => carol.open(at))),
+    );
+    for (const { status, html, headers } of pages) {
+      expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(html).toContain("is slow at the moment");
+      expect(html).toContain("Try again</a>");
+    }
+    expect((await carol.open(path)).status).toBe(200);
+  }, 60_000);
+
+  test("a form that takes long is shown again with its text, and is done once however often it is sent", async () => {
+    const fields = await fieldsOfNote("Half an hour <of> work");
+    const note = `${path}/note`;
+    const [late, again] = await locked("event", async () => [
+      await carol.send(note, fields),
+      await carol.send(note, fields),
+    ]);
+    for (const page of [late!, again!]) {
+      expect(page.html).toContain("not known yet whether this is stored");
+      expect(fieldsOf(page.html, note)).toMatchObject({ text: fields.text!, key: fields.key! });
+    }
+    expect(late!.status).toBe(503);
+    // It was not given up.
+    await until("the note", async () => (await events("note")).length === 1);
+    expect((await carol.send(note, fieldsOf(again!.html, note))).path).toMatch(/#event-\d+$/);
+    expect(await events("note")).toMatchObject([{ description: fields.text }]);
+  }, 60_000);
+
+  test("a form is shown again, too, when nobody knows yet who has sent it", async () => {
+    const fields = await fieldsOfNote("Mine");
+    const note = `${path}/note`;
+    const kept = await locked("session", () => carol.send(note, fields));
+    expect(kept.status).toBe(503);
+    expect((await carol.send(note, fieldsOf(kept.html, note))).status).toBe(200);
+    expect(await events("note")).toMatchObject([{ description: "Mine" }]);
+  }, 60_000);
+});
+
+test("an asset of another release leads to that of this one, and is not kept", async () => {
+  const [, own] = (await carol.open("/app")).html.match(/href="(\/app\/assets\/style-[0-9a-f]+\.css)"/)!;
+  const read = (at: string) => carol.browser.request(`${given.server.url}${at}`);
+  const [kept, other] = [await read(own!), await read(`/app/assets/style-${"0".repeat(16)}.css`)];
+  expect(kept.headers.get("cache-control")).toContain("immutable");
+  expect([other.status, other.headers.get("cache-control")]).toEqual([200, "no-store"]);
+  expect(await other.text()).toBe(await kept.text());
+  expect((await read("/app/assets/nothing-0000000000000000.css")).status).toBe(404);
 });
 
 describe("a Restricted incident, for somebody who does not take part", () => {

@@ -11,7 +11,7 @@ import { Forbidden, InvalidInput, NotFound, noRoute } from "../platform/errors.t
 import { isLookAhead, requireOwnOrigin } from "../server/auth/origin.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
 import { readForm, requireConnection } from "../server/http/body.ts";
-import { redirect } from "../server/page/page.ts";
+import { inTime, redirect } from "../server/page/page.ts";
 import { streamHeaders } from "../server/stream/connection.ts";
 import { withoutTimeout } from "../server/stream/routes.ts";
 import type { IncidentStreams } from "../server/stream/streams.ts";
@@ -143,7 +143,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     .get("/sign_in", async ({ request, server }) => {
       if (request.method !== "GET" || isLookAhead(request)) throw new NotFound(noRoute);
       const returnTo = returnPath(new URL(request.url).searchParams.get("return"));
-      if (await site.visitors.find(request)) return redirect(returnTo);
+      if (await inTime(site.visitors.find(request))) return redirect(returnTo);
       return site.visitors.signIn(request, server, returnTo);
     })
     .post("/sign_out", async ({ request, server }) => {

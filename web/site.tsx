@@ -3,11 +3,12 @@ import pLimit from "p-limit";
 import type { VNode } from "preact";
 import { once } from "../core/idempotency/once.ts";
 import { runFlowWithin } from "../core/incident/steps/run.ts";
-import { Changed, NotFound, SvcError, Unauthenticated } from "../platform/errors.ts";
+import { Changed, InProgress, KeyReused, NotFound, SvcError, Unauthenticated } from "../platform/errors.ts";
 import { requireOwnOrigin } from "../server/auth/origin.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
 import { readForm, requireConnection } from "../server/http/body.ts";
-import { redirect } from "../server/page/page.ts";
+import { fromDatabase } from "../server/http/error.ts";
+import { inTime, redirect } from "../server/page/page.ts";
 import { answer, type DocumentProps } from "./document.tsx";
 import { KeptPage, type Trouble } from "./pages/forms.tsx";
 import type { Field } from "./parts/form.tsx";
@@ -69,19 +70,20 @@ export class Site {
 
   /** A handler for a page. A reader who is not signed in is sent to the sign-in. */
   read(work: (visit: Visit) => Promise<PageContent | Response>) {
-    return async ({ request, server, params }: Arrival): Promise<Response> => {
+    const read = async ({ request, server, params }: Arrival): Promise<Response> => {
       const url = new URL(request.url);
       const visitor = await this.visitors.find(request);
       if (!visitor) return redirect(signInAddress(`${url.pathname}${url.search}`));
       const made = await work({ request, server, params, visitor, url });
       return made instanceof Response ? made : this.#show(visitor, made);
     };
+    return (arrival: Arrival) => inTime(read(arrival));
   }
 
   /** A handler for a stream. Nobody can sign in there, so it leads nowhere. */
   stream(work: (visit: Visit) => Promise<Response>) {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
-      const visitor = await this.visitors.find(request);
+      const visitor = await inTime(this.visitors.find(request));
       if (!visitor) throw new Unauthenticated("Sign in first");
       return work({ request, server, params, visitor, url: new URL(request.url) });
     };
@@ -89,30 +91,46 @@ export class Site {
 
   /**
    * A handler for a form: it does what the form asks for, once however often it is sent, and goes to the result. What cannot
-   * be done is shown again with everything that was written.
+   * be done is shown again with everything that was written; so is what takes so long that nobody knows yet whether it is
+   * done.
    */
   submit(work: (visit: Visit, values: Values, address: string) => Promise<Submission>) {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
       const { deps } = this;
       requireOwnOrigin(deps.config, request);
-      const visitor = await this.visitors.find(request);
+      const found = await inTime(this.visitors.find(request)).catch(unsettled);
+      const [visitor, trouble] = found instanceof SvcError ? [undefined, found] : [found, undefined];
       const url = new URL(request.url);
       const fields = await readForm(request, visitor ? largestPageForm : largestKeptForm, mostFields);
       await requireConnection(request);
-      if (!visitor?.isOwn(fields.get("csrf") ?? "")) return this.#kept(url, fields, visitor);
-      const values = new Values(fields);
+      if (trouble || !visitor?.isOwn(fields.get("csrf") ?? ""))
+        return this.#kept(url, fields, visitor, trouble);
       const visit = { request, server, params, visitor, url };
-      const submission = await work(visit, values, addressOf(deps, request, server));
-      try {
-        return redirect(await this.#runOnce(visit, fields, submission));
-      } catch (error) {
-        if (!(error instanceof SvcError) || error.code === "unavailable" || error.code === "internal")
-          throw error;
-        // It throws like a GET for what is gone or hidden.
-        const page = await submission.again((now) => filled(now, values, error));
-        return this.#show(visitor, page, statusOf(error));
-      }
+      const address = addressOf(deps, request, server);
+      const done = await inTime(this.#do(visit, fields, (values) => work(visit, values, address))).catch(
+        unsettled,
+      );
+      if (done instanceof Response) return done;
+      deps.log.warn({ err: done }, "nobody knows whether a form is done");
+      return this.#kept(url, fields, visitor, done);
     };
+  }
+
+  async #do(
+    visit: Visit,
+    fields: ReadonlyMap<string, string>,
+    work: (values: Values) => Promise<Submission>,
+  ): Promise<Response> {
+    const values = new Values(fields);
+    const submission = await work(values);
+    try {
+      return redirect(await this.#runOnce(visit, fields, submission));
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code === "internal" || isUnsettled(error)) throw error;
+      // It throws like a GET for what is gone or hidden.
+      const page = await submission.again((now) => filled(now, values, error));
+      return this.#show(visit.visitor, page, statusOf(error));
+    }
   }
 
   async #runOnce(
@@ -140,15 +158,26 @@ export class Site {
     return answer({ ...page, reader: this.#readerOf(visitor, names), children: content }, { status });
   }
 
-  /** For a sign-in that has ended meanwhile, or is a new one: the user looks at it, and sends it again. */
-  #kept(url: URL, fields: ReadonlyMap<string, string>, visitor: Visitor | undefined): Response {
+  /**
+   * For a sign-in that has ended meanwhile, or is a new one, and for `trouble`: the user looks at it, and sends it again. The
+   * key stays, so that it is done once in any case.
+   */
+  #kept(
+    url: URL,
+    fields: ReadonlyMap<string, string>,
+    visitor: Visitor | undefined,
+    trouble?: SvcError,
+  ): Response {
+    const isSignedIn = visitor !== undefined;
     return answer(
       {
         title: "Send it again",
         reader: visitor ? this.#readerOf(visitor) : null,
-        children: <KeptPage path={url.pathname} fields={fields} isSignedIn={visitor !== undefined} />,
+        children: <KeptPage path={url.pathname} fields={fields} isSignedIn={isSignedIn} trouble={trouble} />,
       },
-      { status: visitor ? 403 : 401 },
+      trouble
+        ? { status: trouble instanceof InProgress ? 409 : 503, headers: { "retry-after": "5" } }
+        : { status: isSignedIn ? 403 : 401 },
     );
   }
 
@@ -158,6 +187,16 @@ export class Site {
   ): ReaderFacts {
     return { user, admin, now: this.deps.clock.now(), timeZone, isZoneDefault, csrf, names };
   }
+}
+
+/** After which nobody knows whether a form is done. */
+const isUnsettled = (error: SvcError) => error.code === "unavailable" || error instanceof InProgress;
+
+/** @throws the error, if it says whether the form is done */
+function unsettled(error: unknown): SvcError {
+  const known = error instanceof SvcError ? error : fromDatabase(error);
+  if (!known || !isUnsettled(known)) throw error;
+  return known;
 }
 
 const statusOf = ({ code }: SvcError) =>
@@ -192,7 +231,9 @@ function filled(
     trouble: {
       detail: isChanged
         ? "Somebody has changed this meanwhile. Save again to store your version"
-        : error.detail,
+        : error instanceof KeyReused
+          ? "You have sent this before, with another text. Look whether that is stored before you send it again"
+          : error.detail,
       conflicts,
     },
   };

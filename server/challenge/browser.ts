@@ -26,7 +26,7 @@ import { isLookAhead, requireClick, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { readForm, requireConnection } from "../http/body.ts";
 import { largestFormBytes, refuseLongBody } from "../http/size.ts";
-import { redirect } from "../page/page.ts";
+import { inTime, redirect } from "../page/page.ts";
 
 /** Each single sign-on attempt costs a row here and a visit at the issuer. */
 const attemptsPerMinute = 10;
@@ -124,7 +124,7 @@ export function browserRoutes(deps: Deps) {
     .get(
       "/approve/:id",
       async ({ params, request, server }) => {
-        const visited = await visit(params.id, request, addressOf(deps, request, server));
+        const visited = await inTime(visit(params.id, request, addressOf(deps, request, server)));
         if (!visited || request.method !== "GET") return unknownPage();
         const { session, challenge, sessionId } = visited;
         const now = clock.now();

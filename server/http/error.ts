@@ -140,7 +140,8 @@ const databaseStuck: Record<string, string> = {
 /** U+0000, or half of a pair of surrogates. */
 const unstorable = /^(22021|22P05)$/;
 
-function fromDatabase(error: unknown): SvcError | undefined {
+/** An error of the database as ours. */
+export function fromDatabase(error: unknown): SvcError | undefined {
   const options = { cause: error };
   const noAnswer = () => new Unavailable("The database does not answer: try again in a moment", options);
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -317,6 +318,7 @@ function pageOf({ status, detail, headers: all }: Fault, path: string, requestId
   const title = titles[status] ?? "Something went wrong";
   // A page asks for no token: its reader signs in elsewhere.
   const { "www-authenticate": _, ...headers } = all;
+  if (status === 503) headers["retry-after"] ??= "5";
   const options = { status, headers };
   if (!isOfApp(path))
     return status === 404 ? unknownPage() : signInErrorPage({ title, detail, path, requestId }, options);

@@ -186,8 +186,8 @@ test("too many attempts: the page says so, and how to go on", async () => {
   const challenge = await ask(stack);
   await tab.goto(challenge.challenge_url);
   await tab.shows("Sign in");
-  const [{ id }] = await stack.sql`select id from challenge order by created_at desc limit 1`;
-  for (let visits = 1; visits <= 10; visits += 1) await tab.goto(`${stack.url}/approve/${id}`);
+  const [row] = await stack.sql`select id from challenge order by created_at desc limit 1`;
+  for (let visits = 1; visits <= 10; visits += 1) await tab.goto(`${stack.url}/approve/${row!.id}`);
   await tab.shows("Too many requests");
   expect(await tab.status()).toBe(429);
   expect(await tab.inspect("too-many")).toEqual([]);

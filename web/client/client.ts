@@ -4,7 +4,11 @@
 import { Idiomorph } from "idiomorph";
 
 /** Milliseconds. */
-const [firstDelay, longestDelay, refreshEvery, sleepGap] = [1000, 30_000, 60_000, 10_000];
+const [firstDelay, longestDelay, refreshEvery, sleepGap] = [1000, 2500, 60_000, 10_000];
+/** A hidden page connects again when somebody looks at it. */
+const longestHiddenDelay = 30_000;
+/** How long something may take before the page says so, and before the network counts as cut. */
+const [patience, longestFetch] = [3000, 20_000];
 const main = () => document.querySelector("main")!;
 const live = document.querySelector<HTMLElement>(".live");
 
@@ -69,17 +73,39 @@ function refresh(): Promise<void> {
 }
 
 async function fetchPage(): Promise<void> {
+  clearTimeout(again);
+  const late = setTimeout(tellBehind, patience);
   try {
     while (isStale) {
       isStale = false;
-      const answer = await fetch(location.href, { redirect: "manual", headers: { accept: "text/html" } });
+      const answer = await fetch(location.href, {
+        redirect: "manual",
+        headers: { accept: "text/html" },
+        signal: AbortSignal.timeout(longestFetch),
+      });
       if (answer.type === "opaqueredirect") signedOut();
-      else if (answer.status === 404 || answer.ok) show(await answer.text());
+      else if (answer.status === 404 || answer.ok) {
+        show(await answer.text());
+        if (isConnected()) tell("live", true);
+      } else {
+        // The database is slow, or the server is busy.
+        tellBehind();
+        again = setTimeout(refresh, spread(longestDelay));
+      }
     }
   } catch {
-    // Without a network; the stream connects again and leads here.
+    // The stream may not have noticed that the network is cut. When it connects again, it leads here.
+    if (isConnected()) connect();
+  } finally {
+    clearTimeout(late);
   }
 }
+
+let again: ReturnType<typeof setTimeout> | undefined;
+const isConnected = () => source?.readyState === EventSource.OPEN;
+const tellBehind = () => tell(isConnected() ? "slow" : "not live");
+/** Not the same for all pages that lose their server at once. */
+const spread = (delay: number) => delay * (0.5 + Math.random());
 
 function tell(text: string, isLive = false): void {
   if (!live || live.textContent === text) return;
@@ -102,30 +128,34 @@ function signedOut(): void {
 let source: EventSource | undefined;
 let delay = firstDelay;
 let retry: ReturnType<typeof setTimeout> | undefined;
+let late: ReturnType<typeof setTimeout> | undefined;
 
 /** Follows the page's stream. A new connection may have missed something, so the page is fetched again. */
 function connect(): void {
   clearTimeout(retry);
+  clearTimeout(late);
   source?.close();
   const { stream } = document.body.dataset;
   if (!stream) return;
   const opened = new EventSource(stream);
   source = opened;
-  opened.onopen = async () => {
+  late = setTimeout(tellBehind, patience);
+  opened.onopen = () => {
+    clearTimeout(late);
     delay = firstDelay;
     document.querySelector(".again")?.remove();
-    await refresh();
-    if (source === opened && opened.readyState === EventSource.OPEN) tell("live", true);
+    void refresh();
   };
   opened.addEventListener("event", () => void refresh());
   opened.addEventListener("incident", () => void refresh());
   opened.onerror = () => {
-    tell("not live");
+    clearTimeout(late);
     opened.close();
+    if (!document.querySelector(".again")) tell("not live");
     // Also when the user has to sign in, which the page's answer tells.
     void refresh();
-    retry = setTimeout(connect, delay * (0.5 + Math.random()));
-    delay = Math.min(delay * 2, longestDelay);
+    retry = setTimeout(connect, spread(delay));
+    delay = Math.min(delay * 2, document.hidden ? longestHiddenDelay : longestDelay);
   };
 }
 
@@ -143,7 +173,7 @@ setInterval(() => {
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   if (document.title.startsWith("● ")) document.title = document.title.slice(2);
-  if (source?.readyState !== EventSource.OPEN) connect();
+  if (!isConnected()) connect();
 });
 addEventListener("online", connect);
 addEventListener("pageshow", (event) => (event as PageTransitionEvent).persisted && connect());
@@ -167,6 +197,7 @@ document.addEventListener("submit", (event) => {
 });
 
 async function send(form: HTMLFormElement, address: string, body: URLSearchParams): Promise<void> {
+  const late = setTimeout(tell, patience, "still sending");
   try {
     const answer = await fetch(address, { method: "POST", body });
     const html = await answer.text();
@@ -177,7 +208,10 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
       // The address may have another view than the answer.
       await refresh();
     } else if (answer.ok && answer.redirected) location.assign(answer.url);
-    else {
+    else if (!html.includes("<main")) {
+      // A proxy's, or of a server that stops. What was written stays here.
+      tell(`not sent: ${answer.status}`);
+    } else {
       // An error: its page has what was written, and says what is wrong.
       history.pushState(null, "", answer.url);
       form.reset();
@@ -189,6 +223,7 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
   } catch {
     tell("not sent: no connection");
   } finally {
+    clearTimeout(late);
     form.ariaBusy = null;
   }
 }

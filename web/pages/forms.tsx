@@ -150,21 +150,38 @@ export function HistoryPage({
   );
 }
 
-/** What was sent while nobody was signed in, or by a page of an earlier sign-in. */
+/** What was sent while nobody was signed in, or by a page of an earlier sign-in, or may be done in spite of `trouble`. */
 export function KeptPage({
   path,
   fields,
   isSignedIn,
+  trouble,
 }: {
   path: string;
   fields: ReadonlyMap<string, string>;
   isSignedIn: boolean;
+  trouble?: Trouble;
 }) {
   const sent = [...fields].filter(([name]) => name !== "csrf" && name !== "key");
+  const place = path.match(/^\/app\/((incidents|documents)\/\d+|access)/)?.[0] ?? app;
   return (
     <div class="narrow">
-      <h1>{isSignedIn ? "Send it again?" : "You are no longer signed in"}</h1>
-      {isSignedIn ? (
+      <h1>
+        {trouble
+          ? "It is not known yet whether this is stored"
+          : isSignedIn
+            ? "Send it again?"
+            : "You are no longer signed in"}
+      </h1>
+      {trouble ? (
+        <p>
+          {trouble.detail}. Send it again, or{" "}
+          <a href={place} target="_blank">
+            look first whether it is there
+          </a>
+          . However often you send it, it is done once.
+        </p>
+      ) : isSignedIn ? (
         <p>You have signed in again since you opened that page. Nothing was stored yet.</p>
       ) : (
         <p>
@@ -177,6 +194,7 @@ export function KeptPage({
       )}
       <Form
         action={path}
+        sent={fields}
         fields={sent.map(([name, value]) => ({
           name,
           label: written[name] ?? name,

@@ -16,13 +16,16 @@ export interface Field {
   help?: string;
 }
 
-/** The hidden fields of every form: nobody else can send it, and sending it twice does it once. */
-export function FormKeys() {
+/**
+ * The hidden fields of every form: nobody else can send it, and sending it twice does it once. Those of a form that may be done
+ * are `sent` again.
+ */
+export function FormKeys({ sent }: { sent?: ReadonlyMap<string, string> }) {
   const { csrf } = useContext(Reader);
   return (
     <>
-      <input type="hidden" name="csrf" value={csrf} />
-      <input type="hidden" name="key" value={crypto.randomUUID()} />
+      <input type="hidden" name="csrf" value={csrf || sent?.get("csrf")} />
+      <input type="hidden" name="key" value={sent?.get("key") || crypto.randomUUID()} />
     </>
   );
 }
@@ -31,15 +34,17 @@ export function FormKeys() {
 export function Form({
   action,
   fields,
+  sent,
   children,
 }: {
   action: string;
   fields: readonly Field[];
+  sent?: ReadonlyMap<string, string>;
   children: ComponentChildren;
 }) {
   return (
     <form method="post" action={action} class="fields">
-      <FormKeys />
+      <FormKeys sent={sent} />
       {fields.map((field) => (
         <Labelled key={field.name} field={field} />
       ))}
