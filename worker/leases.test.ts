@@ -5,6 +5,7 @@ import { accessLease } from "../drizzle/schema/index.ts";
 import { Unavailable } from "../platform/errors.ts";
 import { fakeCredential } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
+import { PageReader } from "../tests/support/browser/reader.ts";
 import { type AccessWorld, startAccessWorld } from "../tests/support/domain/access_world.ts";
 import { type Person, personOf } from "../tests/support/http/people.ts";
 import { signInToken } from "../tests/support/http/server.ts";
@@ -209,6 +210,23 @@ describe("a revocation does not wait for a poll after", () => {
       await signInToken(server);
       return lease;
     },
+    "a sign-in in a browser without the group": async () => {
+      const { server } = other;
+      const frank = "frank@example.com";
+      const groups = (names: string[]) =>
+        Object.assign(server.issuer, { user: frank, claims: { email_verified: true, groups: names } });
+      groups(["oncall"]);
+      const authorization = `Bearer ${await signInToken(server)}`;
+      const role = await makeRole();
+      const issue = () => other.admin.call("POST", "/access/leases/", { role }, { authorization });
+      const lease = await ok(issue());
+      await PageReader.signIn(server, frank, ["other"]);
+      expect((await issue()).http).toBe(404);
+      await until("the first lease to end", () => revoked.includes(lease.name));
+      await PageReader.signIn(server, frank, ["oncall"]);
+      expect((await issue()).http).toBe(201);
+      return lease;
+    },
     "the role was disabled": async () => {
       const role = await makeRole();
       const lease = await bobs(role);
@@ -255,6 +273,7 @@ describe("a revocation does not wait for a poll after", () => {
   const reasons: Record<string, string> = {
     "svc logout": "signed_out",
     "a sign-in without the group": "group_lost",
+    "a sign-in in a browser without the group": "group_lost",
     "the role was disabled": "role_disabled",
     "the approval was withdrawn": "approval_withdrawn",
     "the approval was given up": "approval_withdrawn",

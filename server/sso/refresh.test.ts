@@ -5,6 +5,7 @@ import type { Actor } from "../../core/context.ts";
 import { auditLog, issuerSession, token } from "../../drizzle/schema/index.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
+import { PageReader } from "../../tests/support/browser/reader.ts";
 import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -150,6 +151,23 @@ test.each<[string, () => void]>([
   await person.renew();
   expect(await person.whoami()).toEqual(["admin", "oncall"]);
   expect((await rowOfUser()).refreshToken).toBeNull();
+});
+
+test("the groups of a user's latest sign-in count for the earlier ones, in terminals and browsers", async () => {
+  server.issuer.refresh = undefined;
+  const other = await signIn();
+  user = `other-${user}`;
+  server.issuer.user = user;
+  const terminal = await signIn();
+  const browser = await PageReader.signIn(server, user, ["oncall"]);
+  expect(await terminal.whoami()).toEqual(["oncall"]);
+  server.issuer.claims = { groups: ["admin"] };
+  const later = await signIn();
+  expect([await terminal.whoami(), await later.whoami()]).toEqual([["admin"], ["admin"]]);
+  expect((await browser.open("/app")).html).toContain('<span class="quiet"> admin</span>');
+  await PageReader.signIn(server, user, []);
+  expect((await browser.open("/app")).html).not.toContain('<span class="quiet"> admin</span>');
+  expect(await other.whoami()).toEqual(["admin", "oncall"]);
 });
 
 test("a refresh token is sealed in the database", async () => {

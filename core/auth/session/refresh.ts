@@ -1,12 +1,10 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from "drizzle-orm";
-import { afterCommit } from "../../../drizzle/connection/notify.ts";
-import { issuerSession, session, token } from "../../../drizzle/schema/index.ts";
+import { issuerSession } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../../platform/errors.ts";
 import { type Actor, type Context, type Identity, tokenOf } from "../../context.ts";
-import { forgetTokens } from "../../known_tokens.ts";
 import { endIssuerSessions } from "./issuer_session.ts";
-import { sealRefreshToken, unsealRefreshToken } from "./session.ts";
+import { sealRefreshToken, setGroups, unsealRefreshToken } from "./session.ts";
 
 /**
  * Asks the issuer about a sign-in.
@@ -89,15 +87,7 @@ export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssu
     await store({ refreshedAt: at });
     if (!identity) return actor;
     const { groups } = identity;
-    await db.transaction(async (tx) => {
-      // All of the user's: the groups of the newest token count.
-      for (const table of [token, session])
-        await tx
-          .update(table)
-          .set({ groups })
-          .where(and(eq(table.userName, userName), isNotNull(table.issuerSessionId)));
-      afterCommit(tx, forgetTokens);
-    });
+    await db.transaction((tx) => setGroups(tx, identity));
     return { ...actor, groups, admin: groups.includes(config.adminGroup) };
   } catch (error) {
     if (error instanceof Unauthenticated)

@@ -1,13 +1,17 @@
 import { createHmac } from "node:crypto";
-import { and, eq, getTableColumns, gt } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, isNotNull, ne } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { afterCommit } from "../../../drizzle/connection/notify.ts";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
-import { individual, issuerSession, session } from "../../../drizzle/schema/index.ts";
+import { individual, issuerSession, session, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { seal, unseal } from "../../../platform/sealed.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Config } from "../../config.ts";
 import type { Context, Identity } from "../../context.ts";
+import { forgetTokens } from "../../known_tokens.ts";
+import { wakeWorkers } from "../../wake.ts";
 
 export type Session = typeof session.$inferSelect & {
   /** The time zone that its user has chosen. */
@@ -94,6 +98,8 @@ export async function signInSession(
         refreshToken: sealRefreshToken(config, issuerSessionId, issuerSignIn.refreshToken),
         refreshedAt: at,
       });
+    // Before this session, in the order of the other changes of a user's sign-ins.
+    if (issuerSignIn) await setGroups(tx, identity);
     const changed = await tx
       .update(session)
       .set({
@@ -110,6 +116,26 @@ export async function signInSession(
     await audit(tx, { at, actor: identity.user, action: "session.signed_in", address });
     return id;
   });
+}
+
+/**
+ * Replaces the groups of all sign-ins of a user at the issuer, in terminals and browsers: what it said last counts everywhere.
+ */
+export async function setGroups(
+  tx: Transaction,
+  { user, groups }: Pick<Identity, "user" | "groups">,
+): Promise<void> {
+  const isOutdated = ({ userName, groups: known, issuerSessionId }: typeof token | typeof session) =>
+    and(eq(userName, user), isNotNull(issuerSessionId), ne(known, groups));
+  const changed = await tx
+    .update(token)
+    .set({ groups })
+    .where(isOutdated(token))
+    .returning({ jti: token.jti });
+  await tx.update(session).set({ groups }).where(isOutdated(session));
+  if (changed.length === 0) return;
+  wakeWorkers(tx);
+  afterCommit(tx, forgetTokens);
 }
 
 /** Whether a row could not refer to its session, which has ended, or was signed in by another tab, meanwhile. */
