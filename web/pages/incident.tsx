@@ -104,7 +104,7 @@ function Head({ page, path, bars }: { page: IncidentPage; path: string; bars: nu
           <b>
             <Clock at={incident.reportedAt} />
           </b>
-          , <Ago at={incident.reportedAt} /> ago
+          , <Ago at={incident.reportedAt} suffix=" ago" />
         </span>
         {incident.impactStartedAt && (
           <span>
@@ -301,7 +301,7 @@ function People({ page: { people, incident }, path }: { page: IncidentPage; path
         </p>
       )}
       <p>
-        <a href={`${path}/people`}>Add people</a> <a href={`${path}/say`}>Write to one</a>
+        <a href={`${path}/people`}>Add people</a>, <a href={`${path}/say`}>write to one</a>
       </p>
     </Section>
   );

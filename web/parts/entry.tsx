@@ -117,8 +117,8 @@ function Edited({ event, path }: { event: Event; path: string }) {
   if (!event.editedAt || event.withdrawnAt || event.redactedAt) return null;
   return (
     <>
-      , {admin ? <a href={`${path}/entries/${event.id}`}>edited</a> : "edited"} <Ago at={event.editedAt} />{" "}
-      ago
+      , {admin ? <a href={`${path}/entries/${event.id}`}>edited</a> : "edited"}{" "}
+      <Ago at={event.editedAt} suffix=" ago" />
     </>
   );
 }

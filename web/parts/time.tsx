@@ -8,12 +8,20 @@ const units = [
   ["min", 60],
 ] as const;
 
-/** How long ago something was, in its largest unit, with the exact time on hover. */
-export function Ago({ at }: { at: Date }) {
+/** How long ago something was, in its largest unit, with the exact time on hover. `suffix` is for a sentence. */
+export function Ago({ at, suffix = "" }: { at: Date; suffix?: "" | " ago" }) {
   const { now } = useContext(Reader);
   const seconds = Math.max(0, (now.getTime() - at.getTime()) / 1000);
   const [unit, length] = units.find(([, length]) => seconds >= length) ?? ["", 1];
-  return <Moment at={at}>{unit === "" ? "now" : `${Math.floor(seconds / length)} ${unit}`}</Moment>;
+  return (
+    <Moment at={at}>
+      {unit === ""
+        ? suffix === ""
+          ? "now"
+          : "just now"
+        : `${Math.floor(seconds / length)} ${unit}${suffix}`}
+    </Moment>
+  );
 }
 
 /** The time of day, with the date unless it is today. */
