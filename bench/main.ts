@@ -95,6 +95,11 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
     about: "svc incident list against svc --version, svc incident view against gh issue view (20 seconds)",
     load: async () => (await import("./live_client.ts")).benchLiveClient,
   },
+  web: {
+    about:
+      "pages: first byte and size among 100,000 incidents; an incident's page a second: svc, SvelteKit; a change on 1,000 open pages (9 minutes; SVC_BENCH_INCIDENTS, SVC_BENCH_SECONDS for less)",
+    load: async () => (await import("./web.ts")).benchWeb,
+  },
   token: {
     about: "from a revocation on one server to its effect on another, p50 and p99 (20 seconds)",
     load: async () => (await import("./token.ts")).benchToken,
@@ -118,6 +123,7 @@ const shorter: Record<string, Record<string, string>> = {
   server: {},
   api: { SVC_BENCH_INCIDENTS: "20000" },
   schedule: { SVC_BENCH_SECONDS: "6" },
+  web: { SVC_BENCH_INCIDENTS: "5000", SVC_BENCH_SECONDS: "2" },
   access: { SVC_BENCH_SECONDS: "2" },
   backup: { SVC_BENCH_GB: "0.1" },
 };

@@ -173,7 +173,7 @@ async function startBare(parts: AsyncDisposableStack, directory: string): Promis
 }
 
 /** Of a program with its workers. */
-function residentMegabytes(pid: number): number {
+export function residentMegabytes(pid: number): number {
   const [, kilobytes] = readFileSync(`/proc/${pid}/status`, "utf8").match(/^VmRSS:\s+(\d+) kB/m) ?? [];
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
   return children.reduce((sum, child) => sum + residentMegabytes(Number(child)), Number(kilobytes) / 1024);
