@@ -50,9 +50,10 @@ export async function boardFacts(
         eq(individual.email, actor.user),
       ),
     );
-  // Nested, because drizzle would otherwise drop the columns' table names.
-  const latest = sql`(select max(e.id) from ${event} as e where e.incident_id = ${sql`${incident.id}`}
-    and e.actor not in ('system', 'worker'))`;
+  // Nested, because drizzle would otherwise drop the columns' table names. By time, which has an index: PostgreSQL may look
+  // for a largest id among all events.
+  const latest = sql`(select e.id from ${event} as e where e.incident_id = ${sql`${incident.id}`}
+    and e.actor not in ('system', 'worker') order by e.at desc, e.id desc limit 1)`;
   const [rows, events] = await Promise.all([
     db
       .select({
