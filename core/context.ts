@@ -38,6 +38,8 @@ export interface Actor extends Identity {
   expiresAt: Date;
   /** Set if a client certificate of ours authenticated the request. `sha256` is in base64url. */
   certificate?: { sha256: string };
+  /** The incident that this request reads together with lists of what belongs to it, which then need not ask again. */
+  sees?: number;
 }
 
 /** The row of `token`. @throws Forbidden in a browser, whose session gets no credentials */

@@ -13,16 +13,22 @@ export interface Named {
   name: string;
 }
 
+const all = { limit: mostChoices, sort: "name", filters: {} };
+
 /** The types and priorities of incidents, for a choice. */
 export async function choicesOf(context: Deps, actor: Actor) {
-  const query = { limit: mostChoices, sort: "name", filters: {} };
-  const [types, priorities] = await Promise.all([
-    listRecords(context, actor, incidentTypes, query),
-    listRecords(context, actor, incidentPriorities, query),
+  const [types, ranked] = await Promise.all([
+    listRecords(context, actor, incidentTypes, all),
+    rankedPriorities(context, actor),
   ]);
   const choices = (items: readonly Named[]) => items.map(({ id, name }) => [String(id), name] as const);
-  const ranked = priorities.items.toSorted((a, b) => a.rank - b.rank);
   return { types: choices(types.items), priorities: choices(ranked), ranked };
+}
+
+/** The priorities, the most urgent ones first. */
+export async function rankedPriorities(context: Deps, actor: Actor) {
+  const { items } = await listRecords(context, actor, incidentPriorities, all);
+  return items.toSorted((a, b) => a.rank - b.rank);
 }
 
 /** A priority's number of bars: from one to three for the most urgent ones. */

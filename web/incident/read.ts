@@ -51,9 +51,10 @@ export interface IncidentPage {
 /** @throws NotFound when the actor may not read it */
 export async function readIncidentPage(
   context: AppContext,
-  actor: Actor,
+  reader: Actor,
   { id, view, cursor }: { id: number; view: View; cursor: string | undefined },
 ): Promise<IncidentPage> {
+  const actor = { ...reader, sees: id };
   const of = { incidentId: id };
   const page = { ...of, cursor, limit: mostOf };
   const all = { ...of, limit: mostOf };

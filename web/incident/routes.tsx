@@ -16,7 +16,7 @@ import { app, incidentPath } from "../paths.ts";
 import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
 import { Values } from "../values.ts";
 import { type Action, actions, type Place } from "./actions.ts";
-import { barsOf, choicesOf } from "./choices.ts";
+import { barsOf, rankedPriorities } from "./choices.ts";
 import { readIncidentPage, views } from "./read.ts";
 
 /** The page of an incident, its stream, and what one can do with it. */
@@ -30,9 +30,9 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     const id = idOf(params);
     const view = views.find((one) => one === url.searchParams.get("show")) ?? "timeline";
     const cursor = url.searchParams.get("cursor") ?? undefined;
-    const [page, { ranked }] = await Promise.all([
+    const [page, ranked] = await Promise.all([
       readIncidentPage(deps, actor, { id, view, cursor }),
-      choicesOf(deps, actor),
+      rankedPriorities(deps, actor),
     ]);
     const { name, title, incidentPriorityId, individuals } = page.incident;
     const people = [...individuals, ...page.people.map(({ individual }) => individual)];

@@ -1,6 +1,7 @@
 import { and, asc, eq, isNull } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { application, incidentApplication, incidentService, service } from "../../../drizzle/schema/index.ts";
+import { together } from "../../../drizzle/together.ts";
 import { keepTargets } from "../../catalog/link.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncident } from "../incident/lock.ts";
@@ -28,18 +29,20 @@ export async function getAffected(context: Context, actor: Actor, incidentId: nu
 }
 
 async function affectedOf(db: Database | Transaction, actor: Actor, id: number): Promise<Affected> {
-  const services = await db
-    .select({ id: service.id, name: service.name })
-    .from(incidentService)
-    .innerJoin(service, eq(service.id, incidentService.serviceId))
-    .where(and(eq(incidentService.incidentId, id), maySee(actor, id)))
-    .orderBy(asc(service.name), asc(service.id));
-  const applications = await db
-    .select({ id: application.id, name: application.name })
-    .from(incidentApplication)
-    .innerJoin(application, eq(application.id, incidentApplication.applicationId))
-    .where(and(eq(incidentApplication.incidentId, id), maySee(actor, id)))
-    .orderBy(asc(application.name), asc(application.id));
+  const [services, applications] = await together([
+    db
+      .select({ id: service.id, name: service.name })
+      .from(incidentService)
+      .innerJoin(service, eq(service.id, incidentService.serviceId))
+      .where(and(eq(incidentService.incidentId, id), maySee(actor, id)))
+      .orderBy(asc(service.name), asc(service.id)),
+    db
+      .select({ id: application.id, name: application.name })
+      .from(incidentApplication)
+      .innerJoin(application, eq(application.id, incidentApplication.applicationId))
+      .where(and(eq(incidentApplication.incidentId, id), maySee(actor, id)))
+      .orderBy(asc(application.name), asc(application.id)),
+  ]);
   return { services, applications };
 }
 

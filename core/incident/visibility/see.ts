@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { incident } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
-import type { Context } from "../../context.ts";
+import type { Actor, Context } from "../../context.ts";
 import { mayReadIncident, type Reader } from "./visibility.ts";
 
 /**
@@ -15,11 +15,16 @@ export function maySee(reader: Reader, id: number): SQL {
 
 /**
  * Also for these lists: an incident that does not exist or may not be read must not look like an empty page. The list
- * still has its condition, for changes meanwhile.
+ * still has its condition, for changes meanwhile. An incident that the actor `sees` is not asked for.
  *
  * @throws NotFound
  */
-export async function seeIncident({ db }: Pick<Context, "db">, reader: Reader, id: number): Promise<void> {
+export async function seeIncident(
+  { db }: Pick<Context, "db">,
+  reader: Reader & Pick<Actor, "sees">,
+  id: number,
+): Promise<void> {
+  if (reader.sees === id) return;
   const [seen] = await db
     .select({ id: incident.id })
     .from(incident)
