@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { render } from "preact-render-to-string";
 import { pageHeaders } from "../server/page/page.ts";
+import { acceptedCodings } from "../server/static/compressed.ts";
 import { assets } from "./assets.ts";
 import { Keys } from "./parts/keys.tsx";
 import { Initials, nameOf } from "./parts/person.tsx";
@@ -147,12 +148,28 @@ function Footer({ timeZone, isZoneDefault }: ReaderFacts) {
 export interface AnswerOptions {
   status?: number;
   headers?: Record<string, string>;
+  /** Of somebody who may accept a compressed page. */
+  request?: Request;
 }
 
+/** In characters. Below this, compression saves less than a packet. */
+const leastCompressed = 1024;
+
 /** Sends a page. */
-export function answer(page: DocumentProps, { status = 200, headers = {} }: AnswerOptions = {}): Response {
-  return new Response(`<!doctype html>${render(<Document {...page} />)}`, {
+export function answer(
+  page: DocumentProps,
+  { status = 200, headers = {}, request }: AnswerOptions = {},
+): Response {
+  const html = `<!doctype html>${render(<Document {...page} />)}`;
+  const codings = acceptedCodings(request?.headers.get("accept-encoding") ?? null);
+  const isCompressed = html.length >= leastCompressed && codings.includes("gzip");
+  return new Response(isCompressed ? Bun.gzipSync(html) : html, {
     status,
-    headers: { ...pageHeaders, ...(page.reader && { "content-security-policy": scriptPolicy }), ...headers },
+    headers: {
+      ...pageHeaders,
+      ...(page.reader && { "content-security-policy": scriptPolicy }),
+      ...(isCompressed && { "content-encoding": "gzip" }),
+      ...headers,
+    },
   });
 }

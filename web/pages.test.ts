@@ -108,6 +108,16 @@ describe("signing in", () => {
   });
 });
 
+test("a page is compressed for those who accept that, with a token that differs each time", async () => {
+  const get = (coding: string) =>
+    carol.browser.request(`${given.server.url}${path}`, { headers: { "accept-encoding": coding } });
+  const [zipped, plain] = [await get("gzip, br"), await get("gzip;q=0")];
+  expect([zipped, plain].map(({ headers }) => headers.get("content-encoding"))).toEqual(["gzip", null]);
+  const tokens = [zipped, plain].map(async (answer) => fieldsOf(await answer.text(), `${path}/note`).csrf);
+  const [one, other] = await Promise.all(tokens);
+  expect(one).not.toBe(other);
+});
+
 describe("limits of strangers", () => {
   test("an address starts only so many sign-ins, and a prefetch none", async () => {
     await using server = await startTestServer({ rateGenerate: 2 });

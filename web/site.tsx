@@ -75,7 +75,7 @@ export class Site {
       const visitor = await this.visitors.find(request);
       if (!visitor) return redirect(signInAddress(`${url.pathname}${url.search}`));
       const made = await work({ request, server, params, visitor, url });
-      return made instanceof Response ? made : this.#show(visitor, made);
+      return made instanceof Response ? made : this.#show({ request, visitor }, made);
     };
     return (arrival: Arrival) => inTime(read(arrival));
   }
@@ -129,7 +129,7 @@ export class Site {
       if (!(error instanceof SvcError) || error.code === "internal" || isUnsettled(error)) throw error;
       // It throws like a GET for what is gone or hidden.
       const page = await submission.again((now) => filled(now, values, error));
-      return this.#show(visit.visitor, page, statusOf(error));
+      return this.#show(visit, page, statusOf(error));
     }
   }
 
@@ -154,8 +154,15 @@ export class Site {
     return location;
   }
 
-  #show(visitor: Visitor, { content, names, ...page }: PageContent, status = 200): Response {
-    return answer({ ...page, reader: this.#readerOf(visitor, names), children: content }, { status });
+  #show(
+    { request, visitor }: Pick<Visit, "request" | "visitor">,
+    { content, names, ...page }: PageContent,
+    status = 200,
+  ): Response {
+    return answer(
+      { ...page, reader: this.#readerOf(visitor, names), children: content },
+      { status, request },
+    );
   }
 
   /**

@@ -14,7 +14,7 @@ import type { Actor, Identity } from "../core/context.ts";
 import { addressScope } from "../platform/address.ts";
 import { TooManyRequests, Unauthenticated } from "../platform/errors.ts";
 import { RateLimit } from "../platform/rate_limit.ts";
-import { toHex } from "../platform/secret.ts";
+import { newSecret, toHex } from "../platform/secret.ts";
 import { isTimeZone } from "../platform/time_zone.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../server/auth/cookie.ts";
 import { addressOf, type Deps } from "../server/deps.ts";
@@ -23,6 +23,13 @@ import type { ReaderFacts } from "./parts/reader.ts";
 
 /** All forms of the pages: their tokens differ from those of the approve page. */
 const form = "app";
+const saltLength = 16;
+
+/** Differs each time: the size of a compressed page could tell how much of a guess is right (BREACH). */
+function maskedToken(sessionId: string): string {
+  const salt = newSecret().slice(0, saltLength);
+  return salt + csrfToken(sessionId, `${form} ${salt}`);
+}
 
 /** Somebody who is signed in in their browser. */
 export interface Visitor extends Pick<ReaderFacts, "timeZone" | "isZoneDefault"> {
@@ -61,8 +68,8 @@ export class Visitors {
         actor: sso.kind === "redirect" ? await refreshSignIn(deps, actor, sso.refresh) : actor,
         session,
         ...zoneOf(session),
-        csrf: csrfToken(id, form),
-        isOwn: (csrf) => isCsrfToken(csrf, id, form),
+        csrf: maskedToken(id),
+        isOwn: (csrf) => isCsrfToken(csrf.slice(saltLength), id, `${form} ${csrf.slice(0, saltLength)}`),
       };
     } catch (error) {
       if (error instanceof Unauthenticated) return undefined;
