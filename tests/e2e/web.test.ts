@@ -9,6 +9,7 @@ import {
   test,
 } from "bun:test";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { insertNotes } from "../support/domain/notes.ts";
 import { type IncidentServer, useIncidentServer } from "../support/http/incident_server.ts";
 import { newChallenge } from "../support/http/server.ts";
 import { until } from "../support/process/until.ts";
@@ -108,6 +109,15 @@ describe("a page that is open", () => {
     await tab.click(".fields button");
     await until("the note", async () => (await notes()).includes("Half a thought"));
     expect((await notes()).filter((text) => text === "Half a thought")).toHaveLength(1);
+  });
+
+  test("of an incident with 50,000 entries is live", async () => {
+    await insertNotes(given.server, id, 50_000);
+    await open(path);
+    await isLive();
+    await note("One more");
+    await tab.says("One more");
+    expect(await tab.ask<number>("document.querySelectorAll('.timeline > li').length")).toBeLessThan(101);
   });
 
   test("the board shows a new incident, and a hidden tab says so in its title", async () => {

@@ -179,6 +179,14 @@ addEventListener("online", connect);
 addEventListener("pageshow", (event) => (event as PageTransitionEvent).persisted && connect());
 connect();
 
+// An entry's address leads to it wherever it is. To one that is here, the page need not be loaded again.
+document.addEventListener("click", (event) => {
+  const link = (event.target as Element).closest<HTMLAnchorElement>("a.when");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !document.querySelector(link.hash)) return;
+  event.preventDefault();
+  location.hash = link.hash;
+});
+
 // Forms: the answer is shown in place. One that leads to another page is followed.
 document.addEventListener("submit", (event) => {
   const form = event.target as HTMLFormElement;

@@ -76,6 +76,8 @@ const text = (label: string, more: Partial<Field> = {}): Field => ({
 const hidden = (name: string, value: string): Field => ({ name, label: "", kind: "hidden", value });
 const none = () => [];
 const toEvent = ({ id }: { id: number }) => `#event-${id}`;
+/** Also when it is not among the newest ones. */
+const toOldEvent = ({ id }: { id: number }) => `?at=${id}#event-${id}`;
 
 /** The fields of an incident that a change keeps. */
 function kept(incident: IncidentDetail): IncidentFields & { id: number; version: number } {
@@ -233,8 +235,9 @@ export const actions: Record<string, Action> = {
       { name: "at", label: "When it happened", kind: "time", help: "By default now" },
     ],
     run: async ({ context, actor, incident, values, timeZone }) => {
-      const wanted = { description: values.text("text"), at: values.time("at", timeZone) };
-      return toEvent(await noteOnTimeline(context, actor, { incidentId: incident.id, ...wanted }));
+      const at = values.time("at", timeZone);
+      const wanted = { incidentId: incident.id, description: values.text("text"), at };
+      return (at ? toOldEvent : toEvent)(await noteOnTimeline(context, actor, wanted));
     },
   },
   say: {
@@ -629,7 +632,7 @@ export const actions: Record<string, Action> = {
       const { context, actor, values } = doing;
       const text = values.isTicked("text") ? { description: values.text("text") } : reportOf(values);
       const change = { ...entryOf(doing), version: values.id("version"), text };
-      return toEvent(await amendEntry(context, actor, change));
+      return toOldEvent(await amendEntry(context, actor, change));
     },
   },
   withdraw: {
@@ -640,7 +643,7 @@ export const actions: Record<string, Action> = {
     run: async (doing) => {
       const { context, actor, values } = doing;
       const change = { ...entryOf(doing), version: values.id("version") };
-      return toEvent(await withdrawEntry(context, actor, change));
+      return toOldEvent(await withdrawEntry(context, actor, change));
     },
   },
   redact: {
@@ -661,7 +664,7 @@ export const actions: Record<string, Action> = {
     run: async (doing) => {
       const { context, actor, values, address } = doing;
       const wanted = { ...entryOf(doing), reason: values.text("reason"), address };
-      return toEvent((await redactEvent(context, actor, wanted)).event);
+      return toOldEvent((await redactEvent(context, actor, wanted)).event);
     },
   },
   retry: {

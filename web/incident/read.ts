@@ -3,6 +3,7 @@ import type { Actor } from "../../core/context.ts";
 import { type Affected, getAffected } from "../../core/incident/affected/affected.ts";
 import type { Document } from "../../core/incident/document/document.ts";
 import { listDocuments } from "../../core/incident/document/list.ts";
+import { type EventIds, getEvent } from "../../core/incident/event/get.ts";
 import { type Event, listEvents } from "../../core/incident/event/list.ts";
 import { getIncident, type IncidentDetail } from "../../core/incident/incident/get.ts";
 import type { Link } from "../../core/incident/link/link.ts";
@@ -30,6 +31,9 @@ const mostOf = 100;
 export interface IncidentPage {
   incident: IncidentDetail;
   view: View;
+  /** It does not begin with the newest events, but with this one, or with those after a cursor. */
+  isOlder: boolean;
+  at: number | undefined;
   /** The newest first. */
   events: Event[];
   /** Of older events or messages. */
@@ -48,11 +52,23 @@ export interface IncidentPage {
   leases: Lease[];
 }
 
+/** Whether an entry is among those that the page begins with. @throws NotFound also when there is no such entry */
+export async function isAmongNewest(context: AppContext, actor: Actor, ids: EventIds): Promise<boolean> {
+  const { items } = await listEvents(context, actor, {
+    incidentId: ids.incidentId,
+    limit: mostOf,
+    sort: "-at",
+  });
+  if (items.some(({ id }) => id === ids.eventId)) return true;
+  await getEvent(context, actor, ids);
+  return false;
+}
+
 /** @throws NotFound when the actor may not read it */
 export async function readIncidentPage(
   context: AppContext,
   reader: Actor,
-  { id, view, cursor }: { id: number; view: View; cursor: string | undefined },
+  { id, view, cursor, at }: Pick<IncidentPage, "view" | "at"> & { id: number; cursor: string | undefined },
 ): Promise<IncidentPage> {
   const actor = { ...reader, sees: id };
   const of = { incidentId: id };
@@ -63,7 +79,7 @@ export async function readIncidentPage(
       getIncident(context, actor, id),
       view === "messages"
         ? undefined
-        : listEvents(context, actor, { ...page, kind: kinds[view], sort: "-at" }),
+        : listEvents(context, actor, { ...page, kind: kinds[view], upTo: at, sort: "-at" }),
       view === "messages" ? listMessages(context, actor, page) : undefined,
       listReports(context, actor, all),
       listParticipants(context, actor, all),
@@ -76,6 +92,8 @@ export async function readIncidentPage(
   return {
     incident,
     view,
+    isOlder: (cursor ?? at) !== undefined,
+    at,
     events: timeline?.items ?? [],
     next: (timeline ?? messages)?.next_cursor ?? null,
     messages: messages?.items,

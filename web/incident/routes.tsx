@@ -17,7 +17,7 @@ import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
 import { Values } from "../values.ts";
 import { type Action, actions, type Place } from "./actions.ts";
 import { barsOf, rankedPriorities } from "./choices.ts";
-import { readIncidentPage, views } from "./read.ts";
+import { isAmongNewest, readIncidentPage, views } from "./read.ts";
 
 /** The page of an incident, its stream, and what one can do with it. */
 export const incidentPages = (site: Site, streams: IncidentStreams) => {
@@ -30,8 +30,12 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     const id = idOf(params);
     const view = views.find((one) => one === url.searchParams.get("show")) ?? "timeline";
     const cursor = url.searchParams.get("cursor") ?? undefined;
+    const at = idIn(url.searchParams.get("at"));
+    // The page with the newest ones is live.
+    if (at !== undefined && !cursor && (await isAmongNewest(deps, actor, { incidentId: id, eventId: at })))
+      return redirect(`${incidentPath(id)}#event-${at}`);
     const [page, ranked] = await Promise.all([
-      readIncidentPage(deps, actor, { id, view, cursor }),
+      readIncidentPage(deps, actor, { id, view, cursor, at }),
       rankedPriorities(deps, actor),
     ]);
     const { name, title, incidentPriorityId, individuals } = page.incident;

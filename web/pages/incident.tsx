@@ -180,8 +180,11 @@ const viewNames: Record<View, string> = {
 };
 
 function Timeline({ page, path }: { page: IncidentPage; path: string }) {
-  const { view, events, reports, next, messages } = page;
-  const address = (of: View) => (of === "timeline" ? path : `${path}?show=${of}`);
+  const { view, events, reports, next, messages, isOlder, at } = page;
+  const address = (of: View, more: Record<string, string> = {}) => {
+    const query = new URLSearchParams(of === "timeline" ? more : { show: of, ...more });
+    return query.size === 0 ? path : `${path}?${query}`;
+  };
   const chronological = events.toReversed();
   const entries =
     view === "everything" ? chronological.map((event) => ({ event, more: [] })) : folded(chronological);
@@ -194,6 +197,11 @@ function Timeline({ page, path }: { page: IncidentPage; path: string }) {
           </a>
         ))}
       </nav>
+      {isOlder && (
+        <p>
+          <a href={address(view)}>To the newest entries</a>
+        </p>
+      )}
       {messages ? (
         <Messages messages={messages} />
       ) : (
@@ -211,9 +219,7 @@ function Timeline({ page, path }: { page: IncidentPage; path: string }) {
       {events.length + (messages?.length ?? 0) === 0 && <p class="empty">Nothing yet.</p>}
       {next && (
         <p>
-          <a href={`${address(view)}${view === "timeline" ? "?" : "&"}cursor=${encodeURIComponent(next)}`}>
-            Older
-          </a>
+          <a href={address(view, { ...(at && { at: String(at) }), cursor: next })}>Older</a>
         </p>
       )}
     </section>

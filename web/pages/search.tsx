@@ -1,7 +1,7 @@
 import type { Found } from "../../core/incident/search/search.ts";
 import { app, documentPath, incidentPath } from "../paths.ts";
 
-const typeNames: Record<string, string> = { report: "status report", event: "note" };
+const typeNames: Record<string, string> = { report: "status report" };
 
 /** What a search found, with the matching words marked. */
 export function Search({ q, found }: { q: string; found: readonly Found[] }) {
@@ -49,7 +49,8 @@ export function Search({ q, found }: { q: string; found: readonly Found[] }) {
 function pathOf({ type, id, incident_id }: Pick<Found, "type" | "id" | "incident_id">): string | undefined {
   if (type === "document") return documentPath(id);
   const incidentId = type === "incident" ? id : incident_id;
-  return incidentId === null ? undefined : incidentPath(incidentId);
+  if (incidentId === null) return undefined;
+  return type === "note" ? `${incidentPath(incidentId)}?at=${id}#event-${id}` : incidentPath(incidentId);
 }
 
 /** The words of the query in the text, also where they only begin a word of it: a search finds their other forms. */

@@ -21,7 +21,7 @@ export function Entry({ of, report, path }: { of: Folded<Event>; report?: Report
   const said = kindNames[event.kind];
   if (!isSaid(event) || more.length > 0) {
     return (
-      <Line event={event} className="machine">
+      <Line event={event} path={path} className="machine">
         <bdi>{more.length > 0 ? foldedText(of) : event.description}</bdi>
         {isHuman(event) && !event.description.startsWith(name) && (
           <>
@@ -34,7 +34,11 @@ export function Entry({ of, report, path }: { of: Folded<Event>; report?: Report
   }
   const removed = event.redactedAt ? "Redacted" : event.withdrawnAt ? "Withdrawn" : undefined;
   return (
-    <Line event={event} className={event.kind === "report.written" && !removed ? "report" : undefined}>
+    <Line
+      event={event}
+      path={path}
+      className={event.kind === "report.written" && !removed ? "report" : undefined}
+    >
       <p class="by">
         <b>
           <bdi>{name}</bdi>
@@ -59,17 +63,19 @@ export function Entry({ of, report, path }: { of: Folded<Event>; report?: Report
 
 function Line({
   event,
+  path,
   className,
   children,
 }: {
   event: Event;
+  path: string;
   className?: string;
   children: ComponentChildren;
 }) {
   const id = `event-${event.id}`;
   return (
     <li id={id} class={className}>
-      <a class="when" href={`#${id}`} data-row>
+      <a class="when" href={`${path}?at=${event.id}#${id}`} data-row>
         <Clock at={event.at} />
       </a>
       <div>{children}</div>

@@ -13,6 +13,8 @@ export interface EventQuery extends ListQuery {
   kind?: string;
   /** Only events with a larger id, in that order unless `sort` says otherwise: what a reader of this event missed. */
   after?: number;
+  /** The id of an event: only this one, and those before it by time. */
+  upTo?: number;
 }
 
 const events: List<"at" | "id"> = {
@@ -33,10 +35,10 @@ export async function listEvents(
   actor: Actor,
   query: EventQuery,
 ): Promise<{ items: Event[]; next_cursor: string | null }> {
-  const { incidentId, after, sort = after === undefined ? undefined : "id" } = query;
+  const { incidentId, after, upTo, sort = after === undefined ? undefined : "id" } = query;
   const kind = query.kind && parseText("kind", query.kind, nameLength);
   await seeIncident(context, actor, incidentId);
-  const page = startPage(events, { ...query, sort }, { incidentId, kind, after });
+  const page = startPage(events, { ...query, sort }, { incidentId, kind, after, upTo });
   const rows = await context.db
     .select({ item: eventColumns, key: page.key })
     .from(event)
@@ -47,6 +49,7 @@ export async function listEvents(
           maySee(actor, incidentId),
           kind === undefined ? undefined : eq(event.kind, kind),
           after === undefined ? undefined : gt(event.id, after),
+          upTo === undefined ? undefined : isUpTo(incidentId, upTo),
         ),
       ),
     )
@@ -54,6 +57,11 @@ export async function listEvents(
     .limit(page.limit);
   return page.finish(rows);
 }
+
+/** By values of their own, so that PostgreSQL finds the place in the index. */
+const isUpTo = (of: number, id: number) =>
+  sql`(${event.at}, ${event.id}) <= (
+    (select e.at from ${event} as e where e.id = ${id} and e.incident_id = ${of}), ${id}::bigint)`;
 
 const { id, incidentId } = document;
 
