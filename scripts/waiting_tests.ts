@@ -10,6 +10,7 @@ export const waitingTests = [
   "server/process/mtls.test.ts",
   "tests/chaos/upgrade.test.ts",
   "tests/chaos/cut_connections.test.ts",
+  "tests/e2e/night.test.ts",
   "tests/e2e/pooler.test.ts",
   "cli/commands/scheduler/start_hostile.test.ts",
   "worker/tasks/incident-status-report-reminder.test.ts",

@@ -8,7 +8,7 @@ const [firstDelay, longestDelay, refreshEvery, sleepGap] = [1000, 2500, 60_000, 
 /** A hidden page connects again when somebody looks at it. */
 const longestHiddenDelay = 30_000;
 /** How long something may take before the page says so, and before the network counts as cut. */
-const [patience, longestFetch] = [3000, 20_000];
+const [patience, longestFetch] = [2500, 8000];
 const main = () => document.querySelector("main")!;
 const live = document.querySelector<HTMLElement>(".live");
 
@@ -139,7 +139,11 @@ function connect(): void {
   if (!stream) return;
   const opened = new EventSource(stream);
   source = opened;
-  late = setTimeout(tellBehind, patience);
+  // The browser may have taken a connection that a sleep or another network has cut, and wait for hours.
+  late = setTimeout(() => {
+    tellBehind();
+    late = setTimeout(connect, spread(firstDelay));
+  }, patience);
   opened.onopen = () => {
     clearTimeout(late);
     delay = firstDelay;
