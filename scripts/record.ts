@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { closeChromium, Tab } from "../tests/support/browser/chromium.ts";
 import { testProgram } from "../tests/support/cli/process.ts";
 import { TerminalScreen } from "../tests/support/cli/terminal_screen.ts";
@@ -12,7 +13,7 @@ import { loadExample } from "../trial/example/load.ts";
 import { castOf, type Frame, type Picture, type Recording, svgOf, withText } from "./recording.ts";
 
 // Records the pictures of the README: an incident from report to closure in one terminal, and `svc incident watch` in
-// another; and the page on which a user approves a terminal, in Chromium. The terminals, the browser and the server are real.
+// another; and, in Chromium, the page on which a user approves a terminal, and an incident beside a terminal. The terminals, the browser and the server are real.
 // The pauses between the steps are fixed, so that a recording differs from the last one only in the times that it shows.
 
 const columns = 96;
@@ -77,29 +78,19 @@ export async function record(): Promise<Recording> {
   server.clock.advance(begin - server.clock.now().getTime() / 1000);
   await loadExample(server.db, server.clock.now());
   await personOf(server, "alice@example.com", ["admin"]);
-  const quoted = testProgram.map((word) => `'${word}'`).join(" ");
-  writeFileSync(join(home, "svc"), `#!/bin/sh\nexec ${quoted} "$@"\n`);
-  chmodSync(join(home, "svc"), 0o755);
-  const env = {
-    PATH: `${home}:${process.env.PATH}`,
-    HOME: home,
-    TERM: "xterm-256color",
-    TZ: "UTC",
-    PS1: "$ ",
-    SVC_SERVER: server.url,
-    SVC_TOKEN: await signInToken(server),
-  };
-  const upper = terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], env, home, upperRows);
+  const env = { ...shellEnvironment(home), SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) };
+  const upper = terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], env, home, {
+    columns,
+    rows: upperRows,
+  });
   let lower: ReturnType<typeof terminal> | undefined;
   try {
     const pass = () => server.clock.advance(betweenSteps);
     return await walk(upper, pass, () => {
-      lower = terminal(
-        ["sh", "-c", 'svc incident watch "$(svc incident current --short)"'],
-        env,
-        home,
-        lowerRows,
-      );
+      lower = terminal(["sh", "-c", 'svc incident watch "$(svc incident current --short)"'], env, home, {
+        columns,
+        rows: lowerRows,
+      });
       return lower;
     });
   } finally {
@@ -112,7 +103,12 @@ export async function record(): Promise<Recording> {
 
 type Terminal = ReturnType<typeof terminal>;
 
-function terminal(command: string[], env: Record<string, string>, cwd: string, rows: number) {
+function terminal(
+  command: string[],
+  env: Record<string, string>,
+  cwd: string,
+  { rows, columns }: { rows: number; columns: number },
+) {
   const screen = new TerminalScreen(columns, rows);
   const decoder = new TextDecoder();
   const child = Bun.spawn(command, {
@@ -202,6 +198,74 @@ export async function photograph(): Promise<Buffer> {
   return withText(await tab.screenshot(), await tab.text());
 }
 
+const besidePage = { width: 1040, height: 700 };
+const besideTerminal = { columns: 62, rows: 20 };
+
+/** Photographs an incident in the browser beside `svc incident watch` in a terminal: each shows what the other has written. */
+export async function photographBeside(): Promise<Buffer> {
+  const home = mkdtempSync(join(tmpdir(), "svc-record-"));
+  await using server = await startTestServer({ pluginParticipant: "roster" });
+  server.clock.advance(Date.now() / 1000 - 12 * 60 - server.clock.now().getTime() / 1000);
+  await loadExample(server.db, server.clock.now());
+  const alice = await personOf(server, "alice@example.com", ["admin"]);
+  const types = (await alice.call("GET", "/incident_types/")).body.items as { id: number; name: string }[];
+  const priorities = (await alice.call("GET", "/incident_priorities/")).body.items as typeof types;
+  const { body } = await alice.call("POST", "/incidents/", {
+    title: "Checkout is down",
+    description: "Customers cannot pay since 11:40",
+    incident_type_id: types.find(({ name }) => name === "Availability")!.id,
+    incident_priority_id: priorities.find(({ name }) => name === "High")!.id,
+  });
+  const path = `/incidents/${body.id}`;
+  server.clock.advance(8 * 60);
+  const env = { ...shellEnvironment(home), SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) };
+  const watch = terminal(["svc", "incident", "watch", body.name], env, home, besideTerminal);
+  using tab = await Tab.open();
+  try {
+    await tab.resize(besidePage.width, besidePage.height);
+    await tab.goto(`${server.url}/app${path}`);
+    await tab.click("#text");
+    await tab.type("The release of 11:40 is the cause");
+    await tab.click(".say .primary");
+    await watch.shows(/The release of 11:40 is the cause/);
+    server.clock.advance(4 * 60);
+    const report = { conditions: "A third of payments fail", actions: "Rolling back", needs: "" };
+    await alice.call("POST", `${path}/reports/`, report);
+    await watch.shows(/Rolling back/);
+    await tab.says("Rolling back");
+    const shown = (await tab.screenshot("webp")).toString("base64");
+    const frames = [{ at: 0, isStep: true, picture: watch.screen.cells }];
+    const svg = svgOf({ title: "svc incident watch", ...besideTerminal, duration: 1, frames });
+    const file = join(home, "beside.html");
+    writeFileSync(
+      file,
+      `<style>body{margin:0;display:flex;align-items:center;gap:16px;padding:16px;background:#e5e7eb}img{border-radius:8px}</style>
+      <img width=${besidePage.width} src="data:image/webp;base64,${shown}">${svg}`,
+    );
+    await tab.resize(1640, besidePage.height + 32);
+    await tab.goto(pathToFileURL(file).href);
+    return await tab.screenshot("webp");
+  } finally {
+    watch.child.kill();
+    await watch.child.exited;
+    rmSync(home, { recursive: true });
+  }
+}
+
+/** A shell's environment with `svc` as the program of this source. */
+function shellEnvironment(home: string): Record<string, string> {
+  const quoted = testProgram.map((word) => `'${word}'`).join(" ");
+  writeFileSync(join(home, "svc"), `#!/bin/sh\nexec ${quoted} "$@"\n`);
+  chmodSync(join(home, "svc"), 0o755);
+  return {
+    PATH: `${home}:${process.env.PATH}`,
+    HOME: home,
+    TERM: "xterm-256color",
+    TZ: "UTC",
+    PS1: "$ ",
+  };
+}
+
 /** Without what differs between two recordings: times, codes, the machine, and whether the commander was found in time. */
 export function masked(text: string): string {
   return text
@@ -220,6 +284,7 @@ export const files = {
   cast: join(root, "docs/incident.cast"),
   svg: join(root, "docs/incident.svg"),
   page: join(root, "docs/approve.png"),
+  beside: join(root, "docs/screens/beside-terminal.webp"),
 };
 
 if (import.meta.main) {
@@ -227,6 +292,7 @@ if (import.meta.main) {
   await Bun.write(files.cast, castOf(recording));
   await Bun.write(files.svg, svgOf(recording));
   await Bun.write(files.page, await photograph());
+  await Bun.write(files.beside, await photographBeside());
   await closeChromium();
   process.exit();
 }

@@ -234,7 +234,7 @@ test("? shows the keys, Escape closes them, and the focus returns", async () => 
 
 test("every page is accessible, light and dark, on a desktop and a phone", async () => {
   const long = `ﻣﺮﺣﺒﺎ שלום ${"Donaudampfschifffahrtsgesellschaftskapitän".repeat(6)}`;
-  await given.member.call("POST", `/incidents/${id}/status_reports`, {
+  await given.member.call("POST", `/incidents/${id}/reports/`, {
     conditions: long,
     actions: "b",
     needs: "c",
@@ -410,16 +410,41 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
   const at = `/incidents/${first}`;
   const stored = [];
   for (const payload of payloads) stored.push(await post(`${at}/events`, { description: payload }));
-  stored.push(
-    await post(`${at}/messages/`, { text: all }),
-    await post(`${at}/status_reports`, { conditions: all, actions: all, needs: all }),
-    await post("/tasks/", { incident_id: first, description: all, assignees: ["carol@example.com"] }),
-  );
   // A few have characters that no text may have.
   expect(stored.filter(({ http }) => http === 201).length).toBeGreaterThan(95);
+  const name = lines.join(" ").slice(0, 200);
+  const named = [0, 1, 2, 3].map((part) =>
+    lines
+      .slice(part * 20)
+      .join(" ")
+      .slice(0, 190),
+  );
+  const create = async (to: string, body: object) => {
+    const { http, body: made } = await given.admin.call("POST", to, body);
+    expect([to, http]).toEqual([to, 201]);
+    return made as { id: number };
+  };
+  await create(`${at}/messages/`, { text: all });
+  await create(`${at}/reports/`, { conditions: all, actions: all, needs: all });
+  await create("/tasks/", { incident_id: first, description: name, assignees: ["carol@example.com"] });
+  await create("/documents/", { incident_id: first, name, description: all, resource_type: "reference" });
+  const type = await create("/incident_types/", { name: named[0], description: all });
+  const priority = await create("/incident_priorities/", { name: named[1], rank: 9, reminder_hours: 1 });
+  const service = await create("/services/", { name: named[2] });
+  const application = await create("/applications/", { name: named[3] });
+  const person = await create("/individuals/", { name: named[3], email: "payload@example.com" });
+  await create(`${at}/participants/`, { individual_id: person.id, roles: ["liaison"] });
+  await create(`${at}/links/`, { incident: String(ids[1]), kind: "related" });
+  const put = async (to: string, body: object) =>
+    expect((await given.admin.call("PUT", to, body)).http).toBe(200);
+  await put(`${at}/affected/`, { service_ids: [service.id], application_ids: [application.id] });
+  const { title, description, visibility, version } = (await given.admin.call("GET", at)).body;
+  await put(at, {
+    ...{ title, description, visibility, version, status: "Closed", resolution: all },
+    ...{ incident_type_id: type.id, incident_priority_id: priority.id },
+  });
   const found = await documentOf(first!);
   await given.admin.call("PUT", `/documents/${found.id}/content`, { text: all, version: null });
-  const name = lines.join(" ").slice(0, 200);
   await tab.ask(`(async () => {
     const page = new DOMParser().parseFromString(await (await fetch("/app/profile")).text(), "text/html");
     const body = new URLSearchParams(new FormData(page.querySelector("main form")));
@@ -432,10 +457,10 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
   const watch = `window.hits = 0; window.hit = () => { window.hits += 1; }`;
   const places = [
     "/app",
+    "/app?show=all",
     ...ids.map((one) => `/app/incidents/${one}`),
     ...["messages", "reports", "notes", "everything"].map((view) => `/app/incidents/${first}?show=${view}`),
-    `/app/incidents/${first}/edit`,
-    `/app/incidents/${first}/close`,
+    ...["edit", "close", "affected", "role", "say"].map((action) => `/app/incidents/${first}/${action}`),
     `/app/documents/${found.id}`,
     `/app/documents/${found.id}/edit`,
     "/app/profile",

@@ -277,22 +277,26 @@ function Section({
 }
 
 function People({ page: { people, incident }, path }: { page: IncidentPage; path: string }) {
+  const here = people.filter(isActive);
+  const proposed = incident.individuals.filter(
+    ({ email }) => !here.some(({ individual }) => individual.email === email),
+  );
   return (
     <Section id="people" title="People">
       <ul>
-        {people.filter(isActive).map(({ id, individual, roles }) => (
+        {here.map(({ id, individual, roles }) => (
           <li key={id}>
             <Person email={individual.email} name={individual.name} />
             <span class="quiet">{rolesText(roles)}</span>
           </li>
         ))}
       </ul>
-      {incident.individuals.length + incident.teams.length > 0 && (
+      {proposed.length + incident.teams.length > 0 && (
         <p class="quiet">
           Proposed:{" "}
           <Listed
             items={[
-              ...incident.individuals.slice(0, 5).map(({ individualId, name, email }) => (
+              ...proposed.slice(0, 5).map(({ individualId, name, email }) => (
                 <a key={individualId} href={`${path}/people?email=${encodeURIComponent(email)}`}>
                   {name}
                 </a>
