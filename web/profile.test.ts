@@ -163,8 +163,12 @@ describe("signing out everywhere", () => {
     const terminal = await signInToken(server);
     const waiting = await newChallenge(server, { user });
     await decide(waiting, "approve");
-    // As behind a proxy that signs people in, and as of an organisation's certificate.
+    // As behind a proxy that signs people in.
+    const detached = { issuerSessionId: null };
+    await server.db.update(session).set(detached).where(eq(session.userName, user));
+    await server.db.update(challenge).set(detached).where(eq(challenge.userName, user));
     const unknown = await personOf(server, user);
+    // As of an organisation's certificate.
     const of = { userName: user, issuedAt: server.clock.now(), expiresAt: server.clock.now() };
     const certificate = "00000000-0000-8000-8000-000000000000";
     await server.db.insert(token).values({ ...of, jti: certificate });
