@@ -93,6 +93,12 @@ describe("a page that is open", () => {
       await tx.execute("lock table task in access exclusive mode");
       await note("While it is slow");
       await says("slow");
+      // It tries again by itself after that.
+      await until("the answer", () =>
+        tab.ask<boolean>(
+          "performance.getEntriesByType('resource').some(({ responseStatus }) => responseStatus === 503)",
+        ),
+      );
       await tab.type("ght");
       expect(await tab.text()).toContain("Broken");
       expect(await tab.text()).not.toContain("While it is slow");

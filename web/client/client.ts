@@ -83,9 +83,11 @@ async function fetchPage(): Promise<void> {
         headers: { accept: "text/html" },
         signal: AbortSignal.timeout(longestFetch),
       });
+      // Read in any case, so that its connection is free.
+      const html = await answer.text();
       if (answer.type === "opaqueredirect") signedOut();
       else if (answer.status === 404 || answer.ok) {
-        show(await answer.text());
+        show(html);
         if (isConnected()) tell("live", true);
       } else {
         // The database is slow, or the server is busy.
@@ -271,8 +273,6 @@ document.addEventListener("keydown", (event) => {
     event.target.form?.requestSubmit(event.target.form.querySelector<HTMLButtonElement>("button"));
     return;
   }
-  // It closes by itself, and returns the focus.
-  if (help?.open) return;
   if (key === "Escape") (document.activeElement as HTMLElement | null)?.blur();
   if (ctrlKey || metaKey || altKey || isWriting(event)) return;
   const go = (selector: string) => {
