@@ -41,19 +41,29 @@ export async function measureRates(
     `SvelteKit ${packages["@sveltejs/kit"]}, adapter-node, postgres.js, on Node ${support.firstLine(["node", "--version"])}, one process; no script (csr = false)`,
   );
   console.log(
-    `load     ${wrkVersion(wrk)}, ${busy.length} incidents by ${readers} people, not compressed; pages of ${sizes.map((bytes) => bytes.toLocaleString("en")).join(" and ")} bytes`,
+    `load     ${wrkVersion(wrk)}, ${readers} people, as a browser asks: svc compresses; pages of ${sizes.map((bytes) => bytes.toLocaleString("en")).join(" and ")} bytes`,
   );
   if (Math.abs(1 - sizes[0]! / sizes[1]!) > mostDifference)
     throw new support.BenchError("the pages differ too much in size");
   const trials: { name: string; load: Load; results: Round[] }[] = [];
-  for (const contender of contenders) {
-    const { name, address, path } = contender;
-    const requests = Array.from({ length: 2000 }, (_, at) =>
-      requestText("GET", `${address}${path}/${busy[at % busy.length]}`, browsers[(at * 7) % readers]!),
-    );
-    const load = await prepareLoad(parts, wrk, { ...contender, requests }, join(directory, `list-${name}`));
-    trials.push({ name, load, results: [] });
-  }
+  for (const [what, incidents] of [
+    ["one incident", busy.slice(0, 1)],
+    [`${busy.length} incidents`, busy],
+  ] as const)
+    for (const contender of contenders) {
+      const { address, path } = contender;
+      const name = `${contender.name}, ${what}`;
+      const requests = Array.from({ length: 2000 }, (_, at) => {
+        const headers = { ...browsers[(at * 7) % readers]!, "accept-encoding": "gzip, deflate, br" };
+        return requestText("GET", `${address}${path}/${incidents[at % incidents.length]}`, headers);
+      });
+      const file = join(directory, `list-${trials.length}`);
+      trials.push({
+        name,
+        load: await prepareLoad(parts, wrk, { ...contender, requests }, file),
+        results: [],
+      });
+    }
   for (let round = 0; round <= rounds; round += 1)
     for (const { name, load, results } of trials) {
       const result = await load(roundSeconds);
@@ -64,14 +74,17 @@ export async function measureRates(
     const rate = support.median(results.map((round) => round.rate));
     const cost = support.median(results.map((round) => round.processorMicroseconds / round.answers));
     console.log(
-      `${name.padEnd(10)}${rate.toFixed(0).padStart(6)} pages/s, ${(cost / 1000).toFixed(2)} ms of the processor each`,
+      `${name.padEnd(26)}${rate.toFixed(0).padStart(6)} pages/s, ${(cost / 1000).toFixed(2)} ms of the processor each`,
     );
     return rate;
   });
-  const ratio = rates[0]! / rates[1]!;
-  console.log(
-    `page of an incident, svc / SvelteKit ${ratio.toFixed(2)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}\n`,
-  );
+  const compare = (what: string, ratio: number) =>
+    console.log(
+      `${what}, svc / SvelteKit ${ratio.toFixed(2)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}`,
+    );
+  compare("the page of one incident", rates[0]! / rates[1]!);
+  compare(`the pages of ${busy.length} incidents`, rates[2]! / rates[3]!);
+  console.log("");
 }
 
 async function sizeOf({ address, path }: Contender, headers: { cookie: string }, id: number) {

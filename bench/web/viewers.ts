@@ -40,6 +40,12 @@ class Viewer {
     while (this.#isStale) {
       this.#isStale = false;
       const page = await this.#get(`/app/incidents/${BENCH_INCIDENT}`, "text/html");
+      if (page.status === 503) {
+        // The server says that it is too slow.
+        this.#isStale = true;
+        await Bun.sleep(1000);
+        continue;
+      }
       const [, number, sent] = (await page.text()).match(change) ?? [];
       if (number !== undefined && !this.seen.has(Number(number)))
         this.seen.set(Number(number), Date.now() - Number(sent));
@@ -49,7 +55,7 @@ class Viewer {
   async #get(path: string, accept: string): Promise<Response> {
     const headers = { cookie: this.cookie, accept, "accept-encoding": "gzip, deflate, br" };
     const answer = await fetch(BENCH_ADDRESS + path, { headers, redirect: "manual" });
-    if (answer.status === 200) return answer;
+    if (answer.status === 200 || answer.status === 503) return answer;
     console.error(`${path}: ${answer.status}`);
     process.exit(1);
   }
