@@ -1,11 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { render } from "preact-render-to-string";
 import { pageHeaders } from "../server/page/page.ts";
+import { newSecret } from "../platform/secret.ts";
 import { acceptedCodings } from "../server/static/compressed.ts";
 import { assets } from "./assets.ts";
 import { Keys } from "./parts/keys.tsx";
 import { Initials, nameOf } from "./parts/person.tsx";
 import { Reader, type ReaderFacts } from "./parts/reader.ts";
+import { gzipOf, type Piece } from "./pieces.ts";
 import { app, helpPath, profilePath, signOutPath } from "./paths.ts";
 
 /** Our own script only, and for readers only: these pages share the origin of the approve page, which has none. */
@@ -21,7 +23,9 @@ export interface DocumentProps {
   here?: "board" | "work" | "access" | "report" | "search";
   /** For the search field. */
   q?: string;
-  children: ComponentChildren;
+  children?: ComponentChildren;
+  /** Instead of `children`, what Preact has made of them before: pieces of HTML, and texts of this reader. */
+  pieces?: readonly (Piece | string)[];
 }
 
 /** A whole page. The script fetches it again when something changes, and replaces what differs in `main`. */
@@ -152,6 +156,9 @@ export interface AnswerOptions {
   request?: Request;
 }
 
+/** In place of the pieces. */
+const mainSlot = newSecret();
+
 /** In characters. Below this, compression saves less than a packet. */
 const leastCompressed = 1024;
 
@@ -160,10 +167,14 @@ export function answer(
   page: DocumentProps,
   { status = 200, headers = {}, request }: AnswerOptions = {},
 ): Response {
-  const html = `<!doctype html>${render(<Document {...page} />)}`;
+  const { pieces } = page;
+  const html = `<!doctype html>${render(<Document {...page} children={pieces ? mainSlot : page.children} />)}`;
+  const [before = "", after = ""] = pieces ? html.split(mainSlot) : [];
+  const parts = pieces ? [before, ...pieces, after] : [html];
   const codings = acceptedCodings(request?.headers.get("accept-encoding") ?? null);
-  const isCompressed = html.length >= leastCompressed && codings.includes("gzip");
-  return new Response(isCompressed ? Bun.gzipSync(html) : html, {
+  const isCompressed = codings.includes("gzip") && (pieces !== undefined || html.length >= leastCompressed);
+  const plain = () => parts.map((part) => (typeof part === "string" ? part : part.text)).join("");
+  return new Response(isCompressed ? gzipOf(parts) : plain(), {
     status,
     headers: {
       ...pageHeaders,

@@ -55,7 +55,7 @@ export interface Submission {
 }
 
 export interface PageContent extends Omit<DocumentProps, "reader" | "children"> {
-  content: VNode;
+  content?: VNode;
   /** The names of people that the page knows, by user name. */
   names?: ReaderFacts["names"];
 }

@@ -1,5 +1,5 @@
 import type { Server } from "bun";
-import { refreshSignIn } from "../core/auth/session/refresh.ts";
+import { isRefreshDue, refreshSignIn } from "../core/auth/session/refresh.ts";
 import {
   createSession,
   csrfToken,
@@ -65,7 +65,10 @@ export class Visitors {
     const actor: Actor = { kind: "user", user, groups, admin, sessionKey, expiresAt };
     try {
       return {
-        actor: sso.kind === "redirect" ? await refreshSignIn(deps, actor, sso.refresh) : actor,
+        actor:
+          sso.kind === "redirect" && isRefreshDue(deps, session)
+            ? await refreshSignIn(deps, actor, sso.refresh)
+            : actor,
         session,
         ...zoneOf(session),
         csrf: maskedToken(id),

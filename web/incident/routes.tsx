@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import type { Actor } from "../../core/context.ts";
 import { listRevisions } from "../../core/incident/event/revisions.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
@@ -17,6 +18,7 @@ import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
 import { Values } from "../values.ts";
 import { type Action, actions, type Place } from "./actions.ts";
 import { barsOf, rankedPriorities } from "./choices.ts";
+import { Onlookers, type Rendered } from "./onlookers.tsx";
 import { isAmongNewest, readIncidentPage, views } from "./read.ts";
 
 /** The page of an incident, its stream, and what one can do with it. */
@@ -34,19 +36,32 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     // The page with the newest ones is live.
     if (at !== undefined && !cursor && (await isAmongNewest(deps, actor, { incidentId: id, eventId: at })))
       return redirect(`${incidentPath(id)}#event-${at}`);
+    const isUsual = view === "timeline" && !cursor && at === undefined;
+    const shared = isUsual ? await onlookers.pageOf(visitor, id) : undefined;
+    return shared ?? rendered(actor, { id, view, cursor, at });
+  }
+
+  async function rendered(actor: Actor, asked: Parameters<typeof readIncidentPage>[2]): Promise<Rendered> {
     const [page, ranked] = await Promise.all([
-      readIncidentPage(deps, actor, { id, view, cursor, at }),
+      readIncidentPage(deps, actor, asked),
       rankedPriorities(deps, actor),
     ]);
-    const { name, title, incidentPriorityId, individuals } = page.incident;
-    const people = [...individuals, ...page.people.map(({ individual }) => individual)];
+    const { name, title, incidentPriorityId, individuals, commander } = page.incident;
+    const takePart = page.people.map(({ individual }) => individual);
+    const people = [...individuals, ...takePart];
+    const involved = [...takePart.map(({ email }) => email), ...page.events.map(({ actor }) => actor)];
     return {
       title: `${name} ${title}`,
-      stream: `${app}/streams/${id}`,
+      stream: `${app}/streams/${asked.id}`,
       names: new Map(people.map(({ email, name }) => [email, name])),
+      involved: new Set(commander ? [...involved, commander.email] : involved),
       content: <Incident page={page} bars={barsOf(ranked)(incidentPriorityId)} />,
     };
   }
+
+  const onlookers = new Onlookers(deps, (actor, id) =>
+    rendered(actor, { id, view: "timeline", cursor: undefined, at: undefined }),
+  );
 
   /** What an action is about. @throws NotFound */
   async function placeOf({ visitor, url }: Visit, id: number, about?: Values): Promise<Place> {

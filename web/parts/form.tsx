@@ -21,11 +21,11 @@ export interface Field {
  * are `sent` again.
  */
 export function FormKeys({ sent }: { sent?: ReadonlyMap<string, string> }) {
-  const { csrf } = useContext(Reader);
+  const { csrf, formKey } = useContext(Reader);
   return (
     <>
       <input type="hidden" name="csrf" value={csrf || sent?.get("csrf")} />
-      <input type="hidden" name="key" value={sent?.get("key") || crypto.randomUUID()} />
+      <input type="hidden" name="key" value={sent?.get("key") || formKey || crypto.randomUUID()} />
     </>
   );
 }

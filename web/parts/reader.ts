@@ -10,6 +10,8 @@ export interface ReaderFacts {
   /** They have not chosen a zone, or one that is unknown here. */
   isZoneDefault: boolean;
   csrf: string;
+  /** For a page that several readers get: what each of them gets a key for. */
+  formKey?: string;
   /** The names of people that the page knows, by user name. */
   names: ReadonlyMap<string, string>;
 }

@@ -4,7 +4,7 @@ import { after } from "../../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../../platform/errors.ts";
 import { type Actor, type Context, type Identity, tokenOf } from "../../context.ts";
 import { endIssuerSessions } from "./issuer_session.ts";
-import { sealRefreshToken, setGroups, unsealRefreshToken } from "./session.ts";
+import { type Session, sealRefreshToken, setGroups, unsealRefreshToken } from "./session.ts";
 
 /**
  * Asks the issuer about a sign-in.
@@ -31,6 +31,11 @@ const claimSeconds = 60;
 const pauseSeconds = 600;
 /** How long the last answer of the issuer counts while it is down: as long as a certificate is valid. */
 const longestOutageSeconds = 24 * 3600;
+
+/** Whether the groups of a browser's session are due. */
+export function isRefreshDue({ clock }: Pick<Context, "clock">, { refreshedAt }: Session): boolean {
+  return refreshedAt instanceof Date && refreshedAt <= after(clock.now(), -freshPageSeconds);
+}
 
 /**
  * Refreshes the groups of the actor's sign-in at the issuer, before something is issued or renewed that outlives the request,

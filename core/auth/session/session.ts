@@ -1,8 +1,9 @@
 import { createHmac } from "node:crypto";
-import { and, eq, getTableColumns, gt, isNotNull, ne } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, isNotNull, ne, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { afterCommit } from "../../../drizzle/connection/notify.ts";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { individual, issuerSession, session, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { seal, unseal } from "../../../platform/sealed.ts";
@@ -16,6 +17,8 @@ import { wakeWorkers } from "../../wake.ts";
 export type Session = typeof session.$inferSelect & {
   /** The time zone that its user has chosen. */
   timeZone?: string | null;
+  /** When its issuer last confirmed the sign-in, if it can be asked again. */
+  refreshedAt?: Date | null;
 };
 export type SignedInSession = Session & { userName: string };
 
@@ -35,13 +38,27 @@ export async function createSession({ db, clock }: Context): Promise<{ session: 
 
 export async function findSession({ db, clock }: Context, id: string): Promise<Session | undefined> {
   if (!looksLikeSecret(id)) return undefined;
-  const [found] = await db
-    .select({ ...getTableColumns(session), timeZone: individual.timeZone })
-    .from(session)
-    .leftJoin(individual, eq(individual.email, session.userName))
-    .where(and(eq(session.idHash, sha256(id)), gt(session.expiresAt, clock.now())));
+  const [found] = await sessionQuery(db).execute({ idHash: sha256(id), now: clock.now().toISOString() });
   return found;
 }
+
+/** With what each page needs to know of its reader. */
+const sessionQuery = preparedQuery((db) =>
+  db
+    .select({
+      ...getTableColumns(session),
+      timeZone: individual.timeZone,
+      refreshedAt: issuerSession.refreshedAt,
+    })
+    .from(session)
+    .leftJoin(individual, eq(individual.email, session.userName))
+    .leftJoin(
+      issuerSession,
+      and(eq(issuerSession.id, session.issuerSessionId), isNotNull(issuerSession.refreshToken)),
+    )
+    .where(and(eq(session.idHash, sql.placeholder("idHash")), gt(session.expiresAt, sql.placeholder("now"))))
+    .prepare("session"),
+);
 
 export function isSignedIn(session: Session): session is SignedInSession {
   return session.userName !== null;

@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { incident, incidentLink } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Incident } from "../incident/incident.ts";
@@ -16,7 +17,7 @@ export interface Link {
 }
 
 /** The id of the incident at the other end. */
-export const otherOf = (incidentId: number): SQL =>
+export const otherOf = (incidentId: number | PgColumn): SQL =>
   sql`(case when ${incidentLink.incidentId} = ${incidentId} then ${incidentLink.linkedId} else ${incidentLink.incidentId} end)`;
 
 /** A link is shown to those who may read both incidents. This is the condition for the other one. */

@@ -49,8 +49,8 @@ export async function readSlice(
   return { visibility: first.visibility, tail: first.tail, events };
 }
 
-// Nested, because drizzle would otherwise drop the column's table name.
-const tail: SQL<number> = sql<number>`${sql`coalesce((select max(e.id) from ${event} as e
+/** The id of the newest event of the incident. Nested, because drizzle would otherwise drop the column's table name. */
+export const tail: SQL<number> = sql<number>`${sql`coalesce((select max(e.id) from ${event} as e
   where e.incident_id = ${incident.id}), 0)`}`.mapWith(Number);
 
 /** The state of an incident, for comparison with what was sent. */
