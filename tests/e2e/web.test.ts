@@ -126,6 +126,20 @@ describe("a page that is open", () => {
     expect(await tab.ask<number>("document.querySelectorAll('.timeline > li').length")).toBeLessThan(101);
   });
 
+  test("keeps what a proxy answers for a server that is away", async () => {
+    await open(path);
+    await isLive();
+    await tab.ask(`void (window.fetch = async () =>
+      Object.defineProperty(new Response("<h1>502 Bad Gateway</h1>", { status: 502 }), "url", { value: location.href }))`);
+    await tab.click("#text");
+    await tab.type("Not lost");
+    await tab.click(".say button");
+    await until("the reason", async () =>
+      (await tab.ask<string>("document.querySelector('.live').textContent")).includes("not sent: 502"),
+    );
+    expect(await tab.ask<string>("document.querySelector('#text').value")).toBe("Not lost");
+  });
+
   test("the board shows a new incident, and a hidden tab says so in its title", async () => {
     await open("/app");
     await isLive();
