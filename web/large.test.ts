@@ -87,6 +87,34 @@ test("100,000 open incidents are a board of fifty at a time", async () => {
   expect(next.html).not.toBe(html);
 });
 
+test("150 people: the last one joins, gets a role by user name, and leaves", async () => {
+  await given.server.db.execute(sql`
+    with people as (
+      insert into individual (name, email, created_at, updated_at)
+      select 'Person ' || n, 'person' || n || '-' || ${id}::text || '@example.com', now(), now()
+      from generate_series(1, 149) as n returning id)
+    insert into participant (incident_id, individual_id, joined_at) select ${id}, id, now() from people order by id`);
+  const zoe = await PageReader.signIn(given.server, "zoe@example.com");
+  const { html } = await zoe.submit(path, {}, `${path}/join`);
+  expect(html).not.toContain(`action="${path}/join"`);
+  expect(html).toContain(`href="${path}/leave"`);
+  expect(html).toContain("And more people.");
+  const quiet = await PageReader.signIn(given.server, `person149-${id}@example.com`);
+  expect((await quiet.open(path)).html).toContain(`href="${path}/leave"`);
+  expect((await carol.open(`${path}/role`)).html).toContain("The first 100 people are suggested");
+  const unknown = await carol.submit(`${path}/role`, { person: "nobody@example.com", role: "scribe" });
+  expect([unknown.status, unknown.html]).toEqual([
+    400,
+    expect.stringContaining("Nobody with this user name"),
+  ]);
+  await carol.submit(`${path}/role`, { person: "zoe@example.com", role: "commander" });
+  const commander = async () => (await given.admin.call("GET", `/incidents/${id}`)).body.commander.email;
+  expect(await commander()).toBe("zoe@example.com");
+  await carol.submit(path, {}, `${path}/command`);
+  expect(await commander()).toBe("carol@example.com");
+  expect((await zoe.submit(`${path}/leave`)).html).toContain(`action="${path}/join"`);
+});
+
 describe("a text of 1 MB", () => {
   const text = "word ".repeat(200_000);
 

@@ -1,3 +1,4 @@
+import { parseUserName } from "../../core/auth/user/field.ts";
 import { applications } from "../../core/catalog/application.ts";
 import { listRecords } from "../../core/catalog/list.ts";
 import { services } from "../../core/catalog/service.ts";
@@ -19,6 +20,7 @@ import { say } from "../../core/incident/message/say.ts";
 import { assumeRole } from "../../core/incident/participant/assume.ts";
 import { inviteParticipant } from "../../core/incident/participant/invite.ts";
 import { leaveIncident } from "../../core/incident/participant/leave.ts";
+import { listParticipants } from "../../core/incident/participant/list.ts";
 import type { Participant, ParticipantRole } from "../../core/incident/participant/participant.ts";
 import { renounceRole } from "../../core/incident/participant/renounce.ts";
 import { getReport } from "../../core/incident/report/get.ts";
@@ -42,6 +44,8 @@ export interface Place {
   incident: IncidentDetail;
   /** Those who take part now. */
   participants: readonly Participant[];
+  /** There are more than `participants`. */
+  areMore: boolean;
   timeZone: string;
   /** What the action is about: `entry`, `task`, `link`, `person`, `role`, `step`. Of the address, or of the form. */
   about: Values;
@@ -116,14 +120,29 @@ const state = (title: string, status: IncidentFields["status"], about?: string):
   },
 });
 
-/** The participant with this id, or the reader. */
-function participantOf({ participants, actor }: Place, values: Values): Participant {
+/** Somebody who takes part, by their user name. */
+async function findParticipant(
+  { participants, areMore, context, actor, incident }: Place,
+  email: string | undefined,
+): Promise<Participant | undefined> {
+  const found = participants.find(({ individual }) => individual.email === email);
+  if (found || !areMore || email === undefined) return found;
+  const of = { incidentId: incident.id, active: true, email, limit: 1 };
+  return (await listParticipants(context, actor, of)).items[0];
+}
+
+/** The participant with this id or user name, or the reader. */
+async function participantOf(place: Place, values: Values): Promise<Participant> {
+  const { participants, areMore, context, actor } = place;
   const person = values.given("person");
-  const found = participants.find(({ id, individual }) =>
-    person === undefined ? individual.email === actor.user : String(id) === person,
-  );
-  if (!found) throw new NotFound("There is no such participant in this incident");
-  return found;
+  const listed = participants.find(({ id }) => String(id) === person);
+  if (listed) return listed;
+  if (person !== undefined && !areMore) throw new NotFound("There is no such participant in this incident");
+  const named = person === undefined ? actor.user : parseUserName("person", person, context.config.domain);
+  const found = await findParticipant(place, named);
+  if (found) return found;
+  if (person === undefined) throw new NotFound("You do not take part in this incident");
+  throw new InvalidInput("person", "Nobody with this user name takes part in this incident");
 }
 
 const role = (values: Values): ParticipantRole => oneOf(values, "role", participantRoles);
@@ -134,13 +153,18 @@ function oneOf<T extends string>(values: Values, name: string, known: readonly T
   return given;
 }
 
-const whom = ({ participants, about }: Place): Field => ({
+const whom = ({ participants, areMore, about }: Place): Field => ({
   name: "person",
   label: "Participant",
-  kind: "choice",
   isRequired: true,
   value: about.given("person"),
-  choices: participants.map(({ id, individual: { name } }) => [String(id), name]),
+  ...(areMore
+    ? {
+        kind: "line",
+        suggestions: participants.map(({ individual: { email } }) => email),
+        help: `A user name. The first ${participants.length} people are suggested`,
+      }
+    : { kind: "choice", choices: participants.map(({ id, individual: { name } }) => [String(id), name]) }),
 });
 
 const roleField = ({ about }: Place): Field => ({
@@ -248,13 +272,19 @@ export const actions: Record<string, Action> = {
     fields: (place) => {
       const to = whom(place);
       return [
-        { ...to, label: "To", isRequired: false, choices: [["", "everybody"], ...(to.choices ?? [])] },
+        {
+          ...to,
+          label: "To",
+          isRequired: false,
+          choices: [["", "everybody"], ...(to.choices ?? [])],
+          help: to.help && `By default everybody. ${to.help}`,
+        },
         text("Message"),
       ];
     },
     run: async (doing) => {
       const { context, actor, incident, values } = doing;
-      const to = values.given("person") === undefined ? undefined : participantOf(doing, values);
+      const to = values.given("person") === undefined ? undefined : await participantOf(doing, values);
       const wanted = { incidentId: incident.id, text: values.text("text"), recipientId: to?.individual.id };
       const { id, eventId } = await say(context, actor, wanted);
       return eventId === null ? `?show=messages#message-${id}` : toEvent({ id: eventId });
@@ -398,7 +428,7 @@ export const actions: Record<string, Action> = {
     fields: ({ about }) => [hidden("person", about.text("person"))],
     run: async (doing) => {
       const { context, actor, incident, values } = doing;
-      const { id: participantId, individual } = participantOf(doing, values);
+      const { id: participantId, individual } = await participantOf(doing, values);
       await leaveIncident(context, actor, { incidentId: incident.id, participantId });
       const isHidden =
         individual.email === actor.user && incident.visibility === "Restricted" && !actor.admin;
@@ -410,16 +440,16 @@ export const actions: Record<string, Action> = {
     button: "Take command",
     fields: ({ incident }) => [hidden("from", String(incident.commander?.id ?? ""))],
     run: async (doing) => {
-      const { context, actor, incident, participants, values } = doing;
+      const { context, actor, incident, values } = doing;
       const incidentId = incident.id;
       const { commander } = incident;
       if (values.text("from") !== String(commander?.id ?? ""))
         throw new Conflict(`${commander?.name ?? "Nobody"} is the commander now`);
       const mine =
-        participants.find(({ individual }) => individual.email === actor.user) ??
+        (await findParticipant(doing, actor.user)) ??
         (await inviteParticipant(context, actor, { incidentId, email: actor.user, roles: ["participant"] }));
       // Somebody may have taken it meanwhile.
-      const replaces = participants.find(({ individual }) => individual.id === commander?.id)?.id;
+      const replaces = (await findParticipant(doing, commander?.email))?.id;
       await assumeRole(context, actor, { incidentId, participantId: mine.id, role: "commander", replaces });
       return "#people";
     },
@@ -457,7 +487,7 @@ export const actions: Record<string, Action> = {
     fields: (place) => [whom(place), roleField(place)],
     run: async (doing) => {
       const { context, actor, incident, values } = doing;
-      const { id: participantId } = participantOf(doing, values);
+      const { id: participantId } = await participantOf(doing, values);
       await assumeRole(context, actor, { incidentId: incident.id, participantId, role: role(values) });
       return "#people";
     },
@@ -471,7 +501,7 @@ export const actions: Record<string, Action> = {
     ],
     run: async (doing) => {
       const { context, actor, incident, values } = doing;
-      const { id: participantId } = participantOf(doing, values);
+      const { id: participantId } = await participantOf(doing, values);
       await renounceRole(context, actor, { incidentId: incident.id, participantId, role: role(values) });
       return "#people";
     },

@@ -44,6 +44,9 @@ export interface IncidentPage {
   reports: ReadonlyMap<number, Report>;
   /** Also those who have left. */
   people: Participant[];
+  areMorePeople: boolean;
+  /** The reader's own participation. */
+  mine: Participant | undefined;
   tasks: Task[];
   documents: Document[];
   links: Link[];
@@ -89,6 +92,11 @@ export async function readIncidentPage(
       getAffected(context, actor, id),
     ]);
   const leases = await listLeases(context, actor, { incident: incident.name, limit: mostOf });
+  const isMine = ({ individual, leftAt }: Participant) => individual.email === actor.user && leftAt === null;
+  const own = { ...of, active: true, email: actor.user, limit: 1 };
+  const mine =
+    people.items.find(isMine) ??
+    (people.next_cursor === null ? undefined : (await listParticipants(context, actor, own)).items[0]);
   return {
     incident,
     view,
@@ -99,6 +107,8 @@ export async function readIncidentPage(
     messages: messages?.items,
     reports: new Map(reports.items.map((report) => [report.id, report])),
     people: people.items,
+    areMorePeople: people.next_cursor !== null,
+    mine,
     tasks: tasks.items,
     documents: documents.items,
     links: links.items,

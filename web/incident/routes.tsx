@@ -66,12 +66,12 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
   /** What an action is about. @throws NotFound */
   async function placeOf({ visitor, url }: Visit, id: number, about?: Values): Promise<Place> {
     const { actor, timeZone } = visitor;
-    const [incident, { items: participants }] = await Promise.all([
+    const [incident, { items: participants, next_cursor: next }] = await Promise.all([
       getIncident(deps, actor, id),
       listParticipants(deps, actor, { incidentId: id, active: true, limit: 100 }),
     ]);
     const given = about ?? new Values(new Map(url.searchParams));
-    return { context: deps, actor, incident, participants, timeZone, about: given };
+    return { context: deps, actor, incident, participants, areMore: next !== null, timeZone, about: given };
   }
 
   async function actionPage(visit: Visit): Promise<PageContent> {

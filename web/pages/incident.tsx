@@ -55,9 +55,8 @@ export function Incident({ page, bars }: { page: IncidentPage; bars: number }) {
 }
 
 function Head({ page, path, bars }: { page: IncidentPage; path: string; bars: number }) {
-  const { incident, people } = page;
+  const { incident, mine } = page;
   const { user, admin } = useContext(Reader);
-  const mine = people.find(({ individual, leftAt }) => individual.email === user && leftAt === null);
   const isCommander = incident.commander?.email === user;
   return (
     <>
@@ -276,7 +275,7 @@ function Section({
   );
 }
 
-function People({ page: { people, incident }, path }: { page: IncidentPage; path: string }) {
+function People({ page: { people, areMorePeople, incident }, path }: { page: IncidentPage; path: string }) {
   const here = people.filter(isActive);
   const proposed = incident.individuals.filter(
     ({ email }) => !here.some(({ individual }) => individual.email === email),
@@ -291,6 +290,7 @@ function People({ page: { people, incident }, path }: { page: IncidentPage; path
           </li>
         ))}
       </ul>
+      {areMorePeople && <p class="quiet">And more people.</p>}
       {proposed.length + incident.teams.length > 0 && (
         <p class="quiet">
           Proposed:{" "}

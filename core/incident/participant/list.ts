@@ -9,6 +9,8 @@ export interface ParticipantQuery extends ListQuery {
   incidentId: number;
   /** True for current participants, false for former ones. Both by default. */
   active?: boolean;
+  /** A canonical user name. */
+  email?: string;
 }
 
 const participants: List<"id"> = {
@@ -29,9 +31,9 @@ export async function listParticipants(
   actor: Actor,
   query: ParticipantQuery,
 ): Promise<{ items: Participant[]; next_cursor: string | null }> {
-  const { incidentId, active } = query;
+  const { incidentId, active, email } = query;
   await seeIncident(context, actor, incidentId);
-  const page = startPage(participants, query, { incidentId, active: active?.toString() });
+  const page = startPage(participants, query, { incidentId, active: active?.toString(), email });
   const rows = await context.db
     .select({ ...participantColumns, key: page.key })
     .from(participant)
@@ -42,6 +44,7 @@ export async function listParticipants(
           eq(participant.incidentId, incidentId),
           maySee(actor, incidentId),
           active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
+          email === undefined ? undefined : eq(individual.email, email),
         ),
       ),
     )

@@ -5,6 +5,8 @@ import {
   document,
   incident,
   incidentLink,
+  individual,
+  participant,
   recommendation,
 } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
@@ -15,7 +17,7 @@ import { tail } from "./read.ts";
 
 /**
  * Whether a member sees of this incident what every member does: it is Open, with links and proposed documents of Open ones
- * only, and they have no access for it. `tail` is the id of its newest event.
+ * only, and they have neither taken part in it nor access for it. `tail` is the id of its newest event.
  *
  * @throws NotFound when they may not read it
  */
@@ -38,6 +40,9 @@ const query = preparedQuery((db) => {
       tail,
       // Nested, because drizzle would otherwise drop the columns' table names.
       isOnlooker: sql<boolean>`${sql`${incident.visibility} = 'Open'
+        and not exists (
+          select from ${participant} join ${individual} on ${individual.id} = ${participant.individualId}
+          where ${participant.incidentId} = ${id} and ${individual.email} = ${member.user})
         and not exists (
           select from ${incidentLink} join ${incident} as other on other.id = ${otherOf(id)}
           where (${incidentLink.incidentId} = ${id} or ${incidentLink.linkedId} = ${id}) and other.visibility <> 'Open')
