@@ -110,6 +110,7 @@ describe("a page that is open", () => {
       await tx.execute("lock table event in access exclusive mode");
       await tab.click(".say button");
       await tab.shows("It is not known yet whether this is stored");
+      await says("not live");
       expect(await tab.inspect("slow-form")).toEqual([]);
     });
     await tab.click(".fields button");

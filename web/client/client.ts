@@ -231,6 +231,7 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
       form.reset();
       document.body.dataset.stream = "";
       source?.close();
+      tell("not live");
       show(html);
       main().querySelector<HTMLElement>("[role=alert]")?.focus();
     }
