@@ -21,6 +21,7 @@ const fast = [
   "clock",
   "duration",
   "errors",
+  "markdown",
   "nearest",
   "own_command",
   "record",

@@ -29,6 +29,7 @@ import { openApiRoutes } from "./openapi/routes.ts";
 import { redirect } from "./page/page.ts";
 import { pageAssets } from "./page/routes.ts";
 import { participantRoutes } from "./participant/routes.ts";
+import { postmortemRoutes } from "./postmortem/routes.ts";
 import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
@@ -64,6 +65,7 @@ const apiRoutes = (
     .use(flowRoutes(deps))
     .use(participantRoutes(deps))
     .use(reportRoutes(deps))
+    .use(postmortemRoutes(deps))
     .use(eventRoutes(deps))
     .use(linkRoutes(deps))
     .use(affectedRoutes(deps))

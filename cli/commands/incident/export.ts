@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import pLimit from "p-limit";
 import { Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
+import { asTyped, withoutControls } from "../../../platform/markdown.ts";
 import { storing, writePrivately } from "../../client/private_file.ts";
 import { NetworkFault } from "../../client/request.ts";
 import { defineCommand } from "../../command.ts";
@@ -291,30 +292,6 @@ function render(exported: ExportedIncident, format: "md" | "html"): string {
   return `<!doctype html>\n<html lang="en">\n${head}\n<style>${style}</style>\n<body dir="auto">\n${body}\n</body>\n</html>\n`;
 }
 
-/** What Markdown would take for markup, or a terminal for a command, is shown as it was typed. */
-function markdownText(text: string): string {
-  return (
-    withoutControls(text)
-      .replaceAll(/[\\`*_{}[\]<>|#~!&]/g, "\\$&")
-      .replaceAll(
-        /^([ \t]*)(?:[-+](?=\s|$)|[-=](?=[-= \t]*$)|(\d{1,9})[.)](?=\s|$))/gm,
-        (mark, space: string, number = "") => {
-          const at = space.length + number.length;
-          return `${mark.slice(0, at)}\\${mark.slice(at)}`;
-        },
-      )
-      // Would make code of a line, or join it to the one before.
-      .replaceAll(/^[ \t]+(?=\S)/gm, (space) => space.replaceAll("\t", "    ").replaceAll(" ", "&nbsp;"))
-  );
-}
-
-/** Without what moves a cursor or reverses the text that follows. */
-function withoutControls(text: string): string {
-  return text
-    .replaceAll(/\r\n?/g, "\n")
-    .replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
-}
-
 /** A fence that is longer than any in the text, so that the text cannot end it. */
 function fenced(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
@@ -324,12 +301,12 @@ function fenced(text: string): string {
 
 function markdownOf(block: Block): string {
   if (block.kind === "heading")
-    return `${"#".repeat(block.level)} ${markdownText(block.text).replaceAll("\n", " ")}`;
+    return `${"#".repeat(block.level)} ${asTyped(block.text).replaceAll("\n", " ")}`;
   // Two spaces at the end of a line break it.
-  if (block.kind === "text") return markdownText(block.text.trim()).replaceAll(/(?<=\S)\n(?=\S)/g, "  \n");
+  if (block.kind === "text") return asTyped(block.text.trim()).replaceAll(/(?<=\S)\n(?=\S)/g, "  \n");
   if (block.kind === "document") return fenced(block.text);
   const line = (cells: string[]) =>
-    `| ${cells.map((cell) => markdownText(cell.trim()).replaceAll("\n", "<br>")).join(" | ")} |`;
+    `| ${cells.map((cell) => asTyped(cell.trim()).replaceAll("\n", "<br>")).join(" | ")} |`;
   return [line(block.header), `|${" --- |".repeat(block.header.length)}`, ...block.rows.map(line)].join("\n");
 }
 

@@ -37,6 +37,7 @@ export type EventKind =
   | "document.redacted"
   | "document.deleted"
   | "document.proposed"
+  | "postmortem.drafted"
   | "team.proposed"
   | "conversation.created"
   | "group.created"

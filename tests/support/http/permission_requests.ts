@@ -104,6 +104,11 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     body: { ...wholeIncident(place, world), visibility: "Restricted" },
   })),
   "DELETE /incidents/{incident_id}": one((place) => ({ path: of(place) })),
+  "GET /incidents/{incident_id}/postmortem/": one((place) => ({ path: `${of(place)}/postmortem/` })),
+  "POST /incidents/{incident_id}/postmortem/": one((place) => ({
+    path: `${of(place)}/postmortem/`,
+    body: {},
+  })),
   "POST /incidents/{incident_id}/retry": one((place) => ({ path: `${of(place)}/retry`, body: {} })),
   "GET /incidents/{incident_id}/participants/": one((place) => ({
     path: `${participants(place)}/`,

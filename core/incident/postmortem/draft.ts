@@ -1,0 +1,253 @@
+import { durationText } from "../../../platform/duration.ts";
+import { asTyped, literally } from "../../../platform/markdown.ts";
+import type { Affected } from "../affected/affected.ts";
+import type { IncidentDetail } from "../incident/get.ts";
+import type { Participant } from "../participant/participant.ts";
+import type { Task } from "../task/task.ts";
+
+// The text of a post-mortem. A line of its timeline links to its entry, and a line of its tasks to its task: that is how
+// drafting again knows what the text has already. Everything between these lines belongs to those who write it.
+
+/** What happened, as a line of the timeline. */
+export interface Happening {
+  eventId: number;
+  at: Date;
+  /** A name. */
+  who: string;
+  text: string;
+}
+
+export interface Facts {
+  incident: IncidentDetail;
+  /** In order of time, with the id as tie-break. */
+  happenings: readonly Happening[];
+  /** Also those who have left. */
+  people: readonly Participant[];
+  tasks: readonly Task[];
+  affected: Affected;
+  publicUrl: string;
+}
+
+/** A section, and the question that its writer answers. The order is that of the draft. */
+const sections = {
+  Summary: "What happened, in three sentences that somebody who was not there understands.",
+  Impact: "Whom did it hurt, how, and for how long?",
+  Timeline: undefined,
+  "What went well": "What helped? What should stay as it is?",
+  "What went badly": "What caused it, and what made it longer or worse? Name causes, not people.",
+  "Follow-up": "Write each as `- [ ] What is to be done @who (due 2026-12-31)`: it becomes a task.",
+} as const;
+
+type Section = keyof typeof sections;
+
+/** Of an entry or a task, in the text. */
+const entryLink = /\/incidents\/\d+\?at=(\d+)#event-\d+\)/;
+const taskLink = /\/app\/tasks\/(\d+)\)/;
+
+const minute = (at: Date) => at.toISOString().slice(0, 16).replace("T", " ");
+
+/** The whole draft, in Markdown. Times are in UTC. */
+export function draftOf(facts: Facts): string {
+  const { incident, happenings, tasks } = facts;
+  return [
+    `# ${asTyped(`${incident.name}: ${incident.title}`)}`,
+    factsTable(facts),
+    ...(Object.keys(sections) as Section[]).flatMap((section) => {
+      const prompt = sections[section];
+      return [
+        `## ${section}`,
+        ...(prompt === undefined ? ["Times are in UTC."] : [`_${prompt}_`]),
+        ...given(section, facts),
+        ...(section === "Timeline" ? [happenings.map((one) => entryLine(facts, one)).join("\n")] : []),
+        ...(section === "Follow-up" && tasks.length > 0
+          ? [tasks.map((task) => taskLine(facts, task)).join("\n")]
+          : []),
+      ];
+    }),
+  ]
+    .join("\n\n")
+    .concat("\n");
+}
+
+/** What somebody has written about it already. */
+function given(section: Section, { incident }: Facts): string[] {
+  const texts = section === "Summary" ? [incident.description, incident.resolution ?? ""] : [];
+  return texts.filter((text) => text.trim() !== "").map((text) => asTyped(text.trim()));
+}
+
+function factsTable({ incident, people, affected }: Facts): string {
+  const { reportedAt, stableAt, closedAt, impactStartedAt, impactEndedAt } = incident;
+  const since = (from: Date, to: Date | null) => to && `${minute(to)}, after ${durationText(from, to)}`;
+  const roles = (one: Participant) =>
+    [...new Set(one.roles.map(({ role }) => role))].filter((role) => role !== "participant").join(", ");
+  const rows: [string, string | null | undefined][] = [
+    ["Priority", incident.incidentPriority.name],
+    ["Type", incident.incidentType.name],
+    ["Impact began", impactStartedAt && minute(impactStartedAt)],
+    ["Reported", `${minute(reportedAt)}${incident.reporter ? ` by ${incident.reporter.name}` : ""}`],
+    ["Stable", since(reportedAt, stableAt)],
+    ["Impact ended", impactEndedAt && since(impactStartedAt ?? reportedAt, impactEndedAt)],
+    ["Closed", since(reportedAt, closedAt)],
+    ["Affected", [...affected.services, ...affected.applications].map(({ name }) => name).join(", ")],
+    ["People", people.map((one) => [one.individual.name, roles(one)].filter(Boolean).join(": ")).join("; ")],
+    ["Cost", incident.cost > 0 ? String(incident.cost) : null],
+  ];
+  const lines = rows.filter(([, value]) => value).map(([name, value]) => `| ${name} | ${asTyped(value!)} |`);
+  return ["| | |", "| --- | --- |", ...lines].join("\n");
+}
+
+/** Lines after the first one are indented, so that they stay in the list's item. */
+function entryLine({ incident, publicUrl }: Facts, { eventId, at, who, text }: Happening): string {
+  const address = `${publicUrl}/app/incidents/${incident.id}?at=${eventId}#event-${eventId}`;
+  const words = asTyped(text.trim()).replaceAll("\n", "  \n  ");
+  // What was done names who did it.
+  const by = text.startsWith(who) ? "" : `**${literally(who)}** `;
+  return `- [${minute(at)}](${address}) ${by}${words}`;
+}
+
+function taskLine({ publicUrl }: Facts, { id, description, status, assignees, resolveBy }: Task): string {
+  const words = asTyped(description.trim()).replaceAll(/\s*\n\s*/g, " ");
+  const who = assignees.map(({ name }) => asTyped(name)).join(", ");
+  const state = status === "Open" ? `due ${resolveBy.toISOString().slice(0, 10)}` : status.toLowerCase();
+  return `- [${words}](${publicUrl}/app/tasks/${id}): ${[who, state].filter(Boolean).join(", ")}`;
+}
+
+/** What the text does not have, and may propose. */
+export interface News {
+  happenings: Happening[];
+  tasks: Task[];
+  /** Sections of the draft that it has no heading for. */
+  sections: string[];
+}
+
+/**
+ * What is new since the text was drafted: entries and tasks that are newer than all that it links to. One that somebody has
+ * deleted from the text does not come back.
+ */
+export function newsOf(text: string, { happenings, tasks }: Facts): News {
+  const newest = (link: RegExp) =>
+    Math.max(0, ...Array.from(text.matchAll(new RegExp(link, "g")), ([, id]) => Number(id)));
+  const [entry, task] = [newest(entryLink), newest(taskLink)];
+  const headings = new Set(headingsOf(text).map(({ title }) => title));
+  return {
+    happenings: happenings.filter(({ eventId }) => eventId > entry),
+    tasks: tasks.filter(({ id }) => id > task),
+    sections: Object.keys(sections).filter((section) => !headings.has(section.toLowerCase())),
+  };
+}
+
+/**
+ * The text with `news`. Nothing that it has is changed: an entry comes after the last one that happened before it, tasks
+ * at the end of theirs, and missing sections at the end.
+ */
+export function withNews(text: string, facts: Facts, news: News): string {
+  const lines = text.replaceAll("\r\n", "\n").trimEnd().split("\n");
+  if (news.sections.length > 0) {
+    const drafted = draftOf({ ...facts, happenings: [], tasks: [] });
+    const parts = drafted.split(/^(?=## )/m);
+    for (const section of news.sections)
+      lines.push(
+        "",
+        ...parts
+          .find((part) => part.startsWith(`## ${section}\n`))!
+          .trimEnd()
+          .split("\n"),
+      );
+  }
+  const timeOf = new Map(facts.happenings.map(({ eventId, at }) => [eventId, at]));
+  for (const one of news.happenings) {
+    const before = lines.findLastIndex((line) => {
+      const [, id] = entryLink.exec(line) ?? [];
+      const at = timeOf.get(Number(id));
+      return at !== undefined && at <= one.at;
+    });
+    const after = lines.findIndex((line) => entryLink.test(line));
+    const place =
+      before >= 0 ? endOfItem(lines, before) : after >= 0 ? after : endOfSection(lines, "Timeline");
+    insert(lines, place, entryLine(facts, one));
+  }
+  for (const task of news.tasks) insert(lines, endOfSection(lines, "Follow-up"), taskLine(facts, task));
+  return `${lines.join("\n")}\n`;
+}
+
+/** Lists begin after an empty line. */
+function insert(lines: string[], place: number, item: string): void {
+  const before = lines[place - 1] ?? "";
+  const isApart = before === "" || /^\s*[-*+] |^ {2}\S/.test(before);
+  lines.splice(place, 0, ...(isApart ? [] : [""]), ...item.split("\n"));
+}
+
+/** Lines of code blocks are no headings. Titles are in lower case. */
+function headingsOf(text: string): { title: string; line: number; level: number }[] {
+  let fence: string | undefined;
+  return text.split("\n").flatMap((content, line) => {
+    const [mark] = /^ {0,3}(`{3,}|~{3,})/.exec(content)?.slice(1) ?? [];
+    if (mark !== undefined) {
+      if (fence === undefined) fence = mark;
+      else if (mark.startsWith(fence)) fence = undefined;
+      return [];
+    }
+    const [, marks, title] = /^(#{1,6})\s+(.+?)\s*#*\s*$/.exec(content) ?? [];
+    return fence === undefined && marks && title
+      ? [{ title: title.toLowerCase(), line, level: marks.length }]
+      : [];
+  });
+}
+
+/** The line after an item of a list with its further lines. */
+function endOfItem(lines: readonly string[], start: number): number {
+  let end = start + 1;
+  while (end < lines.length && /^\s+\S/.test(lines[end]!)) end += 1;
+  return end;
+}
+
+/** The line after the last one of a section that is not empty; the end of the text without that section. */
+function endOfSection(lines: readonly string[], title: Section): number {
+  const headings = headingsOf(lines.join("\n"));
+  const at = headings.findIndex((one) => one.title === title.toLowerCase());
+  if (at < 0) return lines.length;
+  const { line, level } = headings[at]!;
+  let end = headings.slice(at + 1).find((one) => one.level <= level)?.line ?? lines.length;
+  while (end > line + 1 && lines[end - 1]!.trim() === "") end -= 1;
+  return end;
+}
+
+/** Sections of the draft that nobody has written anything into. */
+export function emptySections(text: string): string[] {
+  const lines = text.split("\n");
+  return (Object.keys(sections) as Section[]).filter((section) => {
+    const headings = headingsOf(text);
+    const found = headings.find(({ title }) => title === section.toLowerCase());
+    if (!found) return true;
+    const content = lines.slice(found.line + 1, endOfSection(lines, section));
+    const prompts = new Set<string>(["Times are in UTC.", `_${sections[section] ?? ""}_`]);
+    return content.every((line) => line.trim() === "" || prompts.has(line.trim()));
+  });
+}
+
+/** A time in which nothing was written down. */
+export interface Gap {
+  from: Date;
+  to: Date;
+}
+
+/** Long enough that a reader asks what happened. */
+const shortestGap = 30 * 60_000;
+const mostGaps = 10;
+
+/** The longest gaps of half an hour or more, from the beginning of the impact or the report until the incident was stable, in order. */
+export function gapsOf({ incident, happenings }: Facts): Gap[] {
+  const { reportedAt, impactStartedAt, stableAt, closedAt } = incident;
+  const start = impactStartedAt && impactStartedAt < reportedAt ? impactStartedAt : reportedAt;
+  const end = stableAt ?? closedAt;
+  const times = [start, ...happenings.map(({ at }) => at), ...(end ? [end] : [])].sort((a, b) => +a - +b);
+  const within = times.filter((at) => at >= start && (!end || at <= end));
+  const length = ({ from, to }: Gap) => +to - +from;
+  return within
+    .slice(1)
+    .map((to, index): Gap => ({ from: within[index]!, to }))
+    .filter((gap) => length(gap) >= shortestGap)
+    .sort((a, b) => length(b) - length(a))
+    .slice(0, mostGaps)
+    .sort((a, b) => +a.from - +b.from);
+}

@@ -1,0 +1,199 @@
+import { and, desc, eq, notInArray, sql } from "drizzle-orm";
+import { event, individual } from "../../../drizzle/schema/index.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { nameLength } from "../../../platform/text.ts";
+import type { Actor } from "../../context.ts";
+import { largestLimit } from "../../list/page.ts";
+import type { AppContext } from "../../plugin/context.ts";
+import { getAffected } from "../affected/affected.ts";
+import { type DocumentText, getContent, putContent } from "../document/content.ts";
+import { createDocument } from "../document/create.ts";
+import { listDocuments } from "../document/list.ts";
+import { eventColumns } from "../event/list.ts";
+import { getIncident } from "../incident/get.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { listParticipants } from "../participant/list.ts";
+import { listTasks } from "../task/list.ts";
+import { recordEvent } from "../timeline/event.ts";
+import { folded } from "../timeline/fold.ts";
+import { maySee, noSuchIncident } from "../visibility/see.ts";
+import {
+  draftOf,
+  emptySections,
+  type Facts,
+  type Gap,
+  gapsOf,
+  type Happening,
+  type News,
+  newsOf,
+  withNews,
+} from "./draft.ts";
+
+/** Of what people did and said; the newest of more. */
+const mostHappenings = 2000;
+/** It is the document of this type, which an incident type may have a template for. */
+const resourceType = "review";
+
+/** A post-mortem: the document, and what its writers may look at next. */
+export interface Postmortem {
+  /** Null before it is drafted; `text` is then what the draft would be. */
+  documentId: number | null;
+  text: string;
+  version: string | null;
+  /** What the text does not have. */
+  news: News;
+  gaps: Gap[];
+  /** Sections that nobody has written. */
+  empty: string[];
+}
+
+/**
+ * Returns an incident's post-mortem.
+ *
+ * @throws NotFound when the actor may not read the incident
+ * @throws Unavailable when the plugin that keeps its text fails
+ */
+export async function getPostmortem(
+  context: AppContext,
+  actor: Actor,
+  incidentId: number,
+): Promise<Postmortem> {
+  const facts = await factsOf(context, actor, incidentId);
+  return reviewed(facts, await findText(context, actor, incidentId));
+}
+
+/**
+ * Drafts it from the timeline, roles, reports, messages, tasks, impact and cost, as a document of the incident. Of one that
+ * was drafted before, it adds what is new, and changes nothing else.
+ *
+ * @param entries the ids of the entries to add; by default all that are new
+ * @throws NotFound when the actor may not read the incident
+ * @throws Conflict when its text was changed meanwhile, or no document plugin is enabled
+ * @throws Unavailable when the plugin that keeps its text fails
+ */
+export async function draftPostmortem(
+  context: AppContext,
+  actor: Actor,
+  { incidentId, entries }: { incidentId: number; entries?: readonly number[] },
+): Promise<Postmortem> {
+  const facts = await factsOf(context, actor, incidentId);
+  const found = await findText(context, actor, incidentId);
+  if (!found) {
+    const id = await create(context, actor, facts);
+    const written = await putContent(context, actor, { id, text: draftOf(facts), version: null });
+    return reviewed(facts, { id, ...written });
+  }
+  const news = newsOf(found.text, facts);
+  const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
+  const text = withNews(found.text, facts, { ...news, happenings });
+  if (text === found.text) return reviewed(facts, found);
+  const { id, version } = found;
+  return reviewed(facts, { id, ...(await putContent(context, actor, { id, text, version })) });
+}
+
+function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefined): Postmortem {
+  const text = found?.text ?? draftOf(facts);
+  return {
+    documentId: found?.id ?? null,
+    text,
+    version: found?.version ?? null,
+    news: found ? newsOf(text, facts) : { happenings: [], tasks: [], sections: [] },
+    gaps: gapsOf(facts),
+    empty: emptySections(text),
+  };
+}
+
+/** Two who draft it at once make one document: the other one waits, and finds it. */
+async function create(context: AppContext, actor: Actor, { incident }: Facts): Promise<number> {
+  return context.db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incident.id);
+    const within = { ...context, db: tx };
+    const known = await findDocument(within, actor, incident.id);
+    if (known)
+      throw new Conflict("Somebody else has drafted this post-mortem at the same time: look at theirs");
+    const name = `${incident.name} post-mortem: ${incident.title}`.slice(0, nameLength).toWellFormed();
+    const { id } = await createDocument(within, actor, {
+      name,
+      description: "",
+      resourceType,
+      weblink: null,
+      incidentId: incident.id,
+      pluginSlug: null,
+      resourceId: null,
+    });
+    await recordEvent(tx, {
+      incidentId: incident.id,
+      at: context.clock.now(),
+      actor: actor.user,
+      kind: "postmortem.drafted",
+      description: "Post-mortem drafted",
+      data: { document_id: id },
+    });
+    return id;
+  });
+}
+
+async function findDocument(context: AppContext, actor: Actor, incidentId: number) {
+  const { items } = await listDocuments(context, actor, { incidentId, resourceType, sort: "id", limit: 20 });
+  // One that is only a link has no text to work with.
+  return items.find(({ weblink, resourceId }) => weblink === null || resourceId !== null);
+}
+
+/** Undefined before it is drafted. */
+async function findText(
+  context: AppContext,
+  actor: Actor,
+  incidentId: number,
+): Promise<(DocumentText & { id: number }) | undefined> {
+  const found = await findDocument(context, actor, incidentId);
+  if (!found) return undefined;
+  const { id, resourceId } = found;
+  if (resourceId === null) return { id, text: "", version: null };
+  return { id, ...(await getContent(context, actor, id)) };
+}
+
+/** @throws NotFound */
+async function factsOf(context: AppContext, actor: Actor, incidentId: number): Promise<Facts> {
+  const incident = await getIncident(context, actor, incidentId);
+  // Checked once for all of these.
+  const reader = { ...actor, sees: incidentId };
+  const all = { incidentId, limit: largestLimit };
+  const [happenings, people, tasks, affected] = await Promise.all([
+    happeningsOf(context, actor, incidentId),
+    listParticipants(context, reader, all),
+    listTasks(context, reader, { ...all, sort: "id" }),
+    getAffected(context, reader, incidentId),
+  ]);
+  if (happenings.length === 0) throw noSuchIncident();
+  const { publicUrl } = context.config;
+  return { incident, happenings, people: people.items, tasks: tasks.items, affected, publicUrl };
+}
+
+/** What people did and said, in order of time, without what was withdrawn or redacted. */
+async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number): Promise<Happening[]> {
+  const rows = await db
+    .select({
+      ...eventColumns,
+      name: sql<string>`coalesce(${individual.name}, ${event.actor})`,
+    })
+    .from(event)
+    .leftJoin(individual, eq(individual.email, event.actor))
+    .where(
+      and(
+        eq(event.incidentId, incidentId),
+        maySee(actor, incidentId),
+        notInArray(event.actor, ["system", "worker"]),
+      ),
+    )
+    .orderBy(desc(event.at), desc(event.id))
+    .limit(mostHappenings);
+  const isShown = ({ kind }: { kind: string }) => !isMachineryOfWriting.test(kind);
+  return folded(rows.reverse())
+    .filter(
+      ({ event, isMachinery }) => !isMachinery && isShown(event) && !event.withdrawnAt && !event.redactedAt,
+    )
+    .map(({ event: { id, at, description, name } }) => ({ eventId: id, at, who: name, text: description }));
+}
+
+/** Corrections and the making of documents are no part of what happened. */
+const isMachineryOfWriting = /^(corrected|withdrawn|redacted|postmortem\..*|document\..*)$/;

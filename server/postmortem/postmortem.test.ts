@@ -1,0 +1,171 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { incident } from "../../drizzle/schema/index.ts";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { pluginDocument: "markdown", pluginConversation: "channel" },
+);
+
+let id: number;
+let path: string;
+beforeEach(async () => {
+  ({ id } = await given.reported("Disk *full*", { description: "Nobody can | pay" }));
+  path = `/incidents/${id}`;
+});
+
+const call = async (method: string, of: string, body?: object) => {
+  const answer = await given.member.call(method, `${path}${of}`, body);
+  expect([method, of, answer.http < 300]).toEqual([method, of, true]);
+  return answer.body;
+};
+const note = async (description: string) =>
+  (await call("POST", "/events", { description })) as { id: number };
+const draft = (body: object = {}) => call("POST", "/postmortem/", body);
+const edit = async ({ document_id, version }: { document_id: number; version: string }, text: string) => {
+  const { http } = await given.member.call("PUT", `/documents/${document_id}/content`, { text, version });
+  expect(http).toBe(200);
+};
+const lineOf = (text: string, words: string) => text.split("\n").findIndex((line) => line.includes(words));
+
+describe("a post-mortem", () => {
+  test("is drafted from what people did and said, as a document of the incident", async () => {
+    await note("First line\n- second\n# third");
+    await call("POST", "/reports/", { conditions: "All down", actions: "Restart", needs: "Coffee" });
+    await call("POST", "/messages/", { text: "Hello <all>" });
+    const { http, body: task } = await given.member.call("POST", "/tasks/", {
+      incident_id: id,
+      description: "Buy [x] disks",
+    });
+    expect(http).toBe(201);
+    const preview = await call("GET", "/postmortem/");
+    expect(preview).toMatchObject({ document_id: null, new_entries: [], missing_sections: [] });
+    const drafted = await draft();
+    expect(drafted.text).toBe(preview.text);
+    expect(drafted.text).toStartWith(`# INC-`);
+    for (const words of [
+      "Disk \\*full\\*",
+      "Nobody can \\| pay",
+      "First line  \n  \\- second  \n  \\# third",
+      "Conditions: All down",
+      "Hello \\<all\\>",
+      `- [Buy \\[x\\] disks](${given.server.url}/app/tasks/${task.id}): due`,
+      "## What went badly",
+    ])
+      expect(drafted.text).toContain(words);
+    // What the server did by itself is left out.
+    expect(drafted.text).not.toContain("Conversation opened");
+    expect(drafted.empty_sections).toEqual(["Impact", "What went well", "What went badly"]);
+    const { body } = await given.member.call("GET", `/documents/${drafted.document_id}/content`);
+    expect(body).toEqual({ text: drafted.text, version: drafted.version });
+    expect(await call("GET", "/postmortem/")).toEqual(drafted);
+  });
+
+  test("that is drafted again gets only what is new, in its place, and keeps every edit", async () => {
+    const first = await note("First note");
+    const drafted = await draft();
+    const edited = drafted.text
+      .replace("_Whom did it hurt, how, and for how long?_", "Everybody.")
+      .replace(/ First note/, " First note, as *we* know now  \n  with a second line")
+      .replace("## What went well\n", "## What went well, really\n")
+      .replace(/^- .*reported: .*\n/m, "");
+    await edit(drafted, edited);
+    given.server.clock.advance(60);
+    const late = await note("Late note");
+    await call("POST", "/events", {
+      description: "Between",
+      at: new Date(+given.server.clock.now() - 30_000),
+    });
+    const seen = await call("GET", "/postmortem/");
+    expect(seen.new_entries.map(({ text }: { text: string }) => text)).toEqual(["Between", "Late note"]);
+    expect(seen.missing_sections).toEqual(["What went well"]);
+    const { text } = await draft();
+    const kept = text.split("\n");
+    // Everything is still there, in the same order.
+    let at = -1;
+    for (const line of edited.trimEnd().split("\n")) {
+      const next = kept.indexOf(line, at + 1);
+      expect([line, next > at]).toEqual([line, true]);
+      at = next;
+    }
+    expect(text).not.toContain("reported: ");
+    const order = ["First note", "with a second line", "Between", "Late note"].map((words) =>
+      lineOf(text, words),
+    );
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(order[1]).toBe(order[0]! + 1);
+    expect(text).toContain(`?at=${late.id}#event-${late.id})`);
+    expect(text).toEndWith("_What helped? What should stay as it is?_\n");
+    expect(await draft()).toMatchObject({ text, new_entries: [] });
+    expect(first.id).toBeLessThan(late.id);
+  });
+
+  test("gets only the entries that are named", async () => {
+    await draft();
+    const [one, other] = [await note("Wanted"), await note("Unwanted")];
+    const { text, new_entries } = await draft({ entries: [one.id] });
+    expect(text).toContain("Wanted");
+    expect(text).not.toContain("Unwanted");
+    expect(new_entries.map(({ event_id }: { event_id: number }) => event_id)).toEqual([other.id]);
+  });
+
+  test("is one document, however many draft it at once, and nobody's text is lost", async () => {
+    const answers = await Promise.all(
+      [1, 2, 3, 4].map(() => given.member.call("POST", `${path}/postmortem/`, {})),
+    );
+    expect(answers.map(({ http }) => http).filter((http) => http !== 200 && http !== 409)).toEqual([]);
+    expect(answers.some(({ http }) => http === 200)).toBe(true);
+    const { body } = await given.member.call("GET", `/documents/?incident_id=${id}&resource_type=review`);
+    expect(body.items).toHaveLength(1);
+    const told = (await call("GET", "/events?kind=postmortem.drafted")).items;
+    expect(told).toHaveLength(1);
+  });
+
+  test("leaves out what was withdrawn, and messages to one person", async () => {
+    const gone = await note("A secret");
+    await call("POST", `/events/${gone.id}/withdraw`, { version: 1 });
+    const { items } = await call("GET", "/participants/");
+    await call("POST", "/messages/", { text: "psst", recipient_id: items[0].individual.id });
+    const { text } = await draft();
+    expect(text).not.toMatch(/secret|psst|Withdrawn/);
+  });
+
+  test("shows the gaps in the timeline until the incident was stable", async () => {
+    given.server.clock.advance(35 * 60);
+    await note("Late");
+    given.server.clock.advance(10 * 60);
+    const { version, ...now } = await call("GET", "");
+    const names = [
+      "title",
+      "description",
+      "visibility",
+      "incident_type_id",
+      "incident_priority_id",
+      "resolution",
+    ];
+    const kept = Object.fromEntries(names.map((name) => [name, now[name]]));
+    await call("PUT", "", { ...kept, status: "Stable", version });
+    given.server.clock.advance(4 * 60);
+    const { gaps } = await call("GET", "/postmortem/");
+    expect(
+      gaps.map(({ from, to }: Record<string, string>) => (Date.parse(to!) - Date.parse(from!)) / 60_000),
+    ).toEqual([35]);
+  });
+
+  test("of a Restricted incident is like one that does not exist", async () => {
+    await draft();
+    await given.server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, id));
+    const stranger = await personOf(given.server, "stranger@example.com");
+    for (const method of ["GET", "POST"]) {
+      const body = method === "GET" ? undefined : {};
+      const hidden = await stranger.call(method, `${path}/postmortem/`, body);
+      const missing = await stranger.call(method, "/incidents/987654/postmortem/", body);
+      expect([hidden.http, hidden.body.detail]).toEqual([404, missing.body.detail]);
+    }
+  });
+});
