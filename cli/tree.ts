@@ -87,6 +87,7 @@ const incident: Group = {
     status: () => import("./commands/incident/status.ts"),
     drafts: () => import("./commands/incident/drafts.ts"),
     export: () => import("./commands/incident/export.ts"),
+    postmortem: () => import("./commands/incident/postmortem.ts"),
     join: () => import("./commands/incident/join.ts"),
     leave: () => import("./commands/incident/leave.ts"),
     add: () => import("./commands/incident/add.ts"),

@@ -329,6 +329,26 @@ describe("without scripts", () => {
     expect((await carol.submit(`${path}/document`, dashboard)).path).toBe(`${path}#documents`);
   });
 
+  test("a post-mortem is drafted, edited, and added to", async () => {
+    const page = `${path}/postmortem`;
+    await carol.submit(`${path}/note`, { text: "It was <the> disk" });
+    expect((await carol.open(page)).html).toContain("It was &lt;the&gt; disk");
+    const drafted = await carol.submit(page);
+    expect(drafted.path).toMatch(/^\/app\/documents\/\d+$/);
+    expect(drafted.html).toContain("It was &lt;the&gt; disk");
+    await carol.submit(`${drafted.path}/edit`, { text: "# Mine\n\n## Timeline\n\nNothing.\n" });
+    expect((await carol.open(page)).html).toContain("Section: Impact");
+    const { "entry-1": _, ...rest } = fieldsOf((await carol.open(page)).html, page);
+    const [one, ...others] = Object.keys(rest).filter((name) => name.startsWith("entry-"));
+    expect(others.length).toBeGreaterThan(0);
+    const kept = Object.fromEntries(Object.entries(rest).filter(([name]) => name !== one));
+    expect((await carol.send(page, kept)).path).toBe(page);
+    const { html } = await carol.open(drafted.path);
+    expect(html).toContain("<p>Nothing.</p>");
+    expect(html).toContain("It was &lt;the&gt; disk");
+    expect(html).not.toContain(`#event-${one!.slice("entry-".length)}"`);
+  });
+
   test("the board has filters, and a search marks the words", async () => {
     await carol.submit(path, {}, `${path}/stable`);
     const board = async (query: string) =>

@@ -28,6 +28,7 @@ import type { Field } from "./parts/form.tsx";
 import { Keys } from "./parts/keys.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
 import { profilePages } from "./profile.tsx";
+import { postmortemPages } from "./postmortem.tsx";
 import { idIn, type PageContent, pathId, Site, type Visit } from "./site.tsx";
 import { workPages } from "./work.tsx";
 
@@ -223,6 +224,7 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
         return redirect(`${incidentPath(incidentId)}#tasks`);
       }),
     )
+    .use(postmortemPages(site))
     .use(incidentPages(site, streams))
     .use(documentPages(site))
     .use(workPages(site))

@@ -107,9 +107,10 @@ test("every idempotent POST documents the Idempotency-Key header", () => {
     ({ operation }) => !operation.parameters!.some(({ name }) => name === "Idempotency-Key"),
   );
   expect(posts.length).toBeGreaterThan(15);
-  // A credential is issued anew with each repetition, since its secret is kept nowhere; renewing and
+  // A credential is issued anew with each repetition, since its secret is kept nowhere; drafting, renewing and
   // reconciling again does no harm.
   expect(without.map(({ path }) => path)).toEqual([
+    "/incidents/{incident_id}/postmortem",
     "/access/roles/{role}/reconcile",
     "/access/leases",
     "/access/leases/{lease_id}/renew",

@@ -81,7 +81,7 @@ export const postmortemRoutes = (deps: Deps) =>
       },
       {
         actor: true,
-        detail: { summary: "Draft the post-mortem of an incident, or add to it what is new" },
+        detail: { summary: "Draft or extend the post-mortem of an incident" },
         params: incidentParams,
         body: drafted,
         response: { 200: postmortemView, ...refusalsOfChange, 503: problemSchema },

@@ -287,6 +287,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["document-versions", `/app/documents/${found.id}/versions`],
     ["document-redact", `/app/documents/${found.id}/redact`],
     ["message", `${path}/say`],
+    ["postmortem-draft", `${path}/postmortem`],
     ["task", `${path}/task`],
     ["help", "/app/help"],
     ["no-incident", "/app/incidents/987654"],
@@ -481,7 +482,9 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     "/app?show=all",
     ...ids.map((one) => `/app/incidents/${one}`),
     ...["messages", "reports", "notes", "everything"].map((view) => `/app/incidents/${first}?show=${view}`),
-    ...["edit", "close", "affected", "role", "say"].map((action) => `/app/incidents/${first}/${action}`),
+    ...["edit", "close", "affected", "role", "say", "postmortem"].map(
+      (action) => `/app/incidents/${first}/${action}`,
+    ),
     `/app/documents/${found.id}`,
     `/app/documents/${found.id}/edit`,
     "/app/profile",

@@ -65,7 +65,7 @@ export function ActionPage({
   return <FormPage {...page} crumb={<Crumb of={incident} />} action={`${path}/${name}`} back={path} />;
 }
 
-function Crumb({ of: { id, name, title } }: { of: IncidentDetail }) {
+export function Crumb({ of: { id, name, title } }: { of: IncidentDetail }) {
   return (
     <p class="crumb">
       <a href={incidentPath(id)}>

@@ -77,6 +77,11 @@ function Head({ page, path, bars }: { page: IncidentPage; path: string; bars: nu
               <Do key={action} path={path} action={action} />
             ),
           )}
+          {incident.status === "Closed" && (
+            <a class="button primary" href={`${path}/postmortem`}>
+              Post-mortem
+            </a>
+          )}
           <details class="more">
             <summary class="button">More</summary>
             <div class="menu">
@@ -84,6 +89,7 @@ function Head({ page, path, bars }: { page: IncidentPage; path: string; bars: nu
               <a href={`${path}/role`}>Give a role</a>
               <a href={`${path}/renounce`}>Give up a role</a>
               <a href={`${path}/link`}>Link with another incident</a>
+              <a href={`${path}/postmortem`}>Post-mortem</a>
               {mine && <a href={`${path}/leave`}>Leave</a>}
               {admin && <a href={`${path}/delete`}>Delete</a>}
             </div>

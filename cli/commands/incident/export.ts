@@ -1,11 +1,9 @@
-import * as fs from "node:fs";
 import pLimit from "p-limit";
 import { Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
 import { asTyped, withoutControls } from "../../../platform/markdown.ts";
-import { storing, writePrivately } from "../../client/private_file.ts";
+import { outputArgs, outputFile } from "../../client/output_file.ts";
 import { NetworkFault } from "../../client/request.ts";
 import { defineCommand } from "../../command.ts";
-import { UsageError } from "../../errors.ts";
 import { type Affected, affectedBy, nothingAffected } from "../../incident/affected.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
 import type { Content, Document } from "../../incident/doc.ts";
@@ -38,13 +36,7 @@ export default defineCommand({
       metavar: "FORMAT",
       description: "Format of the file",
     },
-    output: {
-      type: "string",
-      short: "o",
-      metavar: "FILE",
-      description: "File to write to (default: stdout)",
-    },
-    force: { type: "boolean", description: "Replace FILE if it exists" },
+    ...outputArgs,
     ...clientArgs,
   },
   examples: ["svc incident export INC-44 -o INC-44.md", "svc incident export --format html -o review.html"],
@@ -52,36 +44,19 @@ export default defineCommand({
     "The export contains only what you may see, with the texts of the documents and the messages to everyone, but without messages to one person, because an export is for others.",
   ],
   async run({ format, output, force, json, ...named }, io) {
-    const toFile = output !== undefined && output !== "-";
-    if (toFile && !force) refuseExisting(output);
+    const file = outputFile(output, force);
     const exported = await IncidentClient.within(io, async (client) =>
       readAll(io, client, await client.resolve(idOf(named))),
     );
     const text = json || format === "json" ? `${jsonText(exported, 2)}\n` : render(exported, format);
-    if (!toFile) {
+    if (!file) {
       io.stdout.write(text);
       return;
     }
-    if (!force) refuseExisting(output);
-    storing(output, () => {
-      if (isStream(output)) fs.writeFileSync(output, text);
-      // Whole or not at all, and for its owner only, because incidents may be Restricted.
-      else writePrivately(fs.existsSync(output) ? fs.realpathSync(output) : output, text);
-    });
+    file.write(text);
     printIncident(io, exported);
   },
 });
-
-/** A device or a pipe, such as /dev/stdout, which no file must replace. */
-function isStream(path: string): boolean {
-  const found = fs.statSync(path, { throwIfNoEntry: false });
-  return found !== undefined && !found.isFile() && !found.isDirectory();
-}
-
-function refuseExisting(path: string): void {
-  if (fs.lstatSync(path, { throwIfNoEntry: false }) === undefined || isStream(path)) return;
-  throw new UsageError(`${path} exists: use --force to replace it`);
-}
 
 /** An incident with all its parts that the user may see. Lists are in the order of their creation. */
 interface ExportedIncident extends Omit<IncidentDetail, "documents"> {

@@ -93,7 +93,7 @@ function factsTable({ incident, people, affected }: Facts): string {
     ["Cost", incident.cost > 0 ? String(incident.cost) : null],
   ];
   const lines = rows.filter(([, value]) => value).map(([name, value]) => `| ${name} | ${asTyped(value!)} |`);
-  return ["| | |", "| --- | --- |", ...lines].join("\n");
+  return [`| Incident | ${incident.name} |`, "| --- | --- |", ...lines].join("\n");
 }
 
 /** Lines after the first one are indented, so that they stay in the list's item. */

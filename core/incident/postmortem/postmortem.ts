@@ -16,7 +16,7 @@ import { listParticipants } from "../participant/list.ts";
 import { listTasks } from "../task/list.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { folded } from "../timeline/fold.ts";
-import { maySee, noSuchIncident } from "../visibility/see.ts";
+import { maySee } from "../visibility/see.ts";
 import {
   draftOf,
   emptySections,
@@ -164,7 +164,6 @@ async function factsOf(context: AppContext, actor: Actor, incidentId: number): P
     listTasks(context, reader, { ...all, sort: "id" }),
     getAffected(context, reader, incidentId),
   ]);
-  if (happenings.length === 0) throw noSuchIncident();
   const { publicUrl } = context.config;
   return { incident, happenings, people: people.items, tasks: tasks.items, affected, publicUrl };
 }

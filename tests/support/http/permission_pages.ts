@@ -92,6 +92,8 @@ export const pagesOfAnIncident: Readonly<Record<string, (place: Place, world: Wo
     actions: "",
     needs: "",
   })),
+  "GET /incidents/{incident_id}/postmortem/": (place) => ({ path: `${addressOf(place)}/postmortem` }),
+  "POST /incidents/{incident_id}/postmortem/": form("postmortem", () => ({})),
   "GET /incidents/{incident_id}/events/": onPage("?show=notes", ({ eventId }) => `#event-${eventId}"`),
   "POST /incidents/{incident_id}/events/": form("note", () => ({ text: "Seen" })),
   "PUT /incidents/{incident_id}/events/{event_id} of somebody else": form("amend", ({ eventId }) => ({

@@ -1,0 +1,43 @@
+import { beforeAll, expect, test } from "bun:test";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type CliUser, cliUser } from "../../../tests/support/cli/incident_cli.ts";
+import { type IncidentServer, useIncidentServer } from "../../../tests/support/http/incident_server.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { pluginDocument: "markdown" },
+);
+
+let carol: CliUser;
+beforeAll(async () => {
+  carol = await cliUser(given.server, "carol@example.com");
+});
+
+test("a post-mortem is drafted once, edited, and added to", async () => {
+  const { name } = await given.reported("Broken <b>");
+  await carol.svc("inc", "note", name, "It was the disk");
+  const drafted = await carol.svc("inc", "postmortem", name);
+  expect(drafted.stdout).toStartWith(`# ${name}: Broken \\<b\\>\n`);
+  expect(drafted.stdout).toContain("It was the disk");
+  expect(drafted.stderr).toContain(
+    "Nobody has written yet: Impact, What went well, What went badly, Follow-up\n",
+  );
+  const [, document] = drafted.stderr.match(/Edit it: svc incident doc edit (\d+)\n/)!;
+  expect(document).toBeDefined();
+
+  await carol.svc("inc", "note", name, "And the fan");
+  const again = await carol.svc("inc", "postmortem", name);
+  expect(again.stdout).toBe(drafted.stdout);
+  expect(again.stderr).toContain("svc incident postmortem --add");
+  const file = join(carol.home, "review.md");
+  const added = await carol.svc("inc", "postmortem", name, "--add", "-o", file);
+  expect(added.stdout).toBe("");
+  expect(readFileSync(file, "utf8")).toContain("And the fan");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const refused = await carol.svc("inc", "postmortem", name, "-o", file);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("use --force")]);
+});

@@ -1,0 +1,191 @@
+import { Elysia } from "elysia";
+import { useContext } from "preact/hooks";
+import { getIncident, type IncidentDetail } from "../core/incident/incident/get.ts";
+import { draftPostmortem, getPostmortem, type Postmortem } from "../core/incident/postmortem/postmortem.ts";
+import { noSuchIncident } from "../core/incident/visibility/see.ts";
+import { durationText } from "../platform/duration.ts";
+import { Alert, Crumb, type Trouble } from "./pages/forms.tsx";
+import { FormKeys } from "./parts/form.tsx";
+import { Markdown } from "./parts/markdown.tsx";
+import { Reader } from "./parts/reader.ts";
+import { Clock } from "./parts/time.tsx";
+import { app, documentPath, incidentPath } from "./paths.ts";
+import { idIn, type PageContent, type Site, type Visit } from "./site.tsx";
+
+/** Of what is new. The rest follows when these are added. */
+const mostShown = 200;
+
+/** The post-mortem of an incident: the draft, and what its writers may look at next. */
+export function postmortemPages(site: Site) {
+  const { deps } = site;
+
+  const idOf = ({ params }: Visit): number => {
+    const id = idIn(params.incident_id);
+    if (id === undefined) throw noSuchIncident();
+    return id;
+  };
+
+  async function page(visit: Visit, trouble?: Trouble): Promise<PageContent> {
+    const { actor } = visit.visitor;
+    const id = idOf(visit);
+    const [incident, postmortem] = await Promise.all([
+      getIncident(deps, actor, id),
+      getPostmortem(deps, actor, id),
+    ]);
+    return {
+      title: `Post-mortem of ${incident.name}`,
+      content: <PostmortemPage incident={incident} postmortem={postmortem} trouble={trouble} />,
+    };
+  }
+
+  const draft = site.submit(async (visit, values) => {
+    const incidentId = idOf(visit);
+    const { documentId } = await getPostmortem(deps, visit.visitor.actor, incidentId);
+    return {
+      run: async (context) => {
+        const entries = documentId === null ? undefined : values.ticked("entry");
+        const drafted = await draftPostmortem(context, visit.visitor.actor, { incidentId, entries });
+        return documentId === null
+          ? documentPath(drafted.documentId!)
+          : `${incidentPath(incidentId)}/postmortem`;
+      },
+      // A plugin writes the text, which may take a while.
+      isVersioned: true,
+      again: (fill) => page(visit, fill([]).trouble),
+    };
+  });
+
+  return new Elysia({ name: "post-mortem pages", prefix: "/incidents/:incident_id/postmortem" })
+    .get(
+      "/",
+      site.read((visit) => page(visit)),
+    )
+    .post("/", draft);
+}
+
+interface Shown {
+  incident: IncidentDetail;
+  postmortem: Postmortem;
+  trouble?: Trouble;
+}
+
+function PostmortemPage({ incident, postmortem, trouble }: Shown) {
+  const { documentId, text } = postmortem;
+  const path = `${incidentPath(incident.id)}/postmortem`;
+  return (
+    <article>
+      <Crumb of={incident} />
+      <div class="row head">
+        <h1>Post-mortem</h1>
+        {documentId === null ? (
+          <form method="post" action={path}>
+            <FormKeys />
+            <button type="submit" class="primary">
+              Draft it
+            </button>
+          </form>
+        ) : (
+          <>
+            <a class="button" href={documentPath(documentId)}>
+              Read
+            </a>
+            <a class="button primary" href={`${documentPath(documentId)}/edit`}>
+              Edit
+            </a>
+          </>
+        )}
+      </div>
+      <Alert trouble={trouble} />
+      {documentId === null ? (
+        <>
+          <p class="quiet">
+            This is what the draft will be: a document of the incident, which everybody who may read the
+            incident can edit. Drafting it again adds what is new, and changes nothing that somebody has
+            written.
+          </p>
+          <Gaps of={postmortem} incident={incident} />
+          <Markdown text={text} />
+        </>
+      ) : (
+        <Review incident={incident} postmortem={postmortem} path={path} />
+      )}
+    </article>
+  );
+}
+
+/** What the text does not have yet. */
+function Review({ incident, postmortem, path }: Shown & { path: string }) {
+  const { news, empty } = postmortem;
+  const isNew = news.happenings.length + news.tasks.length + news.sections.length > 0;
+  return (
+    <>
+      {empty.length > 0 && (
+        <section class="list">
+          <h2>Nobody has written yet</h2>
+          <p>{empty.join(", ")}</p>
+        </section>
+      )}
+      {isNew && (
+        <section class="list">
+          <h2>New since it was drafted</h2>
+          <form method="post" action={path}>
+            <FormKeys />
+            <ul>
+              {news.happenings.slice(0, mostShown).map(({ eventId, at, who, text }) => (
+                <li key={eventId}>
+                  <label class="check">
+                    <input type="checkbox" name={`entry-${eventId}`} checked />{" "}
+                    <span>
+                      <Clock at={at} /> <b>{who}</b> <bdi>{text.slice(0, 300)}</bdi>
+                    </span>
+                  </label>
+                </li>
+              ))}
+              {news.tasks.map(({ id, description }) => (
+                <li key={id}>
+                  <span>
+                    Task: <a href={`${app}/tasks/${id}`}>{description}</a>
+                  </span>
+                </li>
+              ))}
+              {news.sections.map((section) => (
+                <li key={section}>Section: {section}</li>
+              ))}
+            </ul>
+            <button type="submit">Add to the post-mortem</button>
+          </form>
+        </section>
+      )}
+      <Gaps of={postmortem} incident={incident} />
+      {!isNew && empty.length === 0 && postmortem.gaps.length === 0 && (
+        <p class="empty">Nothing is missing that svc can see.</p>
+      )}
+    </>
+  );
+}
+
+function Gaps({ of: { gaps }, incident }: { of: Postmortem; incident: IncidentDetail }) {
+  const { timeZone } = useContext(Reader);
+  if (gaps.length === 0) return null;
+  return (
+    <section class="list">
+      <h2>Gaps in the timeline</h2>
+      <p class="quiet">
+        Nothing was written down in these times. Somebody may remember: a note can have the time at which it
+        happened.
+      </p>
+      <ul>
+        {gaps.map(({ from, to }) => (
+          <li key={from.getTime()}>
+            <span>
+              <Clock at={from} /> to <Clock at={to} />, {durationText(from, to)}
+            </span>
+            <a href={`${incidentPath(incident.id)}/note`} title={`Times are in ${timeZone}`}>
+              Add a note
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
