@@ -1,11 +1,14 @@
 import { Elysia } from "elysia";
 import { useContext } from "preact/hooks";
+import { render } from "preact-render-to-string";
 import { type DocumentText, getContent, putContent } from "../core/incident/document/content.ts";
 import { getDocument } from "../core/incident/document/get.ts";
 import { redactDocument } from "../core/incident/document/redact.ts";
 import { ownTextSlug } from "../core/incident/document/texts.ts";
 import { type DocumentVersion, getVersion, listVersions } from "../core/incident/document/versions.ts";
-import { Conflict, NotFound } from "../platform/errors.ts";
+import { Conflict, NotFound, noRoute } from "../platform/errors.ts";
+import { pageHeaders } from "../server/page/page.ts";
+import { assets } from "./assets.ts";
 import { Alert, FormPage, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Markdown } from "./parts/markdown.tsx";
@@ -51,6 +54,22 @@ export function documentPages(site: Site) {
   async function view(visit: Visit): Promise<PageContent> {
     const found = await documentOf(visit);
     return { title: found.name, content: <DocumentPage found={found} kept={await textOf(visit, found)} /> };
+  }
+
+  /** The text in a file, as it is or as a page of its own. */
+  async function download(visit: Visit): Promise<Response> {
+    const { format } = visit.params;
+    if (format !== "md" && format !== "html") throw new NotFound(noRoute);
+    const found = await documentOf(visit);
+    const { text } = await getContent(deps, visit.visitor.actor, found.id);
+    const name = found.name.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 100);
+    return new Response(format === "md" ? text : standalone(found.name, text), {
+      headers: {
+        ...pageHeaders,
+        "content-type": format === "md" ? "text/markdown; charset=utf-8" : "text/html; charset=utf-8",
+        "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name)}.${format}`,
+      },
+    });
   }
 
   async function form(visit: Visit): Promise<PageContent> {
@@ -132,6 +151,7 @@ export function documentPages(site: Site) {
     .get("/", site.read(view))
     .get("/edit", site.read(form))
     .post("/edit", save)
+    .get("/download/:format", site.read(download))
     .get("/versions", site.read(versionsPage))
     .get("/versions/:version", site.read(versionPage))
     .get(
@@ -152,6 +172,27 @@ const redactionFields = (about: Values): Field[] => [
   },
 ];
 
+/** Without anything from elsewhere. */
+function standalone(title: string, text: string): string {
+  const page = (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>{title}</title>
+        {/* biome-ignore lint/security/noDangerouslySetInnerHtml: the style sheet of the pages, which has nobody's texts */}
+        <style dangerouslySetInnerHTML={{ __html: assets.style.text }} />
+      </head>
+      <body>
+        <main>
+          <Markdown text={text} />
+        </main>
+      </body>
+    </html>
+  );
+  return `<!doctype html>${render(page)}`;
+}
+
 function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | undefined }) {
   const { id, name, description, incidentId, weblink, pluginSlug } = found;
   const { admin } = useContext(Reader);
@@ -167,6 +208,16 @@ function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | unde
           <a class="button" href={`${documentPath(id)}/versions`}>
             Versions
           </a>
+        )}
+        {kept && (
+          <>
+            <a class="button" href={`${documentPath(id)}/download/md`} download>
+              Markdown
+            </a>
+            <a class="button" href={`${documentPath(id)}/download/html`} download>
+              HTML
+            </a>
+          </>
         )}
         {kept && admin && (
           <a class="button" href={`${documentPath(id)}/redact`}>

@@ -327,6 +327,16 @@ describe("without scripts", () => {
     expect((await carol.open(path)).html).toContain("All of it");
     const dashboard = { name: "Dashboard", weblink: "https://grafana.example.com/d/1" };
     expect((await carol.submit(`${path}/document`, dashboard)).path).toBe(`${path}#documents`);
+    await carol.submit(page, { text: "# Plan\n\n<script>x</script>" });
+    const md = await carol.open(`${at}/download/md`);
+    expect([md.html, md.headers.get("content-disposition")]).toEqual([
+      "# Plan\n\n<script>x</script>",
+      "attachment; filename*=UTF-8''Vendor-s-log-.md",
+    ]);
+    expect((await carol.open(`${at}/download/html`)).html).toContain(
+      "<h2>Plan</h2><p>&lt;script&gt;x&lt;/script&gt;</p>",
+    );
+    expect((await carol.open(`${at}/download/exe`)).status).toBe(404);
   });
 
   test("a post-mortem is drafted, edited, and added to", async () => {
@@ -570,7 +580,7 @@ describe("a Restricted incident, for somebody who does not take part", () => {
       }
     expect((await hidden(name, "", "GET")).status).toBe(404);
     const found = await documentOf();
-    for (const rest of ["", "/edit", "/versions", "/versions/1", "/redact"])
+    for (const rest of ["", "/edit", "/versions", "/versions/1", "/redact", "/download/md", "/download/html"])
       expect(await dana.open(`/app/documents/${found.id}${rest}`)).toMatchObject({
         status: 404,
         html: (await dana.open(`/app/documents/987654${rest}`)).html,
