@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import { webRoutes } from "../web/routes.tsx";
 import { accessRoutes } from "./access/routes.ts";
 import { affectedRoutes } from "./affected/routes.ts";
@@ -46,13 +46,13 @@ const idleTimeoutSeconds = 60;
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-/** The API's routes, in the order of the OpenAPI document. */
+/** The API's routes, in the order of the OpenAPI document. The types of all of them would take the compiler to its limits. */
 const apiRoutes = (
   deps: Deps,
   health: ReturnType<typeof healthRoutes>,
   challenge: ReturnType<typeof challengeRoutes>["routes"],
   streams: IncidentStreams,
-) =>
+): AnyElysia =>
   new Elysia({ name: "api" })
     .use(health)
     .use(pageAssets)
