@@ -132,6 +132,16 @@ describe("a text of 1 MB", () => {
     expect(html).toContain(text);
   });
 
+  test("in a document is stored, and its beginning is shown; a longer one is refused, and kept", async () => {
+    const document = `/app/documents/${given.ids.documentId}`;
+    const stored = await carol.submit(`${document}/edit`, { text });
+    expect(stored.status).toBe(200);
+    expect(stored.html).toContain("Only the first 200,000 of 1,000,000 characters are shown");
+    expect(stored.html.length).toBeLessThan(250_000);
+    const refused = await carol.submit(`${document}/edit`, { text: `${text}more` });
+    expect([refused.status, refused.html.includes(`${text}more`)]).toEqual([400, true]);
+  });
+
   test("in a report of an incident is refused, and kept", async () => {
     const { status, html } = await carol.submit("/app/report", { title: "Broken", description: text });
     expect([status, html.includes(text)]).toEqual([400, true]);

@@ -43,6 +43,16 @@ export function Markdown({ text }: { text: string }) {
     { autolinks: true, noHtmlBlocks: true, noHtmlSpans: true },
   );
   // The only HTML of the pages that is not made by Preact. web/parts/markdown.test.ts attacks it.
-  // biome-ignore lint/security/noDangerouslySetInnerHtml: every text in it went through `safe`
-  return <div class="markdown" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />;
+  return (
+    <>
+      {/* biome-ignore lint/security/noDangerouslySetInnerHtml: every text in it went through `safe` */}
+      <div class="markdown" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />
+      {text.length > longest && (
+        <p class="quiet">
+          Only the first {longest.toLocaleString("en")} of {text.length.toLocaleString("en")} characters are
+          shown.
+        </p>
+      )}
+    </>
+  );
 }
