@@ -4,7 +4,12 @@ import { preparedQuery, withQuickRows } from "../../drizzle/prepared_query.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
-import { type AnyReader, anyReader, type Reader } from "../incident/visibility/visibility.ts";
+import {
+  type AnyReader,
+  anyReader,
+  type IncidentRef,
+  type Reader,
+} from "../incident/visibility/visibility.ts";
 import { type Key, type KeyKind, type Place, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 import { literal, newestMatches } from "./newest.ts";
 
@@ -17,6 +22,8 @@ import { literal, newestMatches } from "./newest.ts";
 // takes longer the more there are. Its cursor holds the ids at both ends of the window that the first page saw.
 
 const defaultLimit = 50;
+/** Of the lists on the page of an incident. */
+export const pageLimit = 100;
 export const largestLimit = 200;
 /** How many matches a search ranks: four pages of fifty. */
 export const rankedMatches = 200;
@@ -49,7 +56,7 @@ interface Select<Rows> extends PromiseLike<Rows> {
 }
 
 interface Prepared<Rows> {
-  execute(values?: { reader: string }): Promise<Rows>;
+  execute(values?: { reader: string; incidentId?: number }): Promise<Rows>;
 }
 
 /** Parts of a SELECT: `{ item, key: page.key }`, `within`, `orderBy`, `limit`. `finish` makes a page of its rows. */
@@ -65,21 +72,21 @@ export interface Page {
   /** One more than is shown, to find out whether there is a next page. */
   limit: number;
   /**
-   * Runs the SELECT that `select` makes. The plan without search, filters and limit is kept: everybody uses it all the
-   * time, and planning takes longer than running it. The SELECT of the first page is kept, too. There are too many of
-   * the others.
+   * Runs the SELECT that `select` makes. The plan without search and filters, or for one incident, is kept: everybody uses
+   * it all the time, and planning takes longer than running it. The SELECT of the first page is kept, too. There are too
+   * many of the others.
    */
   run<Rows>(
     db: Context["db"],
     actor: Actor,
-    select: (reader: Reader | AnyReader) => Select<Rows>,
+    select: (reader: Reader | AnyReader, of: IncidentRef) => Select<Rows>,
   ): PromiseLike<Rows>;
   finish<Item extends { id: number }>(
     rows: readonly { item: Item; key: Key }[],
   ): { items: Item[]; next_cursor: string | null };
 }
 
-/** By list, sort, and whether the reader is an admin. */
+/** By list, sort, limit, whether the reader is an admin, and whether it is of one incident. */
 const firstPages = preparedQuery(() => new Map<string, Prepared<unknown>>());
 
 /**
@@ -90,7 +97,7 @@ const firstPages = preparedQuery(() => new Map<string, Prepared<unknown>>());
 export function startPage<Sort extends string>(
   list: List<Sort>,
   query: ListQuery,
-  filters: Readonly<Record<string, string | number | undefined>>,
+  filters: Readonly<Record<string, string | number | undefined>> & { incidentId?: number },
 ): Page {
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
@@ -102,7 +109,11 @@ export function startPage<Sort extends string>(
   const { name, by, kind, backwards } = sortOf(list, query.sort, words, q !== undefined);
 
   const filtered = Object.values(filters).some((value) => value !== undefined);
-  const plain = limit === defaultLimit && q === undefined && !filtered;
+  const { incidentId, ...others } = filters;
+  const plain =
+    (limit === defaultLimit || limit === pageLimit) &&
+    q === undefined &&
+    Object.values(others).every((value) => value === undefined);
   const binding = JSON.stringify([list.name, name, q ?? null, Object.entries(filters).sort()]);
   const cursor = query.cursor === undefined ? undefined : readCursor(query.cursor, binding, kind);
   const direction = backwards ? desc : asc;
@@ -122,14 +133,20 @@ export function startPage<Sort extends string>(
     orderBy: [direction(by), direction(list.id)],
     // drizzle turns a number into a parameter.
     limit: literal(limit + 1) as SQL & number,
-    run<Rows>(db: Context["db"], actor: Actor, select: (reader: Reader | AnyReader) => Select<Rows>) {
-      if (!plain) return select(actor);
-      if (cursor) return select(actor).prepare(list.name).execute();
+    run<Rows>(
+      db: Context["db"],
+      actor: Actor,
+      select: (reader: Reader | AnyReader, of: IncidentRef) => Select<Rows>,
+    ) {
+      const id = incidentId as number;
+      if (!plain) return select(actor, id);
+      if (cursor) return select(actor, id).prepare(list.name).execute();
       const pages = firstPages(db);
-      const first = `${list.name} ${name} ${actor.admin}`;
-      const page = pages.get(first) ?? withQuickRows(select(anyReader(actor.admin)).prepare(list.name));
+      const first = `${list.name} ${name} ${limit} ${actor.admin} ${incidentId !== undefined}`;
+      const make = () => select(anyReader(actor.admin), sql.placeholder("incidentId")).prepare(list.name);
+      const page = pages.get(first) ?? withQuickRows(make());
       pages.set(first, page);
-      return (page as Prepared<Rows>).execute({ reader: actor.user });
+      return (page as Prepared<Rows>).execute({ reader: actor.user, incidentId });
     },
     finish: (rows) => {
       const shown = rows.slice(0, limit);

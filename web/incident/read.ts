@@ -16,6 +16,7 @@ import { listReports } from "../../core/incident/report/list.ts";
 import type { Report } from "../../core/incident/report/report.ts";
 import { listTasks } from "../../core/incident/task/list.ts";
 import type { Task } from "../../core/incident/task/task.ts";
+import { pageLimit } from "../../core/list/page.ts";
 import type { AppContext } from "../../core/plugin/context.ts";
 
 /** What the timeline shows. */
@@ -23,9 +24,6 @@ export const views = ["timeline", "reports", "notes", "messages", "everything"] 
 export type View = (typeof views)[number];
 
 const kinds: Partial<Record<View, string>> = { reports: "report.written", notes: "note" };
-
-/** The most that the page has of each list. */
-const mostOf = 100;
 
 /** Everything that the page of an incident shows. */
 export interface IncidentPage {
@@ -59,7 +57,7 @@ export interface IncidentPage {
 export async function isAmongNewest(context: AppContext, actor: Actor, ids: EventIds): Promise<boolean> {
   const { items } = await listEvents(context, actor, {
     incidentId: ids.incidentId,
-    limit: mostOf,
+    limit: pageLimit,
     sort: "-at",
   });
   if (items.some(({ id }) => id === ids.eventId)) return true;
@@ -75,8 +73,8 @@ export async function readIncidentPage(
 ): Promise<IncidentPage> {
   const actor = { ...reader, sees: id };
   const of = { incidentId: id };
-  const page = { ...of, cursor, limit: mostOf };
-  const all = { ...of, limit: mostOf };
+  const page = { ...of, cursor, limit: pageLimit };
+  const all = { ...of, limit: pageLimit };
   const [incident, timeline, messages, reports, people, tasks, documents, links, affected] =
     await Promise.all([
       getIncident(context, actor, id),
@@ -91,7 +89,7 @@ export async function readIncidentPage(
       listLinks(context, actor, all),
       getAffected(context, actor, id),
     ]);
-  const leases = await listLeases(context, actor, { incident: incident.name, limit: mostOf });
+  const leases = await listLeases(context, actor, { incident: incident.name, limit: pageLimit });
   const isMine = ({ individual, leftAt }: Participant) => individual.email === actor.user && leftAt === null;
   const own = { ...of, active: true, email: actor.user, limit: 1 };
   const mine =

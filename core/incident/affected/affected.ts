@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull } from "drizzle-orm";
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { application, incidentApplication, incidentService, service } from "../../../drizzle/schema/index.ts";
 import { together } from "../../../drizzle/together.ts";
@@ -7,6 +7,7 @@ import type { Actor, Context } from "../../context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
+import { preparedForReaders } from "../visibility/visibility.ts";
 
 interface Named {
   id: number;
@@ -29,22 +30,35 @@ export async function getAffected(context: Context, actor: Actor, incidentId: nu
 }
 
 async function affectedOf(db: Database | Transaction, actor: Actor, id: number): Promise<Affected> {
+  const values = { incidentId: id, reader: actor.user };
   const [services, applications] = await together([
-    db
-      .select({ id: service.id, name: service.name })
-      .from(incidentService)
-      .innerJoin(service, eq(service.id, incidentService.serviceId))
-      .where(and(eq(incidentService.incidentId, id), maySee(actor, id)))
-      .orderBy(asc(service.name), asc(service.id)),
-    db
-      .select({ id: application.id, name: application.name })
-      .from(incidentApplication)
-      .innerJoin(application, eq(application.id, incidentApplication.applicationId))
-      .where(and(eq(incidentApplication.incidentId, id), maySee(actor, id)))
-      .orderBy(asc(application.name), asc(application.id)),
+    affectedServices(db, actor).execute(values),
+    affectedApplications(db, actor).execute(values),
   ]);
   return { services, applications };
 }
+
+const of = sql.placeholder("incidentId");
+
+const affectedServices = preparedForReaders((db, reader) =>
+  db
+    .select({ id: service.id, name: service.name })
+    .from(incidentService)
+    .innerJoin(service, eq(service.id, incidentService.serviceId))
+    .where(and(eq(incidentService.incidentId, of), maySee(reader, of)))
+    .orderBy(asc(service.name), asc(service.id))
+    .prepare("affected_services"),
+);
+
+const affectedApplications = preparedForReaders((db, reader) =>
+  db
+    .select({ id: application.id, name: application.name })
+    .from(incidentApplication)
+    .innerJoin(application, eq(application.id, incidentApplication.applicationId))
+    .where(and(eq(incidentApplication.incidentId, of), maySee(reader, of)))
+    .orderBy(asc(application.name), asc(application.id))
+    .prepare("affected_applications"),
+);
 
 /**
  * Replaces what an incident affects. Anyone who may read it may do so; the timeline tells of what has changed.

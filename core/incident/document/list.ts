@@ -3,7 +3,13 @@ import { document } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { type AnyReader, mayReadOf, type Reader, readableKindsOf } from "../visibility/visibility.ts";
+import {
+  type AnyReader,
+  type IncidentRef,
+  mayReadOf,
+  type Reader,
+  readableKindsOf,
+} from "../visibility/visibility.ts";
 import { type Document, documentColumns } from "./document.ts";
 
 export interface DocumentQuery extends ListQuery {
@@ -30,7 +36,7 @@ export async function listDocuments(
   const resourceType = query.resourceType && parseText("resource_type", query.resourceType, nameLength);
   const name = query.name && parseText("name", query.name, nameLength);
   const page = startPage(documents, query, { incidentId, resourceType, name });
-  const select = (reader: Reader | AnyReader) =>
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
     db
       .select({ item: documentColumns, key: page.key })
       .from(document)
@@ -38,7 +44,7 @@ export async function listDocuments(
         page.within(
           and(
             mayReadOf(reader, document.incidentId),
-            incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
+            incidentId === undefined ? undefined : eq(document.incidentId, of),
             resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
             name === undefined ? undefined : eq(document.name, name),
           ),

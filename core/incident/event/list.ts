@@ -5,6 +5,7 @@ import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
+import type { AnyReader, IncidentRef, Reader } from "../visibility/visibility.ts";
 
 export type Event = Omit<typeof event.$inferSelect, "search">;
 
@@ -39,23 +40,24 @@ export async function listEvents(
   const kind = query.kind && parseText("kind", query.kind, nameLength);
   await seeIncident(context, actor, incidentId);
   const page = startPage(events, { ...query, sort }, { incidentId, kind, after, upTo });
-  const rows = await context.db
-    .select({ item: eventColumns, key: page.key })
-    .from(event)
-    .where(
-      page.within(
-        and(
-          eq(event.incidentId, incidentId),
-          maySee(actor, incidentId),
-          kind === undefined ? undefined : eq(event.kind, kind),
-          after === undefined ? undefined : gt(event.id, after),
-          upTo === undefined ? undefined : isUpTo(incidentId, upTo),
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
+    context.db
+      .select({ item: eventColumns, key: page.key })
+      .from(event)
+      .where(
+        page.within(
+          and(
+            eq(event.incidentId, of),
+            maySee(reader, of),
+            kind === undefined ? undefined : eq(event.kind, kind),
+            after === undefined ? undefined : gt(event.id, after),
+            upTo === undefined ? undefined : isUpTo(incidentId, upTo),
+          ),
         ),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
-  return page.finish(rows);
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  return page.finish(await page.run(context.db, actor, select));
 }
 
 /** By values of their own, so that PostgreSQL finds the place in the index. */

@@ -3,7 +3,7 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import { incident, incidentLink } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Incident } from "../incident/incident.ts";
-import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
+import { type IncidentRef, mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 /** What the other incident is to this one. */
 export const linkSides = ["related", "duplicate_of", "duplicated_by"] as const;
@@ -17,7 +17,7 @@ export interface Link {
 }
 
 /** The id of the incident at the other end. */
-export const otherOf = (incidentId: number | PgColumn): SQL =>
+export const otherOf = (incidentId: IncidentRef | PgColumn): SQL =>
   sql`(case when ${incidentLink.incidentId} = ${incidentId} then ${incidentLink.linkedId} else ${incidentLink.incidentId} end)`;
 
 /** A link is shown to those who may read both incidents. This is the condition for the other one. */

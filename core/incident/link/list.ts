@@ -3,7 +3,7 @@ import { incident, incidentLink } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
-import { mayReadIncident } from "../visibility/visibility.ts";
+import { type AnyReader, type IncidentRef, mayReadIncident, type Reader } from "../visibility/visibility.ts";
 import { type Link, otherOf } from "./link.ts";
 
 const links: List<"id"> = {
@@ -28,27 +28,29 @@ export async function listLinks(
   await seeIncident(context, actor, incidentId);
   const page = startPage(links, query, { incidentId });
   const { id, name, title, status } = incident;
-  const rows = await context.db
-    .select({
-      id: incidentLink.id,
-      kind: sql<Link["kind"]>`case when ${incidentLink.kind} = 'related' then 'related'
-          when ${incidentLink.incidentId} = ${incidentId} then 'duplicate_of' else 'duplicated_by' end`,
-      incident: { id, name, title, status },
-      createdAt: incidentLink.createdAt,
-      key: page.key,
-    })
-    .from(incidentLink)
-    .innerJoin(incident, eq(incident.id, otherOf(incidentId)))
-    .where(
-      page.within(
-        and(
-          or(eq(incidentLink.incidentId, incidentId), eq(incidentLink.linkedId, incidentId)),
-          mayReadIncident(actor),
-          maySee(actor, incidentId),
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
+    context.db
+      .select({
+        id: incidentLink.id,
+        kind: sql<Link["kind"]>`case when ${incidentLink.kind} = 'related' then 'related'
+          when ${incidentLink.incidentId} = ${of} then 'duplicate_of' else 'duplicated_by' end`,
+        incident: { id, name, title, status },
+        createdAt: incidentLink.createdAt,
+        key: page.key,
+      })
+      .from(incidentLink)
+      .innerJoin(incident, eq(incident.id, otherOf(of)))
+      .where(
+        page.within(
+          and(
+            or(eq(incidentLink.incidentId, of), eq(incidentLink.linkedId, of)),
+            mayReadIncident(reader),
+            maySee(reader, of),
+          ),
         ),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  const rows = await page.run(context.db, actor, select);
   return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
 }

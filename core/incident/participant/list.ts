@@ -3,6 +3,7 @@ import { individual, participant } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
+import type { AnyReader, IncidentRef, Reader } from "../visibility/visibility.ts";
 import { type Participant, participantColumns } from "./participant.ts";
 
 export interface ParticipantQuery extends ListQuery {
@@ -34,21 +35,23 @@ export async function listParticipants(
   const { incidentId, active, email } = query;
   await seeIncident(context, actor, incidentId);
   const page = startPage(participants, query, { incidentId, active: active?.toString(), email });
-  const rows = await context.db
-    .select({ ...participantColumns, key: page.key })
-    .from(participant)
-    .innerJoin(individual, eq(individual.id, participant.individualId))
-    .where(
-      page.within(
-        and(
-          eq(participant.incidentId, incidentId),
-          maySee(actor, incidentId),
-          active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
-          email === undefined ? undefined : eq(individual.email, email),
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
+    context.db
+      .select({ ...participantColumns, key: page.key })
+      .from(participant)
+      .innerJoin(individual, eq(individual.id, participant.individualId))
+      .where(
+        page.within(
+          and(
+            eq(participant.incidentId, of),
+            maySee(reader, of),
+            active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
+            email === undefined ? undefined : eq(individual.email, email),
+          ),
         ),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  const rows = await page.run(context.db, actor, select);
   return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
 }

@@ -4,6 +4,7 @@ import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { withState } from "../timeline/entry.ts";
 import { maySee, seeIncident } from "../visibility/see.ts";
+import type { AnyReader, IncidentRef, Reader } from "../visibility/visibility.ts";
 import { type Report, reportColumns } from "./report.ts";
 
 const reports: List<"created_at"> = {
@@ -27,12 +28,14 @@ export async function listReports(
   const { incidentId } = query;
   await seeIncident(context, actor, incidentId);
   const page = startPage(reports, query, { incidentId });
-  const rows = await context.db
-    .select({ ...reportColumns, key: page.key })
-    .from(statusReport)
-    .innerJoin(individual, eq(individual.id, statusReport.authorId))
-    .where(page.within(and(eq(statusReport.incidentId, incidentId), maySee(actor, incidentId))))
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
+    context.db
+      .select({ ...reportColumns, key: page.key })
+      .from(statusReport)
+      .innerJoin(individual, eq(individual.id, statusReport.authorId))
+      .where(page.within(and(eq(statusReport.incidentId, of), maySee(reader, of))))
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  const rows = await page.run(context.db, actor, select);
   return page.finish(rows.map(({ key, ...row }) => ({ item: withState(row), key })));
 }

@@ -3,7 +3,13 @@ import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts
 import { parseUserName } from "../../auth/user/field.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { mayReadOf, readableKindsOf } from "../visibility/visibility.ts";
+import {
+  type AnyReader,
+  type IncidentRef,
+  mayReadOf,
+  type Reader,
+  readableKindsOf,
+} from "../visibility/visibility.ts";
 import type { TaskStatus } from "./status.ts";
 import { type Task, taskColumns } from "./task.ts";
 
@@ -45,26 +51,27 @@ export async function listTasks(
     assignee,
     overdue: overdue ? 1 : undefined,
   });
-  const rows = await db
-    .select({ item: taskColumns, key: page.key })
-    .from(task)
-    .where(
-      page.within(
-        and(
-          isNull(task.deletedAt),
-          mayReadOf(actor, task.incidentId),
-          incidentId === undefined ? undefined : eq(task.incidentId, incidentId),
-          status === undefined ? undefined : eq(task.status, status),
-          owner === undefined ? undefined : sql`${task.ownerId} = ${idOf(owner)}`,
-          assignee === undefined ? undefined : isAssigned(assignee),
-          overdue ? and(eq(task.status, "Open"), lt(task.resolveBy, clock.now())) : undefined,
+  const select = (reader: Reader | AnyReader, of: IncidentRef) =>
+    db
+      .select({ item: taskColumns, key: page.key })
+      .from(task)
+      .where(
+        page.within(
+          and(
+            isNull(task.deletedAt),
+            mayReadOf(reader, task.incidentId),
+            incidentId === undefined ? undefined : eq(task.incidentId, of),
+            status === undefined ? undefined : eq(task.status, status),
+            owner === undefined ? undefined : sql`${task.ownerId} = ${idOf(owner)}`,
+            assignee === undefined ? undefined : isAssigned(assignee),
+            overdue ? and(eq(task.status, "Open"), lt(task.resolveBy, clock.now())) : undefined,
+          ),
+          readableKindsOf(reader, task),
         ),
-        readableKindsOf(actor, task),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
-  return page.finish(rows);
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  return page.finish(await page.run(db, actor, select));
 }
 
 function idOf(email: string): SQL {

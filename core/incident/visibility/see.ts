@@ -2,14 +2,14 @@ import { and, eq, type SQL, sql } from "drizzle-orm";
 import { incident } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
-import { mayReadIncident, type Reader } from "./visibility.ts";
+import { type AnyReader, type IncidentRef, mayReadIncident, type Reader } from "./visibility.ts";
 
 /**
  * Matches if `reader` may read this incident, for lists of what belongs to it. PostgreSQL evaluates it once, before the
  * first record. With `mayReadOf` it expects hardly any records to match, and sorts all of them instead of walking the
  * index.
  */
-export function maySee(reader: Reader, id: number): SQL {
+export function maySee(reader: Reader | AnyReader, id: IncidentRef): SQL {
   return sql`exists (select from ${incident} where ${incident.id} = ${id} and ${mayReadIncident(reader)})`;
 }
 

@@ -27,6 +27,9 @@ export interface AnyReader extends Pick<Actor, "admin"> {
   user: Placeholder<"reader">;
 }
 
+/** An incident, or that of a prepared query, which is passed to `execute` as `incidentId`. */
+export type IncidentRef = number | Placeholder<"incidentId">;
+
 export const anyReader = (admin: boolean): AnyReader => ({ admin, user: sql.placeholder("reader") });
 
 /** Like `preparedQuery`, once for members and once for admins. */
