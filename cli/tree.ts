@@ -151,6 +151,7 @@ export const root: Group = {
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,
     certificates,
+    audit: () => import("./commands/audit.ts"),
     server: {
       summary: "Run and inspect the HTTP server",
       commands: {

@@ -3,59 +3,62 @@ import { auditLog } from "../drizzle/schema/index.ts";
 import { addressScope } from "../platform/address.ts";
 import { wakeWorkersAfter } from "./wake.ts";
 
-export type AuditAction =
-  | "challenge.created"
-  | "challenge.approved"
-  | "challenge.denied"
-  | "challenge.collected"
-  | "challenge.wrong_verifier"
-  | "challenge.wrong_user"
-  | "session.signed_in"
-  | "session.signed_out"
-  | "logout.received"
-  | "sign_in.ended"
-  | "token.revoked"
-  | "certificate.issued"
-  | "certificate.renewed"
-  | "certificate.revoked"
-  | "key.created"
-  | "authority.created"
-  | "authority.rotated"
-  | "scheduled_task.paused"
-  | "scheduled_task.resumed"
-  | "schedule.rewound"
-  | "delivery.resent"
-  | "delivery.discarded"
-  | "step.retried"
-  | "event.redacted"
-  | "document.redacted"
-  | "document.deleted"
-  | "incident.deleted"
-  | "participant.deleted"
-  | "task.deleted"
-  | "individual.deleted"
-  | "team.deleted"
-  | "service.deleted"
-  | "application.deleted"
-  | "term.deleted"
-  | "definition.deleted"
-  | "incident_type.deleted"
-  | "incident_priority.deleted"
-  | "access_role.created"
-  | "access_role.updated"
-  | "access_role.deleted"
-  | "access_role.reconciled"
-  | "access.requested"
-  | "access.approved"
-  | "access.denied"
-  | "access.cancelled"
-  | "access.expired"
-  | "access.reviewed"
-  | "access.issued"
-  | "access.renewed"
-  | "access.ending"
-  | "access.revoked"
-  | "access.failed";
+export const auditActions = [
+  "challenge.created",
+  "challenge.approved",
+  "challenge.denied",
+  "challenge.collected",
+  "challenge.wrong_verifier",
+  "challenge.wrong_user",
+  "session.signed_in",
+  "session.signed_out",
+  "logout.received",
+  "sign_in.ended",
+  "token.revoked",
+  "certificate.issued",
+  "certificate.renewed",
+  "certificate.revoked",
+  "key.created",
+  "authority.created",
+  "authority.rotated",
+  "scheduled_task.paused",
+  "scheduled_task.resumed",
+  "schedule.rewound",
+  "delivery.resent",
+  "delivery.discarded",
+  "step.retried",
+  "event.redacted",
+  "document.redacted",
+  "document.deleted",
+  "incident.deleted",
+  "participant.deleted",
+  "task.deleted",
+  "individual.deleted",
+  "team.deleted",
+  "service.deleted",
+  "application.deleted",
+  "term.deleted",
+  "definition.deleted",
+  "incident_type.deleted",
+  "incident_priority.deleted",
+  "access_role.created",
+  "access_role.updated",
+  "access_role.deleted",
+  "access_role.reconciled",
+  "access.requested",
+  "access.approved",
+  "access.denied",
+  "access.cancelled",
+  "access.expired",
+  "access.reviewed",
+  "access.issued",
+  "access.renewed",
+  "access.ending",
+  "access.revoked",
+  "access.failed",
+] as const;
+
+export type AuditAction = (typeof auditActions)[number];
 
 export interface AuditEvent {
   at: Date;

@@ -47,3 +47,8 @@ export function tokenOf({ tokenId }: Actor): string {
   if (tokenId === undefined) throw new Forbidden("Credentials are issued in a terminal only: svc login");
   return tokenId;
 }
+
+/** @param what as in "Only admins can read the audit log" @throws Forbidden */
+export function requireAdmin({ admin }: Actor, what: string): void {
+  if (!admin) throw new Forbidden(`Only admins can ${what}`);
+}

@@ -2,6 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { webRoutes } from "../web/routes.tsx";
 import { accessRoutes } from "./access/routes.ts";
 import { affectedRoutes } from "./affected/routes.ts";
+import { auditRoutes } from "./audit/routes.ts";
 import { authorityRoutes } from "./authority/routes.ts";
 import { catalog } from "./catalog/catalog.ts";
 import { certificateRoutes } from "./certificate/routes.ts";
@@ -77,6 +78,7 @@ const apiRoutes = (
     .use(weepRoutes(deps))
     .use(authorityRoutes(deps))
     .use(certificateRoutes(deps))
+    .use(auditRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps))

@@ -40,6 +40,7 @@ const tags: Readonly<Record<string, string>> = {
   Whoami: "The user of an access token",
   Tokens: "Access tokens",
   Certificates: "Client certificates, which authenticate over mutual TLS",
+  Audit: "Who did what, for admins",
   "Well-known": "Public keys that verify our tokens",
   Noauth: "Sign-in from a terminal: the challenge protocol",
 };

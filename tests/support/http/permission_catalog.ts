@@ -153,6 +153,7 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
     return { path, body: { ...whole, text: name } };
   },
   ...accessRequestsOf,
+  "GET /audit/": async () => ({ path: "/audit/" }),
   "GET /incidents/stream": async () => ({ path: "/incidents/stream" }),
   "GET /plugins/": async () => ({ path: "/plugins/" }),
   "GET /whoami": async () => ({ path: "/whoami" }),

@@ -231,6 +231,7 @@ export const withoutPage: readonly (readonly [RegExp, string])[] = [
   [/^POST \/access\/leases\//, terminal],
   [/^\w+ \/api\/v\d\//, terminal],
   [/^\w+ \/certificates\//, terminal],
+  [/^GET \/audit\/$/, "in the terminal"],
   [/^GET \/plugins\/$/, "administration of plugins"],
   [/^GET \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "on the page of the incident"],
   [/^DELETE \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "administration"],
