@@ -56,7 +56,7 @@ const steps: readonly Step[] = [
   },
   {
     types: 'svc incident close -r "Rolled back"',
-    upper: /back"\n.*Checkout is down \(Closed\)\n\$ $/,
+    upper: /back"\n.*Checkout is down \(Closed\)\nNext: .*\n\$ $/,
     lower: /is closed\n.* · Closed/,
   },
 ];

@@ -26,6 +26,8 @@ interface WorkPage {
   facts: ReadonlyMap<number, BoardFacts>;
   tasks: readonly Task[];
   access: Access;
+  /** Incidents that the reader takes part in, and that nobody has written a post-mortem of. */
+  due: readonly Incident[];
   certificates: readonly ClientCertificate[];
 }
 
@@ -38,12 +40,13 @@ export function workPages(site: Site) {
     const { user } = actor;
     const limit = 100;
     const address = addressOf(deps, request, server);
-    const [signIns, { items: incidents }, { items: tasks }, access, { items: certificates }] =
+    const [signIns, { items: incidents }, { items: tasks }, access, { items: due }, { items: certificates }] =
       await Promise.all([
         listOpened(deps, { session, address }),
         listIncidents(deps, actor, { statuses: ["Active", "Stable"], participant: user, limit }),
         listTasks(deps, actor, { assignee: user, status: "Open", sort: "resolve_by", limit }),
         readAccess(deps, actor),
+        listIncidents(deps, actor, { participant: user, postmortemDue: true, limit }),
         listClientCertificates(deps, actor, { user, valid: true, limit }),
       ]);
     const facts = await boardFacts(
@@ -51,14 +54,14 @@ export function workPages(site: Site) {
       actor,
       incidents.map(({ id }) => id),
     );
-    const page = { signIns, incidents, facts, tasks, access, certificates };
+    const page = { signIns, incidents, facts, tasks, access, due, certificates };
     return { title: "My work", here: "work", stream: `${app}/streams`, content: <Work page={page} /> };
   }
 
   return new Elysia({ name: "my work" }).get("/work", site.read(read));
 }
 
-function Work({ page: { signIns, incidents, facts, tasks, access, certificates } }: { page: WorkPage }) {
+function Work({ page: { signIns, incidents, facts, tasks, access, due, certificates } }: { page: WorkPage }) {
   const { user, now } = useContext(Reader);
   const isCommanded = ({ commander }: Incident) => commander?.email === user;
   const isLate = ({ id, status }: Incident) => {
@@ -160,6 +163,24 @@ function Work({ page: { signIns, incidents, facts, tasks, access, certificates }
           <ul>
             {leases.map((lease) => (
               <LeaseRow key={lease.id} lease={lease} />
+            ))}
+          </ul>
+        </section>
+      )}
+      {due.length > 0 && (
+        <section class="list">
+          <h2>Post-mortems to write</h2>
+          <ul>
+            {due.map(({ id, name, title, closedAt }) => (
+              <li key={id}>
+                <div>
+                  <a href={`${incidentPath(id)}/postmortem`} data-row dir="auto">
+                    {title}
+                  </a>{" "}
+                  <span class="name">{name}</span>
+                </div>
+                <span class="quiet">closed {closedAt && <Ago at={closedAt} suffix=" ago" />}</span>
+              </li>
             ))}
           </ul>
         </section>

@@ -98,6 +98,7 @@ test("--json prints the fields of docs/incidents.md", async () => {
   await check("drafts");
   await check("view");
   await check("export");
+  await check("postmortem");
   await check("close", "-r", "Done");
   await check("watch", name, "--until", "closed");
   await check("reopen");

@@ -21,7 +21,7 @@ const columns = {
 
 export type IncidentTypeFields = Pick<
   typeof incidentType.$inferSelect,
-  "name" | "description" | "visibility" | "commanderServiceId"
+  "name" | "description" | "visibility" | "commanderServiceId" | "postmortem"
 > & { templates: Template[] };
 
 /** Only admins may write types: they decide who may read an incident, and who is called. */
@@ -35,11 +35,12 @@ export const incidentTypes: Resource<typeof incidentType, typeof columns, Incide
   writers: "admins",
   deleted: "incident_type.deleted",
   taken: { incident_type_name_idx: "Another incident type has this name" },
-  parse: ({ name, description, visibility, commanderServiceId }) => ({
+  parse: ({ name, description, visibility, commanderServiceId, postmortem }) => ({
     name: parseName("name", name),
     description: parseText("description", description, descriptionLength),
     visibility,
     commanderServiceId,
+    postmortem,
   }),
   prepare: async (tx, { commanderServiceId: id }) =>
     void (await keepTargets(tx, { id: service.id }, "commander_service_id", id === null ? [] : [id])),

@@ -20,6 +20,8 @@ export const incidentType = pgTable(
     visibility: text("visibility", { enum: visibilities }).notNull().default("Open"),
     /** The person on call for this service becomes commander; without a service, the reporter does. */
     commanderServiceId: idOf("commander_service_id").references(() => service.id, { onDelete: "restrict" }),
+    /** Whether somebody owes a post-mortem when an incident of this type is closed. */
+    postmortem: boolean("postmortem").notNull().default(false),
     ...editable(),
     search: searchVector("search"),
   },

@@ -51,17 +51,29 @@ const templates = t.Array(t.Object({ resource_type: name, document_id: id }, clo
 });
 
 /** The kinds of incidents. */
+const postmortem = t.Boolean({
+  description:
+    "Whether a closed incident of this type is due a post-mortem (`GET /incidents/?postmortem_due=true`)",
+});
+
 const incidentTypeRoutes = (deps: Deps) =>
   catalogRoutes(deps, incidentTypes, {
     path: "incident_types",
     parameter: "incident_type_id",
-    written: { name, description, visibility, commander_service_id: commander, templates },
-    defaults: { description: "", visibility: "Open", commander_service_id: null, templates: [] },
+    written: { name, description, visibility, commander_service_id: commander, postmortem, templates },
+    defaults: {
+      description: "",
+      visibility: "Open",
+      commander_service_id: null,
+      postmortem: false,
+      templates: [],
+    },
     shown: {
       name: t.String(),
       description: t.String(),
       visibility,
       commander_service_id: commander,
+      postmortem,
       templates,
     },
     fieldsOf: fromApi,

@@ -23,6 +23,7 @@ const whole = (change: object) => ({
   description: "",
   visibility: "Open",
   commander_service_id: null,
+  postmortem: false,
   templates: [],
   ...change,
 });

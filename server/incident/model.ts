@@ -130,6 +130,11 @@ export const incidentQuery = listQuery(
     participant: t.Optional(t.String({ description: "A current participant's e-mail address" })),
     reported_after: t.Optional(t.String({ description: "Reported at this instant or later" })),
     reported_before: t.Optional(t.String({ description: "Reported before this instant" })),
+    postmortem_due: t.Optional(
+      t.Literal("true", {
+        description: "Closed, of a type that asks for a post-mortem, and none was drafted or is linked",
+      }),
+    ),
   },
 );
 
@@ -191,6 +196,7 @@ export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
     incidentPriorityId: incident_priority_id === undefined ? undefined : Number(incident_priority_id),
     reportedAfter: instantOf("reported_after", query.reported_after),
     reportedBefore: instantOf("reported_before", query.reported_before),
+    postmortemDue: query.postmortem_due !== undefined,
   };
 }
 

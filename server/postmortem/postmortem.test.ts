@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { incident } from "../../drizzle/schema/index.ts";
+import { incident, incidentType } from "../../drizzle/schema/index.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 
@@ -30,6 +30,19 @@ const draft = (body: object = {}) => call("POST", "/postmortem/", body);
 const edit = async ({ document_id, version }: { document_id: number; version: string }, text: string) => {
   const { http } = await given.member.call("PUT", `/documents/${document_id}/content`, { text, version });
   expect(http).toBe(200);
+};
+const close = async (status = "Closed") => {
+  const { version, ...now } = await call("GET", "");
+  const names = [
+    "title",
+    "description",
+    "visibility",
+    "incident_type_id",
+    "incident_priority_id",
+    "resolution",
+  ];
+  const kept = Object.fromEntries(names.map((name) => [name, now[name]]));
+  await call("PUT", "", { ...kept, status, version });
 };
 const lineOf = (text: string, words: string) => text.split("\n").findIndex((line) => line.includes(words));
 
@@ -139,22 +152,43 @@ describe("a post-mortem", () => {
     given.server.clock.advance(35 * 60);
     await note("Late");
     given.server.clock.advance(10 * 60);
-    const { version, ...now } = await call("GET", "");
-    const names = [
-      "title",
-      "description",
-      "visibility",
-      "incident_type_id",
-      "incident_priority_id",
-      "resolution",
-    ];
-    const kept = Object.fromEntries(names.map((name) => [name, now[name]]));
-    await call("PUT", "", { ...kept, status: "Stable", version });
+    await close("Stable");
     given.server.clock.advance(4 * 60);
     const { gaps } = await call("GET", "/postmortem/");
     expect(
       gaps.map(({ from, to }: Record<string, string>) => (Date.parse(to!) - Date.parse(from!)) / 60_000),
     ).toEqual([35]);
+  });
+
+  test("is due when an incident of such a type is closed, until it is drafted or linked", async () => {
+    const due = async (by = given.member) =>
+      (await by.call("GET", "/incidents/?postmortem_due=true")).body.items.map(
+        (one: { id: number }) => one.id,
+      );
+    const type = eq(incidentType.id, given.ids.incidentTypeId);
+    await close();
+    expect(await due()).not.toContain(id);
+    await given.server.db.update(incidentType).set({ postmortem: true }).where(type);
+    expect(await due()).toContain(id);
+    const stranger = await personOf(given.server, "stranger@example.com");
+    expect(await due(stranger)).toContain(id);
+    await given.server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, id));
+    expect(await due(stranger)).not.toContain(id);
+    const { id: other } = await given.reported("Elsewhere");
+    const elsewhere = {
+      name: "Ours",
+      description: "",
+      resource_type: "review",
+      weblink: "https://wiki.example.com/",
+    };
+    await draft();
+    expect(await due()).toEqual([]);
+    path = `/incidents/${other}`;
+    await close();
+    expect(await due()).toEqual([other]);
+    await given.member.call("POST", "/documents/", { ...elsewhere, incident_id: other });
+    expect(await due()).toEqual([]);
+    await given.server.db.update(incidentType).set({ postmortem: false }).where(type);
   });
 
   test("of a Restricted incident is like one that does not exist", async () => {

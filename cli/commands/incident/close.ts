@@ -49,5 +49,6 @@ export default defineCommand({
       });
     });
     await finish(io, incident, json);
+    if (!json && io.stdout.isTTY) io.stderr.write(`Next: svc incident postmortem ${incident.name}\n`);
   },
 });

@@ -270,7 +270,7 @@ test("status shows what one commands, tasks, overdue reports and access", async 
   const frank = await cliUser(server, "frank@example.com");
   const none = await frank.svc("inc", "status");
   expect(none).toMatchObject({ code: 0, stderr: "" });
-  expect(none.stdout.match(/^ {2}None$/gm)).toHaveLength(5);
+  expect(none.stdout.match(/^ {2}None$/gm)).toHaveLength(6);
   const { name } = await reported("Slow");
   await carol.svc("inc", "role", "give", name, "frank@example.com");
   await carol.svc("inc", "task", "add", name, "Order disks", "--assign", "frank@example.com");
@@ -278,6 +278,7 @@ test("status shows what one commands, tasks, overdue reports and access", async 
     commanding: [{ name }],
     tasks: [{ description: "Order disks", incident: name }],
     overdue_reports: [],
+    postmortems_due: [],
     requests: [],
     leases: [],
   });

@@ -17,7 +17,7 @@ import { table, widthOf } from "../../table.ts";
 import { jsonText, printable } from "../../text.ts";
 
 export default defineCommand({
-  summary: "Show what you command, your tasks, overdue reports and access",
+  summary: "Show what you command, your tasks, what is overdue, and access",
   args: clientArgs,
   examples: ["svc incident status", "svc incident status --json"],
   async run({ json }, io) {
@@ -35,6 +35,8 @@ interface Status {
   /** Open, owned by the user or assigned to them, with the name of their incident; the first due first. */
   tasks: (Task & { incident: string })[];
   overdue_reports: OverdueReport[];
+  /** Closed incidents that the user takes part in, and that nobody has written a post-mortem of. */
+  postmortems_due: Incident[];
   /** Pending. */
   requests: AccessRequest[];
   leases: Lease[];
@@ -46,12 +48,13 @@ const parallel = 6;
 async function readStatus(client: IncidentClient, now: Date): Promise<Status> {
   const user = await client.user();
   const open = { status: "Open" };
-  const [commanding, owned, assigned, requests, leases] = await Promise.all([
+  const [commanding, owned, assigned, requests, leases, postmortems_due] = await Promise.all([
     client.list<Incident>("/incidents/", { commander: user, status: "Active,Stable" }),
     client.list<Task>("/tasks/", { ...open, owner: user }),
     client.list<Task>("/tasks/", { ...open, assignee: user }),
     client.list<AccessRequest>("/access/requests/", { state: "Pending" }),
     client.list<Lease>("/access/leases/", { user, state: "Active" }),
+    client.list<Incident>("/incidents/", { participant: user, postmortem_due: "true" }),
   ]);
   const tasks = [...new Map([...owned, ...assigned].map((task) => [task.id, task])).values()];
   const names = new Map(commanding.map(({ id, name }) => [id, name]));
@@ -66,6 +69,7 @@ async function readStatus(client: IncidentClient, now: Date): Promise<Status> {
       .sort((a, b) => a.resolve_by.localeCompare(b.resolve_by))
       .map((task) => ({ ...task, incident: names.get(task.incident_id) ?? "" })),
     overdue_reports: await overdueOf(client, commanding, now),
+    postmortems_due,
     // Admins see those of everybody.
     requests: requests.filter((request) => request.user === user),
     leases,
@@ -109,6 +113,7 @@ function statusText(status: Status, io: Io): string {
     const late = io.stdout.isTTY ? `${ageText(at, now)} late` : one.report_due_at;
     return [one.name, titleOf(one), late];
   });
+  const due = status.postmortems_due.map((one) => [one.name, titleOf(one), whenText(one.closed_at!, io)]);
   const accessRow = ({ id, role, incident, expires_at }: AccessRequest | Lease) => [
     String(id),
     role,
@@ -124,6 +129,7 @@ function statusText(status: Status, io: Io): string {
     ["You command", incidents.length ? table(["NAME", "STATUS", priority, title], incidents, width) : ""],
     ["Your open tasks", status.tasks.length ? taskTable(status.tasks, io, width, true) : ""],
     ["Overdue reports", overdue.length ? table(["NAME", title, "DUE"], overdue, width) : ""],
+    ["Post-mortems to write", due.length ? table(["NAME", title, "CLOSED"], due, width) : ""],
     ["Your requests", requests.length ? table(access, requests, width) : ""],
     ["Your access", leases.length ? table(access, leases, width) : ""],
   ];

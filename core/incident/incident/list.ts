@@ -1,5 +1,7 @@
 import { and, eq, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import {
+  document,
+  event,
   incident,
   incidentPriority,
   incidentType,
@@ -26,6 +28,8 @@ export interface IncidentQuery extends ListQuery {
   /** Reported at that time or later; reported before that time. */
   reportedAfter?: Date;
   reportedBefore?: Date;
+  /** Only those that are due a post-mortem. */
+  postmortemDue?: boolean;
 }
 
 const incidents: List<"reported_at" | "id"> = {
@@ -46,6 +50,7 @@ export async function listIncidents(
   query: IncidentQuery,
 ): Promise<{ items: Incident[]; next_cursor: string | null }> {
   const { statuses, visibility, incidentTypeId, incidentPriorityId, reportedAfter, reportedBefore } = query;
+  const { postmortemDue } = query;
   const addressOf = (field: "commander" | "participant") => {
     const address = query[field];
     return address === undefined ? undefined : parseUserName(field, address, config.domain);
@@ -60,6 +65,7 @@ export async function listIncidents(
     status: statuses?.join(),
     reportedAfter: reportedAfter?.toISOString(),
     reportedBefore: reportedBefore?.toISOString(),
+    postmortemDue: postmortemDue ? 1 : undefined,
   });
   const select = (reader: Reader | AnyReader) =>
     db
@@ -83,6 +89,7 @@ export async function listIncidents(
             takesPart === undefined ? undefined : hasParticipant(takesPart),
             reportedAfter === undefined ? undefined : gte(incident.reportedAt, reportedAfter),
             reportedBefore === undefined ? undefined : lt(incident.reportedAt, reportedBefore),
+            postmortemDue ? isDuePostmortem : undefined,
           ),
           readableKinds(reader),
         ),
@@ -92,6 +99,13 @@ export async function listIncidents(
   const rows = await page.run(db, actor, select);
   return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
 }
+
+/** Closed, of a type that asks for one, not drafted, and not written elsewhere. */
+const isDuePostmortem = sql`${incident.status} = 'Closed' and ${incidentType.postmortem} and not exists (
+    select from ${event} where ${event.incidentId} = ${incident.id} and ${event.kind} = 'postmortem.drafted')
+  and not exists (
+    select from ${document} where ${document.incidentId} = ${incident.id}
+      and ${document.resourceType} = 'review' and ${document.pluginSlug} is null and ${document.weblink} is not null)`;
 
 /** With one status, PostgreSQL walks the index of that status in the order of the list. */
 function isOneOf(statuses: readonly IncidentStatus[]): SQL {

@@ -86,6 +86,7 @@ export async function draftPostmortem(
   const news = newsOf(found.text, facts);
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
   const text = withNews(found.text, facts, { ...news, happenings });
+  await recordDraft(context, actor, { incidentId, documentId: found.id });
   if (text === found.text) return reviewed(facts, found);
   const { id, version } = found;
   return reviewed(facts, { id, ...(await putContent(context, actor, { id, text, version })) });
@@ -121,15 +122,24 @@ async function create(context: AppContext, actor: Actor, { incident }: Facts): P
       pluginSlug: null,
       resourceId: null,
     });
-    await recordEvent(tx, {
-      incidentId: incident.id,
-      at: context.clock.now(),
-      actor: actor.user,
-      kind: "postmortem.drafted",
-      description: "Post-mortem drafted",
-      data: { document_id: id },
-    });
+    await recordDraft(within, actor, { incidentId: incident.id, documentId: id });
     return id;
+  });
+}
+
+/** Once: a template may have made the document before. */
+async function recordDraft(
+  { db, clock }: AppContext,
+  actor: Actor,
+  { incidentId, documentId }: { incidentId: number; documentId: number },
+): Promise<void> {
+  const kind = "postmortem.drafted";
+  await db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incidentId);
+    if ((await tx.$count(event, and(eq(event.incidentId, incidentId), eq(event.kind, kind)))) > 0) return;
+    const data = { document_id: documentId };
+    const description = "Post-mortem drafted";
+    await recordEvent(tx, { incidentId, at: clock.now(), actor: actor.user, kind, description, data });
   });
 }
 
