@@ -169,12 +169,13 @@ export function answer(
 ): Response {
   const { pieces } = page;
   const html = `<!doctype html>${render(<Document {...page} children={pieces ? mainSlot : page.children} />)}`;
-  const [before = "", after = ""] = pieces ? html.split(mainSlot) : [];
-  const parts = pieces ? [before, ...pieces, after] : [html];
+  const [before = "", after = ""] = html.split(mainSlot);
+  const parts = pieces && [before, ...pieces, after];
   const codings = acceptedCodings(request?.headers.get("accept-encoding") ?? null);
   const isCompressed = codings.includes("gzip") && (pieces !== undefined || html.length >= leastCompressed);
-  const plain = () => parts.map((part) => (typeof part === "string" ? part : part.text)).join("");
-  return new Response(isCompressed ? gzipOf(parts) : plain(), {
+  const zipped = () => (parts ? gzipOf(parts) : Bun.gzipSync(html));
+  const plain = () => parts?.map((part) => (typeof part === "string" ? part : part.text)).join("") ?? html;
+  return new Response(isCompressed ? zipped() : plain(), {
     status,
     headers: {
       ...pageHeaders,

@@ -15,17 +15,13 @@ export function pieceOf(text: string): Piece {
   return { text, bytes, deflated: deflateRawSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }) };
 }
 
-/** In bytes. A shorter text is stored as it is. */
-const leastDeflated = 500;
-
-/** Compresses a page of pieces and of texts that are not shared. */
+/** Makes a file of pieces, and of texts of up to 64 kB that are stored as they are: compressing them would take longest. */
 export function gzipOf(parts: readonly (Piece | string)[]): Uint8Array<ArrayBuffer> {
   const blocks: Uint8Array[] = [new Uint8Array([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])];
   let [sum, length] = [0, 0];
   for (const part of parts) {
     const bytes = typeof part === "string" ? Buffer.from(part) : part.bytes;
     if (typeof part !== "string") blocks.push(part.deflated);
-    else if (bytes.length >= leastDeflated) blocks.push(pieceOf(part).deflated);
     else {
       const header = new Uint8Array(5);
       new DataView(header.buffer).setUint16(1, bytes.length, true);
