@@ -347,7 +347,7 @@ describe("without scripts", () => {
     expect(drafted.path).toMatch(/^\/app\/documents\/\d+$/);
     expect(drafted.html).toContain("It was &lt;the&gt; disk");
     await carol.submit(`${drafted.path}/edit`, { text: "# Mine\n\n## Timeline\n\nNothing.\n" });
-    expect((await carol.open(page)).html).toContain("Section: Impact");
+    expect((await carol.open(page)).html).toContain("Sections: Summary, Impact, What");
     const { "entry-1": _, ...rest } = fieldsOf((await carol.open(page)).html, page);
     const [one, ...others] = Object.keys(rest).filter((name) => name.startsWith("entry-"));
     expect(others.length).toBeGreaterThan(0);

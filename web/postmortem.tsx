@@ -44,7 +44,9 @@ export function postmortemPages(site: Site) {
     return {
       run: async (context) => {
         const entries = documentId === null ? undefined : values.ticked("entry");
-        const drafted = await draftPostmortem(context, visit.visitor.actor, { incidentId, entries });
+        const sections = documentId === null || values.isTicked("sections");
+        const wanted = { incidentId, entries, sections };
+        const drafted = await draftPostmortem(context, visit.visitor.actor, wanted);
         return documentId === null
           ? documentPath(drafted.documentId!)
           : `${incidentPath(incidentId)}/postmortem`;
@@ -127,7 +129,7 @@ function Review({ incident, postmortem, path }: Shown & { path: string }) {
       )}
       {isNew && (
         <section class="list">
-          <h2>New since it was drafted</h2>
+          <h2>Not in it yet</h2>
           <form method="post" action={path}>
             <FormKeys />
             <ul>
@@ -148,9 +150,14 @@ function Review({ incident, postmortem, path }: Shown & { path: string }) {
                   </span>
                 </li>
               ))}
-              {news.sections.map((section) => (
-                <li key={section}>Section: {section}</li>
-              ))}
+              {news.sections.length > 0 && (
+                <li>
+                  <label class="check">
+                    <input type="checkbox" name="sections" />{" "}
+                    <span>Sections: {news.sections.join(", ")}</span>
+                  </label>
+                </li>
+              )}
             </ul>
             <button type="submit">Add to the post-mortem</button>
           </form>

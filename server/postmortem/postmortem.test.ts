@@ -96,7 +96,7 @@ describe("a post-mortem", () => {
     });
     const seen = await call("GET", "/postmortem/");
     expect(seen.new_entries.map(({ text }: { text: string }) => text)).toEqual(["Between", "Late note"]);
-    expect(seen.missing_sections).toEqual(["What went well"]);
+    expect(seen.missing_sections).toEqual([]);
     const { text } = await draft();
     const kept = text.split("\n");
     // Everything is still there, in the same order.
@@ -113,9 +113,33 @@ describe("a post-mortem", () => {
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     expect(order[1]).toBe(order[0]! + 1);
     expect(text).toContain(`?at=${late.id}#event-${late.id})`);
-    expect(text).toEndWith("_What helped? What should stay as it is?_\n");
+    expect(text).not.toContain("## What went well\n");
     expect(await draft()).toMatchObject({ text, new_entries: [] });
     expect(first.id).toBeLessThan(late.id);
+  });
+
+  test("that was begun without svc keeps its own sections, and gets the others", async () => {
+    await note("It was the disk");
+    const wanted = {
+      name: "Review",
+      description: "",
+      resource_type: "review",
+      weblink: null,
+      incident_id: id,
+    };
+    const { body: made } = await given.member.call("POST", "/documents/", wanted);
+    const own = "# Review\n\n```\n## Impact\n```\n\n## Timeline ##\n\nIt began at noon.\n\n## Why\n\nA disk.";
+    await edit({ document_id: made.id, version: null as unknown as string }, own);
+    expect(await call("GET", "/postmortem/")).toMatchObject({
+      document_id: made.id,
+      missing_sections: ["Summary", "Impact", "What went well", "What went badly", "Follow-up"],
+      empty_sections: [],
+    });
+    const { text } = await draft({ sections: false });
+    expect(text).toMatch(
+      /^# Review\n\n```\n## Impact\n```\n\n## Timeline ##\n\nIt began at noon.\n\n(- \[.*\n){2}\n## Why\n\nA disk.\n$/,
+    );
+    expect((await call("GET", "/events?kind=postmortem.drafted")).items).toHaveLength(1);
   });
 
   test("gets only the entries that are named", async () => {

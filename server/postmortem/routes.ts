@@ -21,7 +21,9 @@ const postmortemView = t.Object(
       description: "Entries of the timeline that were written after all that the text links to",
     }),
     new_tasks: t.Array(t.Object({ id, description: t.String() }, closed)),
-    missing_sections: t.Array(t.String(), { description: "Sections of a draft that the text does not have" }),
+    missing_sections: t.Array(t.String(), {
+      description: "Sections of a draft that a text which links to no entry does not have",
+    }),
     empty_sections: t.Array(t.String()),
     gaps: t.Array(t.Object({ from: instant, to: instant }, closed), {
       description: "Half an hour or more of an Active incident in which nothing was written down",
@@ -36,6 +38,7 @@ const drafted = t.Optional(
       entries: t.Optional(
         t.Array(id, { maxItems: 2000, description: "Of `new_entries`, those to add; by default all" }),
       ),
+      sections: t.Optional(t.Boolean({ description: "Whether to add `missing_sections`, as by default" })),
     },
     closed,
   ),
@@ -76,7 +79,7 @@ export const postmortemRoutes = (deps: Deps) =>
     .post(
       "/",
       async ({ actor, params, body }) => {
-        const wanted = { incidentId: Number(params.incident_id), entries: body?.entries };
+        const wanted = { incidentId: Number(params.incident_id), ...body };
         return viewOf(await draftPostmortem(deps, actor, wanted));
       },
       {

@@ -116,7 +116,7 @@ function taskLine({ publicUrl }: Facts, { id, description, status, assignees, re
 export interface News {
   happenings: Happening[];
   tasks: Task[];
-  /** Sections of the draft that it has no heading for. */
+  /** Sections of the draft that it has no heading for, until the first entry is in it: then its writers have decided. */
   sections: string[];
 }
 
@@ -132,7 +132,7 @@ export function newsOf(text: string, { happenings, tasks }: Facts): News {
   return {
     happenings: happenings.filter(({ eventId }) => eventId > entry),
     tasks: tasks.filter(({ id }) => id > task),
-    sections: Object.keys(sections).filter((section) => !headings.has(section.toLowerCase())),
+    sections: Object.keys(sections).filter((section) => entry === 0 && !headings.has(section.toLowerCase())),
   };
 }
 
@@ -212,13 +212,13 @@ function endOfSection(lines: readonly string[], title: Section): number {
   return end;
 }
 
-/** Sections of the draft that nobody has written anything into. */
+/** Sections of the draft that are in the text, and that nobody has written anything into. */
 export function emptySections(text: string): string[] {
   const lines = text.split("\n");
+  const headings = headingsOf(text);
   return (Object.keys(sections) as Section[]).filter((section) => {
-    const headings = headingsOf(text);
     const found = headings.find(({ title }) => title === section.toLowerCase());
-    if (!found) return true;
+    if (!found) return false;
     const content = lines.slice(found.line + 1, endOfSection(lines, section));
     const prompts = new Set<string>(["Times are in UTC.", `_${sections[section] ?? ""}_`]);
     return content.every((line) => line.trim() === "" || prompts.has(line.trim()));

@@ -62,11 +62,18 @@ export async function getPostmortem(
   return reviewed(facts, await findText(context, actor, incidentId));
 }
 
+export interface Drafting {
+  incidentId: number;
+  /** The ids of the entries to add; by default all that are new. */
+  entries?: readonly number[];
+  /** Whether missing sections are added, as they are by default. */
+  sections?: boolean;
+}
+
 /**
  * Drafts it from the timeline, roles, reports, messages, tasks, impact and cost, as a document of the incident. Of one that
  * was drafted before, it adds what is new, and changes nothing else.
  *
- * @param entries the ids of the entries to add; by default all that are new
  * @throws NotFound when the actor may not read the incident
  * @throws Conflict when its text was changed meanwhile, or no document plugin is enabled
  * @throws Unavailable when the plugin that keeps its text fails
@@ -74,7 +81,7 @@ export async function getPostmortem(
 export async function draftPostmortem(
   context: AppContext,
   actor: Actor,
-  { incidentId, entries }: { incidentId: number; entries?: readonly number[] },
+  { incidentId, entries, sections = true }: Drafting,
 ): Promise<Postmortem> {
   const facts = await factsOf(context, actor, incidentId);
   const found = await findText(context, actor, incidentId);
@@ -85,7 +92,8 @@ export async function draftPostmortem(
   }
   const news = newsOf(found.text, facts);
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
-  const text = withNews(found.text, facts, { ...news, happenings });
+  const wanted = { ...news, happenings, ...(!sections && { sections: [] }) };
+  const text = withNews(found.text, facts, wanted);
   await recordDraft(context, actor, { incidentId, documentId: found.id });
   if (text === found.text) return reviewed(facts, found);
   const { id, version } = found;
@@ -196,7 +204,8 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
     )
     .orderBy(desc(event.at), desc(event.id))
     .limit(mostHappenings);
-  const isShown = ({ kind }: { kind: string }) => !isMachineryOfWriting.test(kind);
+  const isShown = ({ kind, data }: { kind: string; data: Record<string, unknown> }) =>
+    !besidesIt.test(kind) && !(kind.startsWith("role.") && data.role === "participant");
   return folded(rows.reverse())
     .filter(
       ({ event, isMachinery }) => !isMachinery && isShown(event) && !event.withdrawnAt && !event.redactedAt,
@@ -204,5 +213,5 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
     .map(({ event: { id, at, description, name } }) => ({ eventId: id, at, who: name, text: description }));
 }
 
-/** Corrections and the making of documents are no part of what happened. */
-const isMachineryOfWriting = /^(corrected|withdrawn|redacted|postmortem\..*|document\..*)$/;
+/** The people are in the table, and the writing about it is no part of what happened. */
+const besidesIt = /^(participant\..*|corrected|withdrawn|redacted|postmortem\..*|document\..*)$/;

@@ -43,6 +43,7 @@ const resources: Readonly<Record<string, (n: number) => Record<string, unknown>>
     description: "",
     visibility: "Open",
     commander_service_id: null,
+    postmortem: false,
     templates: [],
   }),
   "/incident_priorities/ incident_priority_id": (n) => ({
