@@ -125,6 +125,12 @@ describe("a page that is open", () => {
     await note("One more");
     await tab.says("One more");
     expect(await tab.ask<number>("document.querySelectorAll('.timeline > li').length")).toBeLessThan(101);
+    // The address of an entry that is here is only taken.
+    await tab.click("#text");
+    await tab.type("Half a thought");
+    await tab.click("a.when");
+    expect(await tab.ask<string>("location.hash")).toMatch(/^#event-\d+$/);
+    expect(await tab.ask<string>("document.querySelector('#text').value")).toBe("Half a thought");
   });
 
   test("keeps what a proxy answers for a server that is away", async () => {

@@ -210,6 +210,10 @@ document.addEventListener("submit", (event) => {
   );
 });
 
+const addressOf = ({ pathname, search }: Location) => pathname + search;
+/** The address of the page that is shown. */
+let shown = addressOf(location);
+
 async function send(form: HTMLFormElement, address: string, body: URLSearchParams): Promise<void> {
   const late = setTimeout(tell, patience, "still sending");
   try {
@@ -228,6 +232,7 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
     } else {
       // An error: its page has what was written, and says what is wrong.
       history.pushState(null, "", answer.url);
+      shown = addressOf(location);
       form.reset();
       document.body.dataset.stream = "";
       source?.close();
@@ -242,7 +247,10 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
     form.ariaBusy = null;
   }
 }
-addEventListener("popstate", () => location.reload());
+addEventListener("popstate", () => {
+  // Not when only the entry in the address is another.
+  if (addressOf(location) !== shown) location.reload();
+});
 
 // The browser knows its zone. The user decides.
 const zone = document.querySelector<HTMLInputElement>("[name=time_zone]");
