@@ -147,6 +147,7 @@ export const root: Group = {
     incident,
     inc: incident,
     search: () => import("./commands/search.ts"),
+    stats: () => import("./commands/stats.ts"),
     access,
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,

@@ -35,6 +35,7 @@ import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
 import { staticRoutes } from "./static/routes.ts";
+import { statsRoutes } from "./stats/routes.ts";
 import { streamRoutes } from "./stream/routes.ts";
 import { IncidentStreams } from "./stream/streams.ts";
 import { taskRoutes } from "./task/routes.ts";
@@ -74,6 +75,7 @@ const apiRoutes = (
     .use(messageRoutes(deps))
     .use(taskRoutes(deps))
     .use(searchRoutes(deps))
+    .use(statsRoutes(deps))
     .use(accessRoutes(deps))
     .use(weepRoutes(deps))
     .use(authorityRoutes(deps))

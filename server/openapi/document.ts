@@ -25,6 +25,7 @@ const tags: Readonly<Record<string, string>> = {
   Tasks: "The work to be done in incidents",
   Documents: "Documents of incidents, runbooks and templates",
   Search: "Full text over everything that you may read",
+  Stats: "Numbers of incidents, how long they took and what they cost",
   Individuals: "People, whether they sign in or not",
   Teams: "Groups of people who are contacted together",
   Services: "Services, and who is on call for them",

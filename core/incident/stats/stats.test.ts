@@ -103,16 +103,14 @@ async function insert(all: readonly Case[]): Promise<number[]> {
     for (const name of one.left ?? []) await join(name, after(1));
     const participantId = await join("erin", null);
     const role = { participantId, incidentId, renouncedAt: after(1000) };
-    await db
-      .insert(schema.participantRole)
-      .values([
-        { ...role, role: "scribe", assumedAt: after(0) },
-        ...(one.commanders ?? []).map((at) => ({
-          ...role,
-          role: "commander" as const,
-          assumedAt: after(at),
-        })),
-      ]);
+    await db.insert(schema.participantRole).values([
+      { ...role, role: "scribe", assumedAt: after(0) },
+      ...(one.commanders ?? []).map((at) => ({
+        ...role,
+        role: "commander" as const,
+        assumedAt: after(at),
+      })),
+    ]);
     for (const at of one.reports ?? [])
       await db.insert(schema.statusReport).values({
         ...{ incidentId, authorId: ids.erin!, conditions: "x", actions: "x", needs: "x" },

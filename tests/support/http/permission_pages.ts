@@ -232,6 +232,7 @@ export const withoutPage: readonly (readonly [RegExp, string])[] = [
   [/^\w+ \/api\/v\d\//, terminal],
   [/^\w+ \/certificates\//, terminal],
   [/^GET \/audit\/$/, "in the terminal"],
+  [/^GET \/stats$/, "in the terminal"],
   [/^GET \/plugins\/$/, "administration of plugins"],
   [/^GET \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "on the page of the incident"],
   [/^DELETE \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "administration"],

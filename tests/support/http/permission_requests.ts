@@ -270,6 +270,10 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
       path: `/search?q=${word}&type=${type}`,
       shows: word,
     })),
+  "GET /stats": one(({ word }) => ({
+    path: "/stats?by=service&until=2029-01-01T00:00:00Z&since=2025-01-01T00:00:00Z",
+    shows: word,
+  })),
 };
 
 /** Removes records that would make the request fail for everyone. */

@@ -151,6 +151,9 @@ async function insertPlace(
     resolveBy: new Date(at.getTime() - 1),
   });
   await db.insert(schema.taskAssignee).values({ taskId, individualId: individuals.scribe! });
+  // One word, so that nobody finds the service with those of the incident.
+  const serviceId = await insertRow(db, schema.service, { name: `affected${word}` });
+  await db.insert(schema.incidentService).values({ incidentId, serviceId });
   const linkedId =
     of.linkedId ??
     (await insertRow(db, schema.incident, {
