@@ -6,7 +6,7 @@ import { getDocument } from "../core/incident/document/get.ts";
 import { redactDocument } from "../core/incident/document/redact.ts";
 import { ownTextSlug } from "../core/incident/document/texts.ts";
 import { type DocumentVersion, getVersion, listVersions } from "../core/incident/document/versions.ts";
-import { Conflict, NotFound, noRoute } from "../platform/errors.ts";
+import { Conflict, NotFound, noRoute, Unavailable } from "../platform/errors.ts";
 import { pageHeaders } from "../server/page/page.ts";
 import { assets } from "./assets.ts";
 import { Alert, FormPage, type Trouble } from "./pages/forms.tsx";
@@ -53,7 +53,13 @@ export function documentPages(site: Site) {
 
   async function view(visit: Visit): Promise<PageContent> {
     const found = await documentOf(visit);
-    return { title: found.name, content: <DocumentPage found={found} kept={await textOf(visit, found)} /> };
+    try {
+      return { title: found.name, content: <DocumentPage found={found} kept={await textOf(visit, found)} /> };
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      // The plugin that keeps the text is down. What svc knows is still here.
+      return { title: found.name, content: <DocumentPage found={found} trouble={error} /> };
+    }
   }
 
   /** The text in a file, as it is or as a page of its own. */
@@ -193,7 +199,14 @@ function standalone(title: string, text: string): string {
   return `<!doctype html>${render(page)}`;
 }
 
-function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | undefined }) {
+interface DocumentProps {
+  found: Found;
+  kept?: DocumentText;
+  /** Why the text could not be read. */
+  trouble?: Trouble;
+}
+
+function DocumentPage({ found, kept, trouble }: DocumentProps) {
   const { id, name, description, incidentId, weblink, pluginSlug } = found;
   const { admin } = useContext(Reader);
   return (
@@ -202,7 +215,7 @@ function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | unde
       <div class="row head">
         <h1 dir="auto">{name}</h1>
         <a class="button" href={`${documentPath(id)}/edit`}>
-          {kept ? "Edit" : "Write"}
+          {kept || trouble ? "Edit" : "Write"}
         </a>
         {kept && pluginSlug === ownTextSlug && (
           <a class="button" href={`${documentPath(id)}/versions`}>
@@ -237,7 +250,9 @@ function DocumentPage({ found, kept }: { found: Found; kept: DocumentText | unde
           </a>
         </p>
       )}
-      {kept ? <Markdown text={kept.text} /> : <p class="empty">It has no text here.</p>}
+      <Alert trouble={trouble} />
+      {kept && <Markdown text={kept.text} />}
+      {!kept && !trouble && <p class="empty">It has no text here.</p>}
     </article>
   );
 }

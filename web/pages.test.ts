@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
+import {
+  document as documentTable,
+  event,
+  incident as incidentTable,
+  session,
+} from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
@@ -337,6 +342,19 @@ describe("without scripts", () => {
       "<h2>Plan</h2><p>&lt;script&gt;x&lt;/script&gt;</p>",
     );
     expect((await carol.open(`${at}/download/exe`)).status).toBe(404);
+  });
+
+  test("a document whose plugin is down says so, and what is written for it is kept", async () => {
+    const { id: document } = await documentOf();
+    const page = `/app/documents/${document}`;
+    const fields = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
+    const elsewhere = { pluginSlug: "wiki", resourceId: `W${document}` };
+    await given.server.db.update(documentTable).set(elsewhere).where(eq(documentTable.id, document));
+    const { status, html } = await carol.open(page);
+    expect([status, html]).toEqual([200, expect.stringMatching(/role="alert"[^>]*><p>The plugin that stores/)]);
+    const sent = await carol.send(`${page}/edit`, { ...fields, text: "Half an hour of work" });
+    expect([sent.status, sent.html]).toEqual([503, expect.stringContaining("Half an hour of work")]);
+    expect((await carol.open(path)).status).toBe(200);
   });
 
   test("a post-mortem is drafted, edited, and added to", async () => {
