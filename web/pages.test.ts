@@ -351,7 +351,10 @@ describe("without scripts", () => {
     const elsewhere = { pluginSlug: "wiki", resourceId: `W${document}` };
     await given.server.db.update(documentTable).set(elsewhere).where(eq(documentTable.id, document));
     const { status, html } = await carol.open(page);
-    expect([status, html]).toEqual([200, expect.stringMatching(/role="alert"[^>]*><p>The plugin that stores/)]);
+    expect([status, html]).toEqual([
+      200,
+      expect.stringMatching(/role="alert"[^>]*><p>The plugin that stores/),
+    ]);
     const sent = await carol.send(`${page}/edit`, { ...fields, text: "Half an hour of work" });
     expect([sent.status, sent.html]).toEqual([503, expect.stringContaining("Half an hour of work")]);
     expect((await carol.open(path)).status).toBe(200);
