@@ -21,6 +21,7 @@ export const auditActions = [
   "key.created",
   "authority.created",
   "authority.rotated",
+  "scheduled_task.started",
   "scheduled_task.paused",
   "scheduled_task.resumed",
   "schedule.rewound",

@@ -8,7 +8,7 @@ import { Keys } from "./parts/keys.tsx";
 import { Initials, nameOf } from "./parts/person.tsx";
 import { Reader, type ReaderFacts } from "./parts/reader.ts";
 import { gzipOf, type Piece } from "./pieces.ts";
-import { app, helpPath, profilePath, signOutPath } from "./paths.ts";
+import { adminPath, app, helpPath, profilePath, signOutPath } from "./paths.ts";
 
 /** Our own script only, and for readers only: these pages share the origin of the approve page, which has none. */
 const scriptPolicy = `${pageHeaders["content-security-policy"]}; script-src 'self'; connect-src 'self'`;
@@ -20,7 +20,7 @@ export interface DocumentProps {
   /** The path of the page's stream, if the page is live. */
   stream?: string;
   /** The entry of the navigation that the page is. */
-  here?: "board" | "work" | "access" | "report" | "search";
+  here?: "board" | "work" | "access" | "report" | "search" | "admin";
   /** For the search field. */
   q?: string;
   children?: ComponentChildren;
@@ -93,6 +93,11 @@ function Navigation({
         <a href={`${app}/report`} aria-current={current("report")}>
           Report
         </a>
+        {reader.admin && (
+          <a href={adminPath} aria-current={current("admin")}>
+            Admin
+          </a>
+        )}
       </nav>
       <form class="search" action={`${app}/search`} role="search">
         <input type="search" name="q" value={q} placeholder="Search  /" aria-label="Search" required />

@@ -3,6 +3,7 @@ export const app = "/app";
 export const signInPath = `${app}/sign_in`;
 export const signOutPath = `${app}/sign_out`;
 export const profilePath = `${app}/profile`;
+export const adminPath = `${app}/admin`;
 export const helpPath = `${app}/help`;
 export const incidentPath = (id: number) => `${app}/incidents/${id}`;
 export const documentPath = (id: number) => `${app}/documents/${id}`;

@@ -16,6 +16,7 @@ import { streamHeaders } from "../server/stream/connection.ts";
 import { withoutTimeout } from "../server/stream/routes.ts";
 import type { IncidentStreams } from "../server/stream/streams.ts";
 import { accessPages } from "./access.tsx";
+import { adminPages } from "./admin/routes.tsx";
 import { assetAnswer } from "./assets.ts";
 import { documentPages } from "./documents.tsx";
 import { barsOf, choicesOf, incidentFields } from "./incident/choices.ts";
@@ -229,5 +230,6 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     .use(documentPages(site))
     .use(workPages(site))
     .use(profilePages(site))
-    .use(accessPages(site));
+    .use(accessPages(site))
+    .use(adminPages(site));
 }

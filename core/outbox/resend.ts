@@ -7,7 +7,8 @@ import { audit } from "../audit.ts";
 import { discardedReason } from "./deliver.ts";
 import { dueNow } from "./work.ts";
 
-type ResendContext = { db: Database; clock: Clock };
+/** `by` is the user who asks for it on a page, for the audit log. */
+type ResendContext = { db: Database; clock: Clock; by?: string };
 
 const batch = 500;
 
@@ -75,13 +76,17 @@ async function changeAllDead(context: ResendContext, change: Change): Promise<nu
   }
 }
 
-async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
+async function revive(
+  tx: Transaction,
+  { clock, by = "system" }: ResendContext,
+  keys: readonly string[],
+): Promise<void> {
   const at = clock.now();
   await tx
     .update(delivery)
     .set({ state: "Queued", attempts: 0, dueAt: dueNow(at), finishedAt: null })
     .where(inArray(delivery.key, [...keys]));
-  for (const key of keys) await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
+  for (const key of keys) await audit(tx, { at, actor: by, action: "delivery.resent", subject: key });
 }
 
 async function discard(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {

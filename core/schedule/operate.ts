@@ -1,6 +1,6 @@
 import { and, eq, gt, inArray, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
-import { openDatabase, type Transaction } from "../../drizzle/client.ts";
+import { type Database, openDatabase, type Transaction } from "../../drizzle/client.ts";
 import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
 import { assertServable, schemaStatus } from "../../drizzle/revision/status.ts";
 import {
@@ -15,14 +15,15 @@ import {
   worker,
 } from "../../drizzle/schema/index.ts";
 import { after, type Clock, systemClock } from "../../platform/clock.ts";
-import { ConfigurationError } from "../../platform/errors.ts";
+import { ConfigurationError, Conflict } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { audit } from "../audit.ts";
 import { readValue, variables } from "../config.ts";
 import { databaseClock, databaseNow } from "../database_clock.ts";
 import { keyOf } from "../outbox/deliver.ts";
-import type { ScheduleContext } from "./claims.ts";
-import { summaryTask, type TaskName } from "./tasks.ts";
+import { claimNow, type ScheduleContext } from "./claims.ts";
+import { releaseRun } from "./runs.ts";
+import { findTask, summaryTask, type TaskName } from "./tasks.ts";
 
 export type OperatorContext = Pick<ScheduleContext, "db" | "databaseClock" | "config"> & { clock: Clock };
 
@@ -88,6 +89,37 @@ export async function resumeTask(
     if (resumed.length === 0) return false;
     await audit(tx, { at: clock.now(), actor: "system", action: "scheduled_task.resumed", subject: name });
     return true;
+  });
+}
+
+/** Until a worker takes the run over. If this process ends before it is released, it is free after that. */
+const askedSeconds = 30;
+
+/**
+ * Asks the workers to run the task now: claims a run as `svc scheduler start --eager` does, and releases it for the first
+ * worker that looks, within half a minute.
+ *
+ * @throws Conflict when the task is running, or paused, as no worker takes over its run then
+ */
+export async function startTask(
+  context: { db: Database; clock: Clock; config: { timezone: string } },
+  { name, by }: { name: TaskName; by: string },
+): Promise<void> {
+  const { db, clock, config } = context;
+  await db.transaction(async (tx) => {
+    const schedule = {
+      db: tx,
+      databaseClock,
+      config,
+      owner: crypto.randomUUID(),
+      leaseSeconds: askedSeconds,
+    };
+    const claim = await claimNow(schedule, findTask(name)!);
+    const isPaused = and(eq(scheduledTask.name, name), isNotNull(scheduledTask.pausedAt));
+    if ((await tx.$count(scheduledTask, isPaused)) > 0)
+      throw new Conflict(`${name} is paused: svc scheduler resume ${name}`);
+    await releaseRun(schedule, claim, { reason: `${by} asked for it` });
+    await audit(tx, { at: clock.now(), actor: by, action: "scheduled_task.started", subject: name });
   });
 }
 

@@ -8,6 +8,8 @@ import {
   setDefaultTimeout,
   test,
 } from "bun:test";
+import { audit } from "../../core/audit.ts";
+import { flowStep, run } from "../../drizzle/schema/index.ts";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { insertNotes } from "../support/domain/notes.ts";
 import { type IncidentServer, useIncidentServer } from "../support/http/incident_server.ts";
@@ -57,6 +59,23 @@ const open = async (at: string) => {
 const isLive = () => until("a live page", () => tab.ask<boolean>("!!document.querySelector('.live.on')"));
 const note = (text: string) => given.member.call("POST", `/incidents/${id}/events`, { description: text });
 const notes = () => given.notesOf(id);
+
+/** What the administration shows: a step that has failed, a run that has failed, and an entry of the audit log. */
+async function insertWork(
+  incidentId: number,
+  { error, name = "reported:none" }: { error: string; name?: string },
+) {
+  const { db, clock } = given.server;
+  const at = clock.now();
+  await db.insert(flowStep).values({ incidentId, step: name, state: "Failed", attempts: 9, error });
+  const ended = { slot: at, startedAt: at, finishedAt: at, state: "Failed", trigger: "schedule" } as const;
+  await db
+    .insert(run)
+    .values({ task: "term-sync", owner: "a", ...ended, error })
+    .onConflictDoNothing();
+  const entry = { action: "task.deleted", address: "192.0.2.1" } as const;
+  await audit(db, { at, actor: name, ...entry, subject: error, data: { [name]: error } });
+}
 
 /** A step creates it. */
 const documentOf = (incidentId: number) =>
@@ -274,6 +293,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
   });
   const found = await documentOf(id);
   const findings = [];
+  await insertWork(id, { error: long });
   for (const [name, at] of [
     ["board", "/app"],
     ["board-empty", "/app?type=999999"],
@@ -288,6 +308,11 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["profile", "/app/profile"],
     ["access", "/app/access"],
     ["access-request", "/app/access/request"],
+    ["admin", "/app/admin"],
+    ["admin-audit", "/app/admin/audit"],
+    ["admin-schedule", "/app/admin/schedule"],
+    ["admin-plugins", "/app/admin/plugins"],
+    ["admin-work", "/app/admin/work"],
     ["document", `/app/documents/${found.id}`],
     ["document-edit", `/app/documents/${found.id}/edit`],
     ["document-versions", `/app/documents/${found.id}/versions`],
@@ -471,6 +496,8 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     ...{ title, description, visibility, version, status: "Closed", resolution: all },
     ...{ incident_type_id: type.id, incident_priority_id: priority.id },
   });
+  await given.server.db.delete(run);
+  await insertWork(first!, { error: all, name });
   const found = await documentOf(first!);
   await given.admin.call("PUT", `/documents/${found.id}/content`, { text: all, version: null });
   await tab.ask(`(async () => {
@@ -495,6 +522,8 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     `/app/documents/${found.id}/edit`,
     "/app/profile",
     "/app/work",
+    ...["audit", "schedule", "plugins", "work"].map((page) => `/app/admin/${page}`),
+    ...payloads.map((payload) => `/app/admin/audit?subject=${encodeURIComponent(payload)}`).slice(0, 40),
     ...payloads.map((payload) => `/app/search?q=${encodeURIComponent(payload)}`).slice(0, 40),
     ...payloads.map((payload) => `/app/report?title=${encodeURIComponent(payload)}`).slice(0, 40),
   ];

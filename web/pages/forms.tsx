@@ -163,7 +163,7 @@ export function KeptPage({
   trouble?: Trouble;
 }) {
   const sent = [...fields].filter(([name]) => name !== "csrf" && name !== "key");
-  const place = path.match(/^\/app\/((incidents|documents)\/\d+|access)/)?.[0] ?? app;
+  const place = path.match(/^\/app\/((incidents|documents)\/\d+|access|admin(\/\w+)?)/)?.[0] ?? app;
   return (
     <div class="narrow">
       <h1>

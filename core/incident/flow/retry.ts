@@ -1,5 +1,4 @@
 import { and, eq } from "drizzle-orm";
-import type { Database } from "../../../drizzle/client.ts";
 import { flowStep, incident } from "../../../drizzle/schema/index.ts";
 import { Conflict, NotFound } from "../../../platform/errors.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
@@ -39,16 +38,16 @@ export async function retryFlow(
 
 /**
  * For operators: resets the attempts of a dead delivery or a failed step, and makes it due now. `key` is the one in
- * `listWork`.
+ * `listWork`; `by` is the user who asks for it on a page, for the audit log.
  *
  * @throws NotFound
  * @throws Conflict when it is being retried anyway, or is done
  */
 export async function retryWork(
-  context: Pick<Context, "clock"> & { db: Database },
+  context: Pick<Context, "clock" | "db"> & { by?: string },
   key: string,
 ): Promise<void> {
-  const { db, clock } = context;
+  const { db, clock, by = "system" } = context;
   const [found] = await db
     .select({ incidentId: flowStep.incidentId, step: flowStep.step })
     .from(flowStep)
@@ -66,6 +65,6 @@ export async function retryWork(
     if (state !== "Failed")
       throw new Conflict(`Only a failed step can be retried: this step is ${state ?? "gone"}`);
     await planSteps(tx, { incidentId, at }, [step]);
-    await audit(tx, { at, actor: "system", action: "step.retried", subject: key });
+    await audit(tx, { at, actor: by, action: "step.retried", subject: key });
   });
 }

@@ -1,0 +1,281 @@
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { desc, eq } from "drizzle-orm";
+import { audit } from "../core/audit.ts";
+import { databaseClock } from "../core/database_clock.ts";
+import { claimDue, claimNow } from "../core/schedule/claims.ts";
+import { pauseTask, resumeTask } from "../core/schedule/operate.ts";
+import { finishRun } from "../core/schedule/runs.ts";
+import { findTask, scheduledTasks } from "../core/schedule/tasks.ts";
+import { auditLog, delivery, flowStep, run, scheduledTask } from "../drizzle/schema/index.ts";
+import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
+import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { rateGenerate: 100_000, pluginConversation: "channel" },
+);
+
+let root: PageReader;
+let carol: PageReader;
+beforeAll(async () => {
+  root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+  carol = await PageReader.signIn(given.server);
+});
+
+const shown = async (path: string) => {
+  const { status, html } = await root.open(path);
+  expect([path, status]).toEqual([path, 200]);
+  return textOf(html);
+};
+/** By the order of writing: the times of tests differ. */
+const lastAudit = async () => {
+  const { actor, action, subject } = auditLog;
+  const newest = given.server.db.select({ actor, action, subject }).from(auditLog);
+  return (await newest.orderBy(desc(auditLog.id)).limit(1))[0];
+};
+
+const pages = [
+  "",
+  "/audit",
+  "/audit/download/csv",
+  "/audit/download/jsonl",
+  "/schedule",
+  "/plugins",
+  "/work",
+];
+const forms: [string, Record<string, string>][] = [
+  ["/schedule", { task: "term-sync" }],
+  ["/work", { work: "INC-1/reported:documents" }],
+];
+
+describe("only admins", () => {
+  test("see the link and the pages; others get 403 and no data, and are not led to the sign-in", async () => {
+    const subject = `secret-${crypto.randomUUID()}`;
+    await audit(given.server.db, {
+      at: given.server.clock.now(),
+      actor: "system",
+      action: "task.deleted",
+      subject,
+    });
+    const link = 'href="/app/admin"';
+    expect(await shown("/app")).toContain(link);
+    expect((await carol.open("/app")).html).not.toContain(link);
+    expect(await shown("/app/admin/audit")).toContain(subject);
+    for (const page of pages) {
+      const path = `/app/admin${page}`;
+      expect((await root.open(path)).status).toBe(200);
+      const refused = await carol.open(path);
+      expect([refused.path, refused.status]).toEqual([path, 403]);
+      expect(refused.html).toContain("Only admins can open the administration");
+      for (const secret of [subject, "term-sync", "postgresql-role"])
+        expect(refused.html).not.toContain(secret);
+    }
+  });
+
+  test.each(forms)("can send the form of %s", async (page, fields) => {
+    const { csrf } = fieldsOf((await carol.open("/app/report")).html, "/app/report") as { csrf: string };
+    const done = () => given.server.db.$count(auditLog);
+    const before = await done();
+    const { status } = await carol.send(`/app/admin${page}`, { csrf, key: crypto.randomUUID(), ...fields });
+    expect([status, await done()]).toEqual([403, before]);
+  });
+
+  test("every page of the administration is on its first page", async () => {
+    const html = await shown("/app/admin");
+    for (const page of ["audit", "schedule", "plugins", "work"])
+      expect(html).toContain(`href="/app/admin/${page}"`);
+  });
+});
+
+describe("the audit log", () => {
+  const at = (minute: number) => new Date(Date.UTC(2026, 10, 20, 12, minute));
+  beforeEach(async () => {
+    const { db } = given.server;
+    await db.delete(auditLog);
+    const by = { actor: "carol@example.com", action: "token.revoked" } as const;
+    for (let minute = 0; minute < 60; minute += 1)
+      await audit(db, { at: at(minute), ...by, subject: `t${minute}.` });
+    await audit(db, {
+      at: at(60),
+      actor: "system",
+      action: "task.deleted",
+      subject: '=1+"2"',
+      data: { task_id: 7 },
+    });
+  });
+
+  test("is filtered in the address, and continues by a cursor with the same filters", async () => {
+    const all = await shown("/app/admin/audit");
+    for (const text of ["task_id: 7", "t59.", "system"]) expect(all).toContain(text);
+    const first = await shown("/app/admin/audit?actor=carol%40example.com&action=&since=2026-11-20+12:05");
+    expect(first).not.toContain("task_id");
+    expect(first).toContain("t10.");
+    expect(first).not.toContain("t9.");
+    const second = await shown(first.match(/href="([^"]+)">Older</)![1]!);
+    expect(second.match(/t\d+\./g)).toEqual(["t9.", "t8.", "t7.", "t6.", "t5."]);
+    expect(await shown("/app/admin/audit?subject=nothing")).toContain("No entry matches these filters");
+  });
+
+  test.each(["action=shouted", "since=2026-02-30+12:00", "cursor=x"])(
+    "refuses the filter %s",
+    async (query) => {
+      expect((await root.open(`/app/admin/audit?${query}`)).status).toBe(400);
+      expect(
+        (await root.open(`/app/admin/audit/download/csv?${query.replace("cursor", "action")}`)).status,
+      ).toBe(400);
+    },
+  );
+
+  test("is a file with all entries that the filters select", async () => {
+    const link = (await shown("/app/admin/audit?actor=carol%40example.com")).match(
+      /href="([^"]+csv[^"]+)"/,
+    )![1]!;
+    const csv = await root.open(link);
+    expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+    expect(csv.headers.get("content-disposition")).toBe("attachment; filename=audit.csv");
+    const lines = csv.html.split("\r\n");
+    expect(lines).toHaveLength(62);
+    expect(lines[0]).toBe("at,actor,action,subject,address,data");
+    expect(lines[1]).toBe("2026-11-20T12:59:00.000Z,carol@example.com,token.revoked,t59.,,{}");
+    // More than one page of what is read at once.
+    const { db } = given.server;
+    const more = { at: at(0), actor: "x", action: "token.revoked" };
+    await db.insert(auditLog).values(Array.from({ length: 500 }, () => more));
+    const whole = await root.open("/app/admin/audit/download/csv");
+    expect(whole.html.split("\r\n")).toHaveLength(1 + 561 + 1);
+    // No spreadsheet runs it.
+    expect(whole.html).toContain(`,"'=1+""2""",,"{""task_id"":7}"`);
+    const jsonl = (await root.open("/app/admin/audit/download/jsonl?actor=system")).html;
+    expect(
+      jsonl
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      expect.objectContaining({ actor: "system", subject: '=1+"2"', address: null, data: { task_id: 7 } }),
+    ]);
+    expect((await root.open("/app/admin/audit/download/xml")).status).toBe(404);
+  });
+});
+
+describe("the schedule", () => {
+  const path = "/app/admin/schedule";
+  const task = findTask("term-sync")!;
+  const as = (owner: string) => ({
+    ...{ db: given.server.db, databaseClock, config: given.server.config },
+    ...{ owner, leaseSeconds: 30 },
+  });
+  beforeEach(async () => {
+    await given.server.db.delete(run);
+    await given.server.db.delete(scheduledTask);
+  });
+
+  test("shows each task with its timing, its last run, its failures and its next slot", async () => {
+    const result = { done: 3, skipped: 2, failed: 1 };
+    await finishRun(as("a"), await claimNow(as("a"), task), { result, faults: [] });
+    const failed = await claimNow(as("a"), findTask("application-sync")!);
+    await finishRun(as("a"), failed, { error: "no <source> answered", faults: [] });
+    await pauseTask({ ...as("a"), clock: given.server.clock }, "incident-task-sync");
+    const html = await shown(path);
+    for (const { name } of scheduledTasks) expect(html).toContain(`<b>${name}</b>`);
+    for (const text of [
+      "every 1:00:00",
+      "daily at 18:00",
+      "3 done, 2 skipped, 1 failed",
+      "by hand",
+      "paused",
+    ])
+      expect(html).toContain(text);
+    expect(html).toContain("no <source> answered");
+    expect(html).toContain("no worker was seen");
+  });
+
+  test("starts a task once, which a worker then runs, and says who asked for it", async () => {
+    const page = await root.submit(path, { task: task.name });
+    expect([page.status, page.path]).toEqual([200, path]);
+    expect(page.html).toContain("Waits for a worker");
+    expect(await lastAudit()).toEqual({
+      actor: "root@example.com",
+      action: "scheduled_task.started",
+      subject: "term-sync",
+    });
+    const { claim } = (await claimDue(as("worker"), task)) as Extract<
+      Awaited<ReturnType<typeof claimDue>>,
+      { claim: unknown }
+    >;
+    expect(claim).toMatchObject({ task: "term-sync", trigger: "eager", owner: "worker" });
+    expect(await claimDue(as("other"), task)).not.toHaveProperty("claim");
+    await finishRun(as("worker"), claim, { faults: [] });
+    expect(await given.server.db.$count(run)).toBe(1);
+  });
+
+  test("refuses a task that runs, is paused, or does not exist", async () => {
+    const refused = async (name: string) => {
+      const page = await root.submit(path, { task: name });
+      return [page.status, page.html.match(/role="alert"[^>]*><p>([^<]+)/)?.[1]];
+    };
+    await claimNow(as("a"), task);
+    expect(await refused("term-sync")).toEqual([409, "term-sync is already running: svc scheduler status."]);
+    const operator = { ...as("a"), clock: given.server.clock };
+    await pauseTask(operator, "application-sync");
+    expect(await refused("application-sync")).toEqual([
+      409,
+      "application-sync is paused: svc scheduler resume application-sync.",
+    ]);
+    await resumeTask(operator, "application-sync");
+    expect(await refused("make-coffee")).toEqual([400, "Choose one of the list."]);
+    expect(await given.server.db.$count(run)).toBe(1);
+  });
+});
+
+describe("deliveries and steps", () => {
+  const path = "/app/admin/work";
+  const stateOf = async (key: string) =>
+    (await given.server.db.select().from(delivery).where(eq(delivery.key, key)))[0]?.state;
+
+  test("show what is not done, and retry what is dead", async () => {
+    const { db, clock } = given.server;
+    const key = "t/<dead>/channel";
+    await db.insert(delivery).values({
+      ...{
+        key,
+        task: "t",
+        incidentId: given.ids.incidentId,
+        about: [],
+        pluginSlug: "channel",
+        state: "Dead",
+      },
+      ...{ subject: "secret", text: "secret text", queuedAt: clock.now(), finishedAt: clock.now() },
+      ...{ attempts: 9, error: "refused <it>" },
+    });
+    const html = await shown(path);
+    for (const text of [key, "refused <it>"]) expect(html).toContain(text);
+    expect(html).not.toContain("secret text");
+    expect(await shown("/app/admin/plugins")).toContain("1 unsent, the newest: refused <it>");
+    const done = await root.submit(path, { work: key });
+    expect([done.status, done.path, await stateOf(key)]).toEqual([200, path, "Queued"]);
+    expect(await lastAudit()).toEqual({ actor: "root@example.com", action: "delivery.resent", subject: key });
+  });
+
+  test("retry a failed step, and refuse what is not dead or not there", async () => {
+    const { id, name } = await given.reported();
+    const { db } = given.server;
+    const key = `${name}/failing`;
+    await db.insert(flowStep).values({ incidentId: id, step: "failing", state: "Failed", error: "down" });
+    const retried = await root.submit(path, { work: key });
+    expect([retried.status, retried.path]).toEqual([200, path]);
+    expect(await lastAudit()).toEqual({ actor: "root@example.com", action: "step.retried", subject: key });
+    const { csrf } = fieldsOf((await root.open("/app/report")).html, "/app/report") as { csrf: string };
+    for (const [work, status, reason] of [
+      ["nothing", 404, "There is no such work"],
+      ["t/<dead>/channel", 409, "Only a dead delivery can be sent again"],
+    ] as const) {
+      const refused = await root.send(path, { csrf, key: crypto.randomUUID(), work });
+      expect([work, refused.status]).toEqual([work, status]);
+      expect(refused.html).toContain(reason);
+    }
+  });
+});

@@ -1,0 +1,47 @@
+import { Elysia } from "elysia";
+import { adminPath } from "../paths.ts";
+import type { Site } from "../site.tsx";
+import { auditPages } from "./audit.tsx";
+import { pluginPages } from "./plugins.tsx";
+import { schedulePages } from "./schedule.tsx";
+import { admins } from "./shared.tsx";
+import { workPages } from "./work.tsx";
+
+/** The pages of the administration: paths, titles, and what they show. */
+const pages = [
+  ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
+  ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
+  ["plugins", "Plugins", "What is installed and in use, and what fails"],
+  ["audit", "Audit log", "Who did what; filter and export it"],
+] as const;
+
+/** For admins only. */
+export function adminPages(site: Site) {
+  return new Elysia({ name: "admin pages", prefix: "/admin" })
+    .get(
+      "/",
+      admins(site, async () => ({ title: "Administration", content: <Overview /> })),
+    )
+    .use(schedulePages(site))
+    .use(workPages(site))
+    .use(pluginPages(site))
+    .use(auditPages(site));
+}
+
+const Overview = () => (
+  <>
+    <h1>Administration</h1>
+    <ul class="list">
+      {pages.map(([path, title, about]) => (
+        <li key={path}>
+          <div>
+            <a href={`${adminPath}/${path}`} data-row>
+              {title}
+            </a>
+            <p class="quiet">{about}</p>
+          </div>
+        </li>
+      ))}
+    </ul>
+  </>
+);
