@@ -123,7 +123,7 @@ const shorter: Record<string, Record<string, string>> = {
   server: {},
   api: { SVC_BENCH_INCIDENTS: "20000" },
   schedule: { SVC_BENCH_SECONDS: "6" },
-  web: { SVC_BENCH_INCIDENTS: "5000", SVC_BENCH_SECONDS: "2" },
+  web: { SVC_BENCH_INCIDENTS: "5000", SVC_BENCH_SECONDS: "1" },
   access: { SVC_BENCH_SECONDS: "2" },
   backup: { SVC_BENCH_GB: "0.1" },
 };
