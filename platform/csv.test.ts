@@ -9,7 +9,7 @@ test.each([
   expect(csvLine(cells)).toBe(`${line}\r\n`);
 });
 
-test.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])(
+test.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u200b=1", "\tx", "＝1"])(
   "%j is no formula for a spreadsheet",
   (text) => {
     expect(csvLine([text]).replace(/^"/, "")).toStartWith("'");

@@ -8,6 +8,6 @@ export function csvLine(cells: readonly (string | number | null)[]): string {
 
 function cellOf(value: string | number | null): string {
   if (typeof value === "number") return String(value);
-  const text = /^\s*[=+\-@\t\r\n＝＋－＠]/.test(value ?? "") ? `'${value}` : (value ?? "");
+  const text = /^[\s\p{C}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(value ?? "") ? `'${value}` : (value ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -10,7 +10,7 @@ import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import type { PageContent, Site, Visit } from "../site.tsx";
 import { Values } from "../values.ts";
-import { admins, Crumb } from "./shared.tsx";
+import { admins, Crumb, Table } from "./shared.tsx";
 
 const path = `${adminPath}/audit`;
 
@@ -141,38 +141,23 @@ function Audit({ given, page }: { given: Values; page: Awaited<ReturnType<typeof
       {page.items.length === 0 ? (
         <p class="empty">{chosen.size > 0 ? "No entry matches these filters." : "The log is empty."}</p>
       ) : (
-        <table class="board bar">
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              <th scope="col">User</th>
-              <th scope="col">Action</th>
-              <th scope="col" class="wide">
-                Subject
-              </th>
-              <th scope="col" class="wide">
-                Address
-              </th>
+        <Table columns={[["Time"], ["User"], ["Action"], ["Subject", "wide"], ["Address", "wide"]]}>
+          {page.items.map(({ id, at, actor, action, subject, address, data }) => (
+            <tr key={id}>
+              <td class="keep">
+                <Clock at={at} />
+              </td>
+              <td dir="auto">{actor}</td>
+              <td>
+                {action} <Data of={data} />
+              </td>
+              <td class="wide" dir="auto">
+                {subject}
+              </td>
+              <td class="wide keep">{address}</td>
             </tr>
-          </thead>
-          <tbody>
-            {page.items.map(({ id, at, actor, action, subject, address, data }) => (
-              <tr key={id}>
-                <td class="keep">
-                  <Clock at={at} />
-                </td>
-                <td dir="auto">{actor}</td>
-                <td>
-                  {action} <Data of={data} />
-                </td>
-                <td class="wide" dir="auto">
-                  {subject}
-                </td>
-                <td class="wide keep">{address}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       {page.next_cursor && (
         <p>

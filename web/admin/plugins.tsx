@@ -5,7 +5,7 @@ import { scheduleStatus } from "../../core/schedule/status.ts";
 import type { Deps } from "../../server/deps.ts";
 import { Clock } from "../parts/time.tsx";
 import type { Site } from "../site.tsx";
-import { admins, Crumb } from "./shared.tsx";
+import { admins, Crumb, Table } from "./shared.tsx";
 
 /** How many unfinished deliveries are looked through for failures. */
 const mostDeliveries = 200;
@@ -57,45 +57,31 @@ function Plugins({
     <>
       <Crumb />
       <h1>Plugins</h1>
-      <table class="board bar">
-        <thead>
-          <tr>
-            <th scope="col">Plugin</th>
-            <th scope="col" class="wide">
-              Type
-            </th>
-            <th scope="col" class="wide num">
-              Version
-            </th>
-            <th scope="col">State</th>
-          </tr>
-        </thead>
-        <tbody>
-          {registry.all.map(({ slug, title, type, version }) => {
-            const failing = failures.get(slug) ?? [];
-            return (
-              <tr key={slug}>
-                <td>
-                  <span dir="auto">{title}</span> <span class="name">{slug}</span>
-                </td>
-                <td class="wide">{type}</td>
-                <td class="wide num">{version}</td>
-                <td>
-                  {plugins.find(type, slug) ? "in use" : <span class="quiet">not in use</span>}
-                  {failing.map(({ at, text }) => (
-                    <small key={text} class="block">
-                      <span class="late">
-                        since <Clock at={at} />
-                      </span>{" "}
-                      <bdi>{text}</bdi>
-                    </small>
-                  ))}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table columns={[["Plugin"], ["Type", "wide"], ["Version", "wide num"], ["State"]]}>
+        {registry.all.map(({ slug, title, type, version }) => {
+          const failing = failures.get(slug) ?? [];
+          return (
+            <tr key={slug}>
+              <td>
+                <span dir="auto">{title}</span> <span class="name">{slug}</span>
+              </td>
+              <td class="wide">{type}</td>
+              <td class="wide num">{version}</td>
+              <td>
+                {plugins.find(type, slug) ? "in use" : <span class="quiet">not in use</span>}
+                {failing.map(({ at, text }) => (
+                  <small key={text} class="block">
+                    <span class="late">
+                      since <Clock at={at} />
+                    </span>{" "}
+                    <bdi>{text}</bdi>
+                  </small>
+                ))}
+              </td>
+            </tr>
+          );
+        })}
+      </Table>
     </>
   );
 }

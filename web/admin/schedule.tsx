@@ -12,11 +12,10 @@ import { findTask, periodText } from "../../core/schedule/tasks.ts";
 import { durationText } from "../../platform/duration.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { Alert, type Trouble } from "../pages/forms.tsx";
-import { FormKeys } from "../parts/form.tsx";
 import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import type { PageContent, Site } from "../site.tsx";
-import { admins, adminsSubmit, Crumb } from "./shared.tsx";
+import { admins, adminsSubmit, Crumb, RowForm, Table } from "./shared.tsx";
 
 const path = `${adminPath}/schedule`;
 
@@ -79,56 +78,50 @@ function Schedule({
           </li>
         ))}
       </ul>
-      <table class="board bar">
-        <thead>
-          <tr>
-            <th scope="col">Task</th>
-            <th scope="col">Last run</th>
-            <th scope="col" class="wide num">
-              Failures in 24 h
-            </th>
-            <th scope="col">
-              <span class="hidden">Start</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {status.tasks.map((task) => (
-            <tr key={task.name}>
-              <td class="keep">
-                <b>{task.name}</b>
-                <br />
-                <small class="quiet">
-                  {timingText(task, timezone)},{" "}
-                  {task.next ? (
-                    <>
-                      next <Clock at={task.next} />
-                    </>
-                  ) : task.state === "paused" ? (
-                    "paused"
-                  ) : (
-                    "nothing due"
-                  )}
-                </small>
-              </td>
-              <td>
-                <LastRun task={task} now={status.now} />
-              </td>
-              <td class="wide num">
-                {task.failures}{" "}
-                {task.failing && (
-                  <span class="late">
-                    since <Clock at={task.failing.since} />
-                  </span>
+      <Table columns={[["Task"], ["Last run"], ["Failures in 24 h", "wide num"], ["Start", "num"]]}>
+        {status.tasks.map((task) => (
+          <tr key={task.name}>
+            <td class="keep">
+              <b>{task.name}</b>
+              <br />
+              <small class="quiet">
+                {timingText(task, timezone)},{" "}
+                {task.next ? (
+                  <>
+                    next <Clock at={task.next} />
+                  </>
+                ) : task.state === "paused" ? (
+                  "paused"
+                ) : (
+                  "nothing due"
                 )}
-              </td>
-              <td class="num">
-                <StartButton task={task} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+              </small>
+            </td>
+            <td>
+              <LastRun task={task} now={status.now} />
+            </td>
+            <td class="wide num">
+              {task.failures}{" "}
+              {task.failing && (
+                <span class="late">
+                  since <Clock at={task.failing.since} />
+                </span>
+              )}
+            </td>
+            <td class="num">
+              {task.state !== "running" && task.state !== "paused" && (
+                <RowForm
+                  action={path}
+                  name="task"
+                  value={task.name}
+                  button="Start"
+                  label={`Start ${task.name} now`}
+                />
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
       <p class="quiet">
         A worker starts what you ask for within half a minute, unless the task is running or paused.
       </p>
@@ -141,19 +134,6 @@ function timingText({ name }: TaskStatus, timezone: string): string {
   return "daily" in timing
     ? `daily at ${timing.daily.slice(0, 5)} in ${timezone}`
     : `every ${periodText(timing)}`;
-}
-
-function StartButton({ task: { name, state } }: { task: TaskStatus }) {
-  if (state === "running" || state === "paused") return null;
-  return (
-    <form method="post" action={path}>
-      <FormKeys />
-      <input type="hidden" name="task" value={name} />
-      <button type="submit" aria-label={`Start ${name} now`}>
-        Start
-      </button>
-    </form>
-  );
 }
 
 /** When it began, how long it took, and how it ended. */

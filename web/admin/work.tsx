@@ -2,11 +2,10 @@ import { Elysia } from "elysia";
 import { retryWork } from "../../core/incident/flow/retry.ts";
 import { listWork, type OpenWork } from "../../core/outbox/list.ts";
 import { Alert, type Trouble } from "../pages/forms.tsx";
-import { FormKeys } from "../parts/form.tsx";
 import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import type { PageContent, Site } from "../site.tsx";
-import { admins, adminsSubmit, Crumb } from "./shared.tsx";
+import { admins, adminsSubmit, Crumb, RowForm, Table } from "./shared.tsx";
 
 const path = `${adminPath}/work`;
 
@@ -52,52 +51,28 @@ function Work({ work, trouble }: { work: readonly OpenWork[]; trouble: Trouble |
       {work.length === 0 ? (
         <p class="empty">Everything is done.</p>
       ) : (
-        <table class="board bar">
-          <thead>
-            <tr>
-              <th scope="col">Key</th>
-              <th scope="col">State</th>
-              <th scope="col" class="wide num">
-                Attempts
-              </th>
-              <th scope="col" class="wide">
-                Next try
-              </th>
-              <th scope="col" class="wide">
-                Last error
-              </th>
-              <th scope="col">
-                <span class="hidden">Retry</span>
-              </th>
+        <Table
+          columns={[["Key"], ["State"], ["Attempts", "wide num"], ["Next try", "wide"], ["Retry", "num"]]}
+        >
+          {work.map(({ kind, key, state, attempts, dueAt, error, dead }) => (
+            <tr key={`${kind} ${key}`}>
+              <td dir="auto">
+                {key} <span class="quiet">{kind}</span>
+                <small class="quiet block">
+                  <bdi>{error}</bdi>
+                </small>
+              </td>
+              <td>{dead ? <span class="late">{state}</span> : state}</td>
+              <td class="wide num">{attempts}</td>
+              <td class="wide">{dueAt && <Clock at={dueAt} />}</td>
+              <td class="num">
+                {(state === "Dead" || state === "Failed") && (
+                  <RowForm action={path} name="work" value={key} button="Retry" label={`Retry ${key}`} />
+                )}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {work.map(({ kind, key, state, attempts, dueAt, error, dead }) => (
-              <tr key={`${kind} ${key}`}>
-                <td dir="auto">
-                  {key} <span class="quiet">{kind}</span>
-                </td>
-                <td>{dead ? <span class="late">{state}</span> : state}</td>
-                <td class="wide num">{attempts}</td>
-                <td class="wide">{dueAt && <Clock at={dueAt} />}</td>
-                <td class="wide" dir="auto">
-                  {error}
-                </td>
-                <td class="num">
-                  {(state === "Dead" || state === "Failed") && (
-                    <form method="post" action={path}>
-                      <FormKeys />
-                      <input type="hidden" name="work" value={key} />
-                      <button type="submit" aria-label={`Retry ${key}`}>
-                        Retry
-                      </button>
-                    </form>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </>
   );
