@@ -38,17 +38,7 @@ export function documentPages(site: Site) {
   };
 
   async function fieldsOf(visit: Visit, found: Found): Promise<Field[]> {
-    const kept = await textOf(visit, found);
-    return [
-      { name: "version", label: "", kind: "hidden", value: kept?.version ?? "" },
-      {
-        name: "text",
-        label: "Text",
-        kind: "text",
-        value: kept?.text,
-        help: "Markdown. Lines like “- [ ] Ask Bob @bob (due 2026-12-01)” become tasks",
-      },
-    ];
+    return fieldsFor((await textOf(visit, found)) ?? { version: null, text: "" });
   }
 
   async function view(visit: Visit): Promise<PageContent> {
@@ -85,6 +75,10 @@ export function documentPages(site: Site) {
 
   const save = site.submit(async (visit, values) => {
     const found = await documentOf(visit);
+    if (values.isTicked("preview")) {
+      const [version, text] = [values.text("version"), values.text("text")];
+      return editing(found, { fields: fieldsFor({ version, text }), preview: text });
+    }
     return {
       run: async (context) => {
         const change = { id: found.id, text: values.text("text"), version: values.given("version") ?? null };
@@ -166,6 +160,17 @@ export function documentPages(site: Site) {
     )
     .post("/redact", redact);
 }
+
+const fieldsFor = ({ version, text }: DocumentText): Field[] => [
+  { name: "version", label: "", kind: "hidden", value: version ?? "" },
+  {
+    name: "text",
+    label: "Text",
+    kind: "text",
+    value: text,
+    help: "Markdown. Lines like “- [ ] Ask Bob @bob (due 2026-12-01)” become tasks",
+  },
+];
 
 const redactionFields = (about: Values): Field[] => [
   { name: "version", label: "", kind: "hidden", value: about.given("version") ?? "" },
@@ -307,7 +312,7 @@ function Version({ found, kept }: { found: Found; kept: DocumentVersion & { text
 
 function editing(
   found: Found,
-  { fields, trouble }: { fields: readonly Field[]; trouble?: Trouble },
+  { fields, trouble, preview }: { fields: readonly Field[]; trouble?: Trouble; preview?: string },
 ): PageContent {
   const path = documentPath(found.id);
   return {
@@ -321,8 +326,17 @@ function editing(
           <button type="submit" class="primary">
             Save
           </button>
+          <button type="submit" name="preview" value="on">
+            Preview
+          </button>
           <a href={path}>Cancel</a>
         </Form>
+        {preview !== undefined && (
+          <section class="preview" aria-label="Preview">
+            <h2>Preview, not saved yet</h2>
+            <Markdown text={preview} />
+          </section>
+        )}
       </div>
     ),
   };

@@ -303,6 +303,20 @@ describe("without scripts", () => {
     const stale = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
     const { html } = await carol.submit(`${page}/edit`, { text: "# Plan\n\n<script>x</script> **now**" });
     expect(html).toContain("<h2>Plan</h2><p>&lt;script&gt;x&lt;/script&gt; <strong>now</strong></p>");
+    const preview = await carol.send(`${page}/edit`, {
+      ...stale,
+      text: "<i>Mine</i> **soon**",
+      preview: "on",
+    });
+    expect([preview.status, preview.html]).toEqual([
+      200,
+      expect.stringContaining("<p>&lt;i&gt;Mine&lt;/i&gt; <strong>soon</strong></p>"),
+    ]);
+    expect(fieldsOf(preview.html, `${page}/edit`)).toMatchObject({
+      version: stale.version,
+      text: "<i>Mine</i> **soon**",
+    });
+    expect((await carol.open(page)).html).not.toContain("soon");
     const conflict = await carol.send(`${page}/edit`, { ...stale, text: "Mine" });
     expect([conflict.status, conflict.html]).toEqual([409, expect.stringContaining("# Plan")]);
     expect((await carol.send(`${page}/edit`, fieldsOf(conflict.html, `${page}/edit`))).html).toContain(

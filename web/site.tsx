@@ -92,9 +92,9 @@ export class Site {
   /**
    * A handler for a form: it does what the form asks for, once however often it is sent, and goes to the result. What cannot
    * be done is shown again with everything that was written; so is what takes so long that nobody knows yet whether it is
-   * done.
+   * done. A form that only looks at something leads to a page.
    */
-  submit(work: (visit: Visit, values: Values, address: string) => Promise<Submission>) {
+  submit(work: (visit: Visit, values: Values, address: string) => Promise<Submission | PageContent>) {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
       const { deps } = this;
       requireOwnOrigin(deps.config, request);
@@ -119,10 +119,11 @@ export class Site {
   async #do(
     visit: Visit,
     fields: ReadonlyMap<string, string>,
-    work: (values: Values) => Promise<Submission>,
+    work: (values: Values) => Promise<Submission | PageContent>,
   ): Promise<Response> {
     const values = new Values(fields);
     const submission = await work(values);
+    if (!("run" in submission)) return this.#show(visit, submission);
     try {
       return redirect(await this.#runOnce(visit, fields, submission));
     } catch (error) {
