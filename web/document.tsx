@@ -20,7 +20,7 @@ export interface DocumentProps {
   /** The path of the page's stream, if the page is live. */
   stream?: string;
   /** The entry of the navigation that the page is. */
-  here?: "board" | "work" | "access" | "report" | "search" | "admin";
+  here?: "board" | "work" | "access" | "numbers" | "report" | "search" | "admin";
   /** For the search field. */
   q?: string;
   children?: ComponentChildren;
@@ -89,6 +89,9 @@ function Navigation({
         </a>
         <a href={`${app}/access`} aria-current={current("access")}>
           Access
+        </a>
+        <a href={`${app}/numbers`} aria-current={current("numbers")}>
+          Numbers
         </a>
         <a href={`${app}/report`} aria-current={current("report")}>
           Report

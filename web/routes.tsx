@@ -28,6 +28,7 @@ import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
 import { Keys } from "./parts/keys.tsx";
 import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
+import { numbersPages } from "./numbers.tsx";
 import { profilePages } from "./profile.tsx";
 import { postmortemPages } from "./postmortem.tsx";
 import { idIn, type PageContent, pathId, Site, type Visit } from "./site.tsx";
@@ -231,5 +232,6 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     .use(workPages(site))
     .use(profilePages(site))
     .use(accessPages(site))
-    .use(adminPages(site));
+    .use(adminPages(site))
+    .use(numbersPages(site));
 }

@@ -168,6 +168,10 @@ export const pagesOfAnIncident: Readonly<Record<string, (place: Place, world: Wo
   "GET /search of a participant": found((place) => `<b dir="auto">${place.word}</b>`),
   "GET /search": found(linkTo),
   "GET /search in one type": found(linkTo),
+  "GET /stats": (place) => ({
+    path: "/app/numbers?by=service&since=2025-01-01&until=2028-12-31",
+    shows: place.word,
+  }),
 };
 
 const likeTheApi = ({ path, body }: { path: string; body?: object | string }): Use => ({
@@ -232,7 +236,6 @@ export const withoutPage: readonly (readonly [RegExp, string])[] = [
   [/^POST \/access\/leases\//, terminal],
   [/^\w+ \/api\/v\d\//, terminal],
   [/^\w+ \/certificates\//, terminal],
-  [/^GET \/stats$/, "in the terminal"],
   [/^GET \/plugins\/$/, "administration of plugins, for admins"],
   [/^GET \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "on the page of the incident"],
   [/^DELETE \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "administration"],
