@@ -5,6 +5,7 @@ import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 const nothing = () => {};
 const refuse = () => Promise.reject(Object.assign(new Error(), { detail: "closed today" }));
@@ -55,7 +56,12 @@ const statesOf = (steps: { step: string; state: string }[]) =>
 test("a report succeeds although plugins fail; a retry runs the failed steps and returns all steps", async () => {
   const start = Date.now();
   const path = await reported();
-  const { body: detail } = await alice.call("GET", path);
+  // The answer to a report does not wait for steps that take long.
+  const detail = await until("the steps", async () => {
+    const { body: read } = await alice.call("GET", path);
+    const states = Object.values(statesOf(read.steps));
+    return states.every((state) => state === "Done" || state === "Failed") && read;
+  });
   expect(statesOf(detail.steps)).toEqual({
     "reported:commander": "Done",
     [conversationStep]: "Failed",
