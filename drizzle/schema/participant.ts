@@ -65,6 +65,10 @@ export const participantRole = pgTable(
       .where(sql`renounced_at is null`),
     index("participant_role_participant_idx").on(table.participantId, table.incidentId),
     index("participant_role_incident_idx").on(table.incidentId),
+    // For the time to a commander, which the index alone answers.
+    index("participant_role_commander_idx")
+      .on(table.incidentId, table.assumedAt)
+      .where(sql`role = 'commander'`),
     check("participant_role_known", oneOf("role", participantRoles)),
     check("participant_role_times", withinYears("assumed_at", "renounced_at")),
   ],

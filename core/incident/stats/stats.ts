@@ -122,7 +122,7 @@ function statement(isCounted: SQL, by: Grouping): SQL {
         ${incident.stableAt} as stable_at, ${incident.closedAt} as closed_at, ${incident.cost} as cost,
         ${incident.impactEndedAt} - ${incident.impactStartedAt} as impact,
         ${incident.incidentTypeId} as type_id, ${incident.incidentPriorityId} as priority_id,
-        to_char(date_trunc('week', ${incident.reportedAt} at time zone 'UTC'), 'YYYY-MM-DD') as week
+        date_trunc('week', ${incident.reportedAt} at time zone 'UTC')::date as week
       from ${incident} where ${isCounted}),
     commanded as (
       select counted.id, min(${participantRole.assumedAt}) as at from counted
@@ -145,13 +145,16 @@ function statement(isCounted: SQL, by: Grouping): SQL {
       from counted left join commanded using (id) left join informed using (id) left join followed using (id))
     select 'total' as part, null::float8 as id, '' as name, ${figures} as figures, 0 as position from facts
     union all
-    select 'week', null, week, json_build_object('incidents', count(*)), 0 from facts group by week
+    select 'week', null, ${weekName}, json_build_object('incidents', count(*)), 0 from facts group by week
     union all
     ${grouped[by]}
     order by position, name, id`;
 }
 
-const secondsOf = (interval: SQL) => sql`extract(epoch from ${interval})::float8`;
+const weekName = sql`to_char(week, 'YYYY-MM-DD')`;
+
+/** Unlike `extract`, it does not calculate with `numeric`, which takes several times as long. */
+const secondsOf = (interval: SQL) => sql`date_part('epoch', ${interval})`;
 
 const timeFigure = (name: TimeFigure) => {
   const column = sql.identifier(name);
@@ -165,7 +168,7 @@ const figures = sql`json_build_object('incidents', count(*), ${sql.join(timeFigu
 
 /** Weeks in order of time, priorities in order of rank, and others with most incidents first. */
 const grouped: Readonly<Record<Grouping, SQL>> = {
-  week: sql`select 'group', null, week, ${figures}, 0 from facts group by week`,
+  week: sql`select 'group', null, ${weekName}, ${figures}, 0 from facts group by week`,
   type: sql`select 'group', ${incidentType.id}, ${incidentType.name}, ${figures}, -count(*)
     from facts join ${incidentType} on ${incidentType.id} = type_id group by ${incidentType.id}`,
   priority: sql`select 'group', ${incidentPriority.id}, ${incidentPriority.name}, ${figures}, ${incidentPriority.rank}

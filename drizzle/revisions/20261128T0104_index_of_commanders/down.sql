@@ -1,0 +1,3 @@
+-- Reverts: index of commanders
+
+DROP INDEX "participant_role_commander_idx";
