@@ -274,12 +274,15 @@ function Row({ name, of }: { name: string; of: Figures }) {
   );
 }
 
+/** Not broken into lines. */
+const whole = (seconds: number) => spanText(seconds).replace(" ", "\u00a0");
+
 /** How many incidents a duration is of, unless all have it. */
 function Times({ of: { incidents, p50, p90 }, among }: { of: Percentiles; among: number }) {
   if (p50 === null || p90 === null) return <span class="quiet">–</span>;
   return (
     <>
-      {spanText(p50)} / {spanText(p90)}
+      {whole(p50)} / {whole(p90)}
       {incidents < among && <small class="quiet"> of {incidents}</small>}
     </>
   );
