@@ -18,6 +18,8 @@ const pages = {
   access: "/app/access",
   report: "/app/report",
   postmortem: "/app/incidents/40/postmortem",
+  numbers: "/app/numbers",
+  schedule: "/app/admin/schedule",
   profile: "/app/profile",
   "board-empty": "/app?type=999999",
   "search-nothing": "/app/search?q=zzyzx",

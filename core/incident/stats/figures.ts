@@ -1,3 +1,5 @@
+import { csvLine } from "../../../platform/csv.ts";
+
 // What the numbers of incidents consist of, for the API, the pages and the command line. docs/numbers.md has the definitions.
 
 export const groupings = ["week", "type", "priority", "service"] as const;
@@ -85,12 +87,5 @@ export function csvOf({ by, groups }: Pick<Stats<unknown>, "by" | "groups">): st
     group.cost,
     group.tasks,
   ]);
-  return [header, ...lines].map((line) => `${line.map(csvField).join(",")}\r\n`).join("");
-}
-
-/** A spreadsheet would take a text that begins like a formula for one, and run it. */
-function csvField(value: string | number | null): string {
-  if (typeof value !== "string") return value === null ? "" : String(value);
-  const text = /^[\s\p{C}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return [header, ...lines].map(csvLine).join("");
 }

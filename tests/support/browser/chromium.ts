@@ -218,7 +218,7 @@ export class Tab {
     return await this.view.screenshot({
       encoding: "buffer",
       format,
-      ...(format === "webp" && { quality: 80 }),
+      ...(format === "webp" && { quality: 65 }),
     });
   }
 
