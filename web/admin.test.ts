@@ -45,10 +45,14 @@ const pages = [
   "/schedule",
   "/plugins",
   "/work",
+  "/catalog",
+  "/catalog/types",
+  "/catalog/types/new",
 ];
 const forms: [string, Record<string, string>][] = [
   ["/schedule", { task: "term-sync" }],
   ["/work", { work: "INC-1/reported:documents" }],
+  ["/catalog/terms/new", { text: "By a member" }],
 ];
 
 describe("only admins", () => {
@@ -85,8 +89,77 @@ describe("only admins", () => {
 
   test("every page of the administration is on its first page", async () => {
     const html = await shown("/app/admin");
-    for (const page of ["audit", "schedule", "plugins", "work"])
+    for (const page of ["audit", "schedule", "plugins", "work", "catalog"])
       expect(html).toContain(`href="/app/admin/${page}"`);
+  });
+});
+
+describe("the catalog", () => {
+  const api = async (path: string) => (await given.admin.call("GET", path)).body;
+  const newest = async (path: string) => (await api(`${path}?sort=-id&limit=1`)).items[0];
+  const catalog = "/app/admin/catalog";
+
+  test.each([
+    [
+      "types",
+      "/incident_types/",
+      { name: "Flood", visibility: "Restricted", postmortem: "on" },
+      { postmortem: true },
+    ],
+    ["priorities", "/incident_priorities/", { name: "Low", rank: "-3", reminderHours: "48" }, { rank: -3 }],
+    ["services", "/services/", { name: "Storage", pluginSlug: "roster" }, { plugin_slug: "roster" }],
+    ["teams", "/teams/", { name: "Night", email: "night@example.com" }, { email: "night@example.com" }],
+    ["people", "/individuals/", { name: "Nina", email: "nina" }, { email: "nina@example.com" }],
+    ["terms", "/terms/", { text: "failover", discoverable: "on" }, { discoverable: true }],
+    ["applications", "/applications/", { name: "Shop", uri: "https://shop.example.com" }, {}],
+  ])("%s are added, changed and deleted", async (kind, path, fields, stored) => {
+    const list = `${catalog}/${kind}`;
+    const added = await root.submit(`${list}/new`, fields);
+    expect(added.path).toBe(list);
+    const record = await newest(path);
+    expect(record).toMatchObject(stored);
+    const [first = "", text = ""] = Object.entries(fields)[0]!;
+    expect(textOf(added.html)).toContain(text);
+    const page = `${list}/${record.id}`;
+    const stale = fieldsOf((await root.open(page)).html, page);
+    await root.submit(page, { [first]: `${text} <b>` });
+    expect(await api(`${path}${record.id}`)).toMatchObject({ ...stored, [first]: `${text} <b>`, version: 2 });
+    const conflict = await root.send(page, { ...stale, [first]: "Mine" });
+    expect([conflict.status, conflict.html]).toEqual([409, expect.stringContaining("Mine")]);
+    expect((await root.submit(`${page}/delete`, {}, `${page}/delete`)).path).toBe(list);
+    expect((await given.admin.call("GET", `${path}${record.id}`)).http).toBe(404);
+    expect(await lastAudit()).toMatchObject({ actor: "root@example.com", subject: String(record.id) });
+  });
+
+  test("what a form does not have stays, and what refers to a record keeps it", async () => {
+    const { id: document } = (
+      await given.admin.call("POST", "/documents/", { name: "T", resource_type: "template" })
+    ).body;
+    const templates = [{ resource_type: "review", document_id: document }];
+    const { body } = await given.admin.call("POST", "/incident_types/", {
+      name: "With a template",
+      templates,
+    });
+    const page = `${catalog}/types/${body.id}`;
+    await root.submit(page, { description: "Changed" });
+    expect(await api(`/incident_types/${body.id}`)).toMatchObject({ description: "Changed", templates });
+    const used = `${catalog}/types/${given.ids.incidentTypeId}/delete`;
+    const refused = await root.submit(used, {}, used);
+    expect([refused.status, refused.html]).toEqual([409, expect.stringContaining('role="alert"')]);
+  });
+
+  test.each([
+    ["a name that another one has", "types/new", { name: "Outage" }, 409],
+    ["no number", "priorities/new", { name: "Odd", rank: "high", reminderHours: "1" }, 400],
+    ["no name", "teams/new", { name: " " }, 400],
+  ])("%s is refused, and what was written is kept", async (_, at, fields, status) => {
+    const answer = await root.submit(`${catalog}/${at}`, { ...fields, description: "Half an hour" });
+    expect([answer.status, answer.html]).toEqual([status, expect.stringContaining("Half an hour")]);
+  });
+
+  test("there is nothing else", async () => {
+    for (const at of ["constructor", "types/987654", "types/x", "types/new/delete"])
+      expect([at, (await root.open(`${catalog}/${at}`)).status]).toEqual([at, 404]);
   });
 });
 

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { adminPath } from "../paths.ts";
 import type { Site } from "../site.tsx";
 import { auditPages } from "./audit.tsx";
+import { catalogPages } from "./catalog.tsx";
 import { pluginPages } from "./plugins.tsx";
 import { schedulePages } from "./schedule.tsx";
 import { admins } from "./shared.tsx";
@@ -9,6 +10,7 @@ import { workPages } from "./work.tsx";
 
 /** The pages of the administration: paths, titles, and what they show. */
 const pages = [
+  ["catalog", "Catalog", "Incident types, priorities, services, teams, people, terms, applications"],
   ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
   ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
   ["plugins", "Plugins", "What is installed and in use, and what fails"],
@@ -22,6 +24,7 @@ export function adminPages(site: Site) {
       "/",
       admins(site, async () => ({ title: "Administration", content: <Overview /> })),
     )
+    .use(catalogPages(site))
     .use(schedulePages(site))
     .use(workPages(site))
     .use(pluginPages(site))

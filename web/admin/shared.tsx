@@ -16,10 +16,13 @@ export const admins = (site: Site, work: (visit: Visit) => Promise<PageContent |
   });
 
 /** One for a form of it. */
-export const adminsSubmit = (site: Site, work: (visit: Visit, values: Values) => Promise<Submission>) =>
-  site.submit(async (visit, values) => {
+export const adminsSubmit = (
+  site: Site,
+  work: (visit: Visit, values: Values, address: string) => Promise<Submission>,
+) =>
+  site.submit(async (visit, values, address) => {
     requireAdmin(visit.visitor.actor, what);
-    return work(visit, values);
+    return work(visit, values, address);
   });
 
 /** A table with these columns: label and class. */

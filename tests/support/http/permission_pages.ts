@@ -220,7 +220,7 @@ export const pagesOfNoIncident: Readonly<Record<string, (request: Awaited<Return
   "DELETE /tokens/current": () => ({ path: "/app/sign_out", fields: {}, isQuiet: true }),
 };
 
-const catalog = "administration of the catalog";
+const catalog = "administration of the catalog, for admins";
 const terminal = "credentials are issued in the terminal";
 /** Rows without a page, and why. */
 export const withoutPage: readonly (readonly [RegExp, string])[] = [

@@ -1,0 +1,368 @@
+import { Elysia } from "elysia";
+import { applications } from "../../core/catalog/application.ts";
+import { createRecord } from "../../core/catalog/create.ts";
+import { getRecord } from "../../core/catalog/get.ts";
+import { incidentPriorities } from "../../core/catalog/incident_priority.ts";
+import { incidentTypes } from "../../core/catalog/incident_type.ts";
+import { individuals } from "../../core/catalog/individual.ts";
+import { listRecords } from "../../core/catalog/list.ts";
+import { removeRecord } from "../../core/catalog/remove.ts";
+import type { CatalogRecord, CatalogTable, Columns, Resource } from "../../core/catalog/resource.ts";
+import { services } from "../../core/catalog/service.ts";
+import { teams } from "../../core/catalog/team.ts";
+import { terms } from "../../core/catalog/term.ts";
+import { updateRecord } from "../../core/catalog/update.ts";
+import { visibilities } from "../../drizzle/schema/index.ts";
+import { InvalidInput, NotFound, noRoute } from "../../platform/errors.ts";
+import type { Deps } from "../../server/deps.ts";
+import { mostChoices } from "../incident/choices.ts";
+import { FormPage, type Trouble } from "../pages/forms.tsx";
+import type { Field } from "../parts/form.tsx";
+import { adminPath } from "../paths.ts";
+import { type PageContent, pathId, type Site, type Visit } from "../site.tsx";
+import type { Values } from "../values.ts";
+import { admins, adminsSubmit, Crumb } from "./shared.tsx";
+
+const path = `${adminPath}/catalog`;
+
+/** What a form writes of a record: by the name of its column. */
+type Written = Record<string, unknown>;
+
+/** A record with its columns, whatever they are. */
+type Any = CatalogRecord & Written;
+
+/** How a column is written. `parse` returns its value. */
+interface Column extends Omit<Field, "value" | "name"> {
+  parse(values: Values, name: string): unknown;
+}
+
+/** A kind of records. Its columns are in the order of the form; the first one is the name of a record. */
+interface Kind {
+  title: string;
+  resource: Resource<CatalogTable, Columns, Written>;
+  columns: Readonly<Record<string, Column>>;
+  /** Of a new record, what the form does not have. */
+  blank: Written;
+}
+
+const line = (label: string, more: Partial<Column> = {}): Column => ({
+  label,
+  kind: "line",
+  isRequired: true,
+  parse: (values, name) => values.text(name),
+  ...more,
+});
+const optional = (label: string, help?: string): Column =>
+  line(label, { isRequired: false, help, parse: (values, name) => values.given(name) ?? null });
+const prose: Column = line("Description", { kind: "text", isRequired: false });
+const box = (label: string): Column => ({
+  label,
+  kind: "check",
+  parse: (values, name) => values.isTicked(name),
+});
+const whole = (label: string, help: string): Column =>
+  line(label, {
+    help,
+    parse: (values, name) => {
+      const text = values.text(name).trim();
+      if (!/^-?\d{1,9}$/.test(text)) throw new InvalidInput(name, `${label} is a whole number`);
+      return Number(text);
+    },
+  });
+
+const noReasons = { incidentTypeIds: [], incidentPriorityIds: [], termIds: [] };
+
+/** Links to other records, templates and rotations stay as they are: the API writes them. */
+async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Record<string, Kind>> {
+  const { domain } = deps.config;
+  const onCall = services(deps.registry);
+  const { items } = await listRecords(deps, actor, onCall, { limit: mostChoices, sort: "name", filters: {} });
+  const kind = <T extends CatalogTable, C extends Columns, F extends object>(
+    title: string,
+    resource: Resource<T, C, F>,
+    columns: Kind["columns"],
+    blank: Written = {},
+  ): Kind => ({ title, resource: resource as unknown as Kind["resource"], columns, blank });
+  return {
+    types: kind(
+      "Incident types",
+      incidentTypes,
+      {
+        name: line("Name"),
+        description: prose,
+        visibility: line("Visibility of its incidents", {
+          kind: "choice",
+          choices: visibilities.map((one) => [one, one]),
+        }),
+        commanderServiceId: line("Commander", {
+          kind: "choice",
+          isRequired: false,
+          choices: [
+            ["", "the reporter"],
+            ...items.map(({ id, name }) => [String(id), `who is on call for ${name}`] as const),
+          ],
+          parse: (values, name) => (values.given(name) === undefined ? null : values.id(name)),
+        }),
+        postmortem: box("Closed incidents are due a post-mortem"),
+      },
+      { templates: [] },
+    ),
+    priorities: kind("Priorities", incidentPriorities, {
+      name: line("Name"),
+      description: prose,
+      rank: whole("Rank", "Higher is more urgent"),
+      reminderHours: whole("Hours between reminders", "To write a status report"),
+      reporterCommands: box("The reporter commands, and nobody is called"),
+    }),
+    services: kind(
+      "Services",
+      onCall,
+      {
+        name: line("Name"),
+        description: prose,
+        pluginSlug: optional("On-call plugin", "Who is on call is asked there"),
+        externalId: optional("Its name in that plugin"),
+      },
+      { rotation: null },
+    ),
+    teams: kind(
+      "Teams",
+      teams(domain),
+      { name: line("Name"), description: prose, email: optional("E-mail address") },
+      noReasons,
+    ),
+    people: kind(
+      "People",
+      individuals(domain),
+      { name: line("Name"), email: line("User name or e-mail address") },
+      noReasons,
+    ),
+    terms: kind("Terms", terms, {
+      text: line("Term"),
+      discoverable: box("Documents and descriptions are searched for it"),
+    }),
+    applications: kind("Applications", applications, {
+      name: line("Name"),
+      description: prose,
+      uri: optional("Address"),
+    }),
+  };
+}
+
+/** What incidents refer to: a list of each kind, and forms to add, change and delete a record. */
+export function catalogPages(site: Site) {
+  const { deps } = site;
+
+  async function kindOf(visit: Visit): Promise<[string, Kind]> {
+    const { kind = "" } = visit.params;
+    const kinds = await kindsOf(deps, visit);
+    const found = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
+    if (!found) throw new NotFound(noRoute);
+    return [kind, found];
+  }
+
+  async function overview(visit: Visit): Promise<PageContent> {
+    const kinds = await kindsOf(deps, visit);
+    return { title: "Catalog", content: <Overview kinds={kinds} /> };
+  }
+
+  async function list(visit: Visit): Promise<PageContent> {
+    const [name, kind] = await kindOf(visit);
+    const [first = "name"] = Object.keys(kind.columns);
+    const cursor = visit.url.searchParams.get("cursor") ?? undefined;
+    const query = { limit: mostChoices, sort: first, cursor, filters: {} };
+    const page = await listRecords(deps, visit.visitor.actor, kind.resource, query);
+    const records = page.items.map((item) => [item.id, String((item as Any)[first])] as const);
+    return {
+      title: kind.title,
+      content: <List name={name} kind={kind} records={records} next={page.next_cursor} />,
+    };
+  }
+
+  /** Undefined for a new one. @throws NotFound */
+  async function recordOf(visit: Visit, { resource }: Kind): Promise<Any | undefined> {
+    if (visit.params.id === "new") return undefined;
+    const id = pathId(visit.params.id, `There is no such ${resource.one}`);
+    return (await getRecord(deps, visit.visitor.actor, resource, id)) as Any;
+  }
+
+  async function form(visit: Visit, trouble?: Trouble, fields?: readonly Field[]): Promise<PageContent> {
+    const [name, kind] = await kindOf(visit);
+    const record = await recordOf(visit, kind);
+    return editing(name, kind, { record, trouble, fields: fields ?? fieldsOf(kind, record) });
+  }
+
+  const save = adminsSubmit(site, async (visit, values) => {
+    const [name, kind] = await kindOf(visit);
+    const { resource, columns, blank } = kind;
+    const record = await recordOf(visit, kind);
+    const { actor } = visit.visitor;
+    return {
+      run: async (context) => {
+        const written = Object.fromEntries(
+          Object.entries(columns).map(([column, { parse }]) => [column, parse(values, column)]),
+        );
+        if (record) {
+          const change = { id: record.id, version: values.id("version"), fields: { ...record, ...written } };
+          await updateRecord(context, actor, resource, change);
+        } else await createRecord(context, actor, resource, { ...blank, ...written });
+        return `${path}/${name}`;
+      },
+      again: async (fill) => {
+        const now = await recordOf(visit, kind);
+        const { fields, trouble } = fill(fieldsOf(kind, now));
+        return form(visit, trouble, fields);
+      },
+    };
+  });
+
+  async function deleting(visit: Visit, trouble?: Trouble): Promise<PageContent> {
+    const [name, kind] = await kindOf(visit);
+    const record = await recordOf(visit, kind);
+    if (!record) throw new NotFound(noRoute);
+    const title = `Delete ${nameOfRecord(kind, record)}?`;
+    return {
+      title,
+      content: (
+        <FormPage
+          crumb={<Crumb />}
+          title={title}
+          button="Delete for good"
+          isDangerous
+          action={`${path}/${name}/${record.id}/delete`}
+          back={`${path}/${name}/${record.id}`}
+          fields={[]}
+          trouble={trouble}
+        />
+      ),
+    };
+  }
+
+  const remove = adminsSubmit(site, async (visit, _, address) => {
+    const [name, { resource, ...kind }] = await kindOf(visit);
+    const record = await recordOf(visit, { resource, ...kind });
+    if (!record) throw new NotFound(noRoute);
+    return {
+      run: async (context) => {
+        await removeRecord(context, visit.visitor.actor, resource, { id: record.id, address });
+        return `${path}/${name}`;
+      },
+      again: (fill) => deleting(visit, fill([]).trouble),
+    };
+  });
+
+  return new Elysia({ name: "catalog pages", prefix: "/catalog" })
+    .get("/", admins(site, overview))
+    .get("/:kind", admins(site, list))
+    .get(
+      "/:kind/:id",
+      admins(site, (visit) => form(visit)),
+    )
+    .post("/:kind/:id", save)
+    .get(
+      "/:kind/:id/delete",
+      admins(site, (visit) => deleting(visit)),
+    )
+    .post("/:kind/:id/delete", remove);
+}
+
+function fieldsOf({ columns }: Kind, record: Any | undefined): Field[] {
+  const shown = (value: unknown) =>
+    value === true ? "on" : value === false ? undefined : String(value ?? "");
+  return [
+    ...(record
+      ? [{ name: "version", label: "", kind: "hidden", value: String(record.version) } as const]
+      : []),
+    ...Object.entries(columns).map(([name, { parse: _, ...column }]) => ({
+      ...column,
+      name,
+      value: record && shown(record[name]),
+    })),
+  ];
+}
+
+const nameOfRecord = ({ columns }: Kind, record: Any) => String(record[Object.keys(columns)[0]!]);
+
+function editing(
+  name: string,
+  kind: Kind,
+  { record, ...form }: { record: Any | undefined; fields: readonly Field[]; trouble?: Trouble },
+): PageContent {
+  const title = record ? nameOfRecord(kind, record) : `New ${kind.resource.one}`;
+  const address = `${path}/${name}/${record?.id ?? "new"}`;
+  return {
+    title,
+    content: (
+      <FormPage
+        crumb={<Crumb />}
+        title={title}
+        button={record ? "Save" : "Add"}
+        action={address}
+        back={`${path}/${name}`}
+        {...form}
+      >
+        {record && (
+          <p>
+            <a href={`${address}/delete`}>Delete</a>
+          </p>
+        )}
+      </FormPage>
+    ),
+  };
+}
+
+function Overview({ kinds }: { kinds: Record<string, Kind> }) {
+  return (
+    <>
+      <Crumb />
+      <h1>Catalog</h1>
+      <ul class="list">
+        {Object.entries(kinds).map(([name, { title }]) => (
+          <li key={name}>
+            <a href={`${path}/${name}`} data-row>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function List({
+  name,
+  kind,
+  records,
+  next,
+}: {
+  name: string;
+  kind: Kind;
+  records: readonly (readonly [number, string])[];
+  next: string | null;
+}) {
+  return (
+    <>
+      <Crumb />
+      <div class="row head">
+        <h1>{kind.title}</h1>
+        <a class="button primary" href={`${path}/${name}/new`}>
+          New {kind.resource.one}
+        </a>
+      </div>
+      {records.length === 0 ? (
+        <p class="empty">None yet.</p>
+      ) : (
+        <ul class="list">
+          {records.map(([id, label]) => (
+            <li key={id}>
+              <a href={`${path}/${name}/${id}`} data-row dir="auto">
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      {next && <a href={`${path}/${name}?cursor=${encodeURIComponent(next)}`}>More</a>}
+    </>
+  );
+}
