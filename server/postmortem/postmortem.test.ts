@@ -85,6 +85,10 @@ describe("a post-mortem", () => {
     const edited = drafted.text
       .replace("_Whom did it hurt, how, and for how long?_", "Everybody.")
       .replace(/ First note/, " First note, as *we* know now  \n  with a second line")
+      .replace(
+        "Everybody.",
+        `Everybody, [as here](/app/incidents/9${id}?at=99999999#event-99999999), [and](/app/tasks/99999999).`,
+      )
       .replace("## What went well\n", "## What went well, really\n")
       .replace(/^- .*reported: .*\n/m, "");
     await edit(drafted, edited);

@@ -40,9 +40,10 @@ const sections = {
 
 type Section = keyof typeof sections;
 
-/** Of an entry or a task, in the text. */
-const entryLink = /\/incidents\/\d+\?at=(\d+)#event-\d+\)/;
-const taskLink = /\/app\/tasks\/(\d+)\)/;
+/** Of an entry of the incident, in the text. Its writers may link to those of others. */
+const entryLinkOf = ({ incident }: Facts) =>
+  new RegExp(`/incidents/${incident.id}\\?at=(\\d+)#event-\\d+\\)`, "g");
+const taskLink = /\/app\/tasks\/(\d+)\)/g;
 
 const minute = (at: Date) => at.toISOString().slice(0, 16).replace("T", " ");
 
@@ -124,10 +125,11 @@ export interface News {
  * What is new since the text was drafted: entries and tasks that are newer than all that it links to. One that somebody has
  * deleted from the text does not come back.
  */
-export function newsOf(text: string, { happenings, tasks }: Facts): News {
-  const newest = (link: RegExp) =>
-    Math.max(0, ...Array.from(text.matchAll(new RegExp(link, "g")), ([, id]) => Number(id)));
-  const [entry, task] = [newest(entryLink), newest(taskLink)];
+export function newsOf(text: string, facts: Facts): News {
+  const { happenings, tasks } = facts;
+  const linked = (link: RegExp) => Array.from(text.matchAll(link), ([, id]) => Number(id));
+  const entry = Math.max(0, ...linked(entryLinkOf(facts)));
+  const task = Math.max(0, ...linked(taskLink).filter((linked) => tasks.some(({ id }) => id === linked)));
   const headings = new Set(headingsOf(text).map(({ title }) => title));
   return {
     happenings: happenings.filter(({ eventId }) => eventId > entry),
@@ -154,14 +156,18 @@ export function withNews(text: string, facts: Facts, news: News): string {
           .split("\n"),
       );
   }
-  const timeOf = new Map(facts.happenings.map(({ eventId, at }) => [eventId, at]));
+  const times = new Map(facts.happenings.map(({ eventId, at }) => [eventId, at]));
+  const link = entryLinkOf(facts);
+  const timeOf = (line: string) => {
+    const [found] = line.matchAll(link);
+    return found && times.get(Number(found[1]));
+  };
   for (const one of news.happenings) {
     const before = lines.findLastIndex((line) => {
-      const [, id] = entryLink.exec(line) ?? [];
-      const at = timeOf.get(Number(id));
+      const at = timeOf(line);
       return at !== undefined && at <= one.at;
     });
-    const after = lines.findIndex((line) => entryLink.test(line));
+    const after = lines.findIndex((line) => timeOf(line) !== undefined);
     const place =
       before >= 0 ? endOfItem(lines, before) : after >= 0 ? after : endOfSection(lines, "Timeline");
     insert(lines, place, entryLine(facts, one));
