@@ -58,7 +58,10 @@ export function documentPages(site: Site) {
     if (format !== "md" && format !== "html") throw new NotFound(noRoute);
     const found = await documentOf(visit);
     const { text } = await getContent(deps, visit.visitor.actor, found.id);
-    const name = found.name.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 100);
+    const name = found.name
+      .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
+      .slice(0, 100)
+      .toWellFormed();
     return new Response(format === "md" ? text : standalone(found.name, text), {
       headers: {
         ...pageHeaders,

@@ -118,6 +118,8 @@ function PostmortemPage({ incident, postmortem, trouble }: Shown) {
 /** What the text does not have yet. */
 function Review({ incident, postmortem, path }: Shown & { path: string }) {
   const { news, empty } = postmortem;
+  // By their ids: what is newer than all of the text is proposed again.
+  const earliest = news.happenings.toSorted((a, b) => a.eventId - b.eventId).slice(0, mostShown);
   const isNew = news.happenings.length + news.tasks.length + news.sections.length > 0;
   return (
     <>
@@ -133,7 +135,7 @@ function Review({ incident, postmortem, path }: Shown & { path: string }) {
           <form method="post" action={path}>
             <FormKeys />
             <ul>
-              {news.happenings.slice(0, mostShown).map(({ eventId, at, who, text }) => (
+              {earliest.map(({ eventId, at, who, text }) => (
                 <li key={eventId}>
                   <label class="check">
                     <input type="checkbox" name={`entry-${eventId}`} checked />{" "}

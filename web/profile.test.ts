@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { auditLog, challenge, individual, session, token } from "../drizzle/schema/index.ts";
+import { clicked } from "../tests/support/browser/browser.ts";
 import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 import { personOf } from "../tests/support/http/people.ts";
@@ -204,6 +205,15 @@ describe("signing out everywhere", () => {
     const { csrf } = fieldsOf((await other.open(page)).html, "/app/sign_out");
     const forged = await reader.send("/app/sign_out", { csrf: csrf!, everywhere: "on" });
     expect(forged.status).toBe(403);
+    // With a session that has ended, nobody would be signed out.
+    const stranger = await PageReader.signIn(given.server, user);
+    stranger.browser.cookies.clear();
+    const late = await stranger.browser.request(`${given.server.url}/app/sign_out`, {
+      method: "POST",
+      body: new URLSearchParams({ csrf: csrf!, everywhere: "on" }),
+      headers: clicked,
+    });
+    expect(late.headers.get("location")).toStartWith("/app/sign_in?return=");
     expect((await other.open(page)).path).toBe(page);
   });
 });

@@ -27,7 +27,7 @@ import { messagePage } from "./pages/message.tsx";
 import { Search } from "./pages/search.tsx";
 import type { Field } from "./parts/form.tsx";
 import { Keys } from "./parts/keys.tsx";
-import { app, incidentPath, returnPath, signInPath } from "./paths.ts";
+import { app, incidentPath, profilePath, returnPath, signInAddress, signInPath } from "./paths.ts";
 import { numbersPages } from "./numbers.tsx";
 import { profilePages } from "./profile.tsx";
 import { postmortemPages } from "./postmortem.tsx";
@@ -158,6 +158,8 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
         throw new Forbidden("This form is not from this browser: reload the page and try again");
       const address = addressOf(deps, request, server);
       const isEverywhere = form.has("everywhere");
+      // Nothing was signed out.
+      if (!visitor && isEverywhere) return redirect(signInAddress(profilePath));
       if (visitor && isEverywhere) await signOutEverywhere(deps, { user: visitor.actor.user, address });
       else if (visitor) await signOutSession(deps, { session: visitor.session, address });
       return redirect(`${app}/signed_out${isEverywhere ? "?everywhere" : ""}`);

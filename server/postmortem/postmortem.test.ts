@@ -146,6 +146,48 @@ describe("a post-mortem", () => {
     expect((await call("GET", "/events?kind=postmortem.drafted")).items).toHaveLength(1);
   });
 
+  test("takes no longer than its text, whatever that is", async () => {
+    const drafted = await draft();
+    for (let n = 0; n < 3; n += 1) await note(`Note ${n}`);
+    const lines = ["# a", "#".repeat(100_000), "- [", "- [x]("].map(
+      (line) => `${line}${" ".repeat(100_000)}b`,
+    );
+    await edit(drafted, `${lines.join("\n")}${"\n".repeat(100_000)}x`);
+    expect((await call("GET", "/postmortem/")).missing_sections).toHaveLength(6);
+    expect((await draft()).text).toContain("Note 2");
+  });
+
+  test("that cites an entry, or has remarks below one, keeps both where they are", async () => {
+    const first = await note("First note");
+    const drafted = await draft();
+    const cited = `/app/incidents/${id}?at=${first.id}#event-${first.id}`;
+    const edited = drafted.text
+      .replace(" First note", " First note\nwhich was wrong\n\n  because of a typo")
+      .replace(
+        "## What went well",
+        `## What went well\n\nThe [first note](${cited}) was read\nby everybody.`,
+      );
+    await edit(drafted, edited);
+    await note("Second note");
+    const { text } = await draft();
+    expect(text).toMatch(/First note\nwhich was wrong\n\n {2}because of a typo\n- \[.*Second note\n/);
+    expect(text).toContain("was read\nby everybody.");
+  });
+
+  test("whose first text could not be written is drafted whole the next time", async () => {
+    const wanted = {
+      name: "Empty",
+      description: "",
+      resource_type: "review",
+      weblink: null,
+      incident_id: id,
+    };
+    const { body: made } = await given.member.call("POST", "/documents/", wanted);
+    const { document_id, text } = await draft({ entries: [], sections: false });
+    expect(document_id).toBe(made.id);
+    expect(text).toContain("| Priority |");
+  });
+
   test("gets only the entries that are named", async () => {
     await draft();
     const [one, other] = [await note("Wanted"), await note("Unwanted")];

@@ -93,6 +93,11 @@ async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Recor
         visibility: line("Visibility of its incidents", {
           kind: "choice",
           choices: visibilities.map((one) => [one, one]),
+          parse: (values, name) => {
+            const given = visibilities.find((one) => one === values.text(name));
+            if (!given) throw new InvalidInput(name, "Choose one of the list");
+            return given;
+          },
         }),
         commanderServiceId: line("Commander", {
           kind: "choice",
@@ -273,11 +278,13 @@ function fieldsOf({ columns }: Kind, record: Any | undefined): Field[] {
     ...(record
       ? [{ name: "version", label: "", kind: "hidden", value: String(record.version) } as const]
       : []),
-    ...Object.entries(columns).map(([name, { parse: _, ...column }]) => ({
-      ...column,
-      name,
-      value: record && shown(record[name]),
-    })),
+    ...Object.entries(columns).map(([name, { parse: _, ...column }]) => {
+      const value = record && shown(record[name]);
+      const isListed = value === undefined || column.choices?.some(([one]) => one === value) !== false;
+      // Of more services than the list has: saving must not choose another one.
+      const choices = isListed ? column.choices : [...column.choices!, [value, value] as const];
+      return { ...column, choices, name, value };
+    }),
   ];
 }
 

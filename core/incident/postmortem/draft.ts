@@ -35,14 +35,15 @@ const sections = {
   Timeline: undefined,
   "What went well": "What helped? What should stay as it is?",
   "What went badly": "What caused it, and what made it longer or worse? Name causes, not people.",
-  "Follow-up": "Write each as `- [ ] What is to be done @who (due 2026-12-31)`: it becomes a task.",
+  "Follow-up":
+    "Write each as `- [ ] What is to be done @who (due 2026-12-31)`: it becomes a task while the incident is open.",
 } as const;
 
 type Section = keyof typeof sections;
 
-/** Of an entry of the incident, in the text. Its writers may link to those of others. */
-const entryLinkOf = ({ incident }: Facts) =>
-  new RegExp(`/incidents/${incident.id}\\?at=(\\d+)#event-\\d+\\)`, "g");
+/** Begins the line of an entry. What its writers cite elsewhere in the text, also of other incidents, does not count. */
+const entryLineOf = ({ incident }: Facts) =>
+  new RegExp(`^\\s*[-*+] \\[[^\\]]*\\]\\(\\S*/incidents/${incident.id}\\?at=(\\d+)#event-\\d+\\)`);
 const taskLink = /\/app\/tasks\/(\d+)\)/g;
 
 const minute = (at: Date) => at.toISOString().slice(0, 16).replace("T", " ");
@@ -127,9 +128,10 @@ export interface News {
  */
 export function newsOf(text: string, facts: Facts): News {
   const { happenings, tasks } = facts;
-  const linked = (link: RegExp) => Array.from(text.matchAll(link), ([, id]) => Number(id));
-  const entry = Math.max(0, ...linked(entryLinkOf(facts)));
-  const task = Math.max(0, ...linked(taskLink).filter((linked) => tasks.some(({ id }) => id === linked)));
+  const entry = text.split("\n").reduce(newestIn(entryLineOf(facts)), 0);
+  const known = new Set(tasks.map(({ id }) => id));
+  const linked = Array.from(text.matchAll(taskLink), ([, id]) => Number(id)).filter((id) => known.has(id));
+  const task = linked.reduce((a, b) => Math.max(a, b), 0);
   const headings = new Set(headingsOf(text).map(({ title }) => title));
   return {
     happenings: happenings.filter(({ eventId }) => eventId > entry),
@@ -138,11 +140,15 @@ export function newsOf(text: string, facts: Facts): News {
   };
 }
 
+const newestIn = (begin: RegExp) => (newest: number, line: string) =>
+  Math.max(newest, Number(begin.exec(line)?.[1] ?? 0));
+
 /**
  * The text with `news`. Nothing that it has is changed: an entry comes after the last one that happened before it, tasks
  * at the end of theirs, and missing sections at the end.
  */
 export function withNews(text: string, facts: Facts, news: News): string {
+  if (news.sections.length + news.happenings.length + news.tasks.length === 0) return text;
   const lines = text.replaceAll("\r\n", "\n").trimEnd().split("\n");
   if (news.sections.length > 0) {
     const drafted = draftOf({ ...facts, happenings: [], tasks: [] });
@@ -157,30 +163,34 @@ export function withNews(text: string, facts: Facts, news: News): string {
       );
   }
   const times = new Map(facts.happenings.map(({ eventId, at }) => [eventId, at]));
-  const link = entryLinkOf(facts);
-  const timeOf = (line: string) => {
-    const [found] = line.matchAll(link);
-    return found && times.get(Number(found[1]));
-  };
+  const begin = entryLineOf(facts);
+  // The lines of entries, in their order. A text may have far more lines than these.
+  const entries = lines.flatMap((line, index) => {
+    const at = times.get(Number(begin.exec(line)?.[1]));
+    return at === undefined ? [] : [{ index, at }];
+  });
   for (const one of news.happenings) {
-    const before = lines.findLastIndex((line) => {
-      const at = timeOf(line);
-      return at !== undefined && at <= one.at;
-    });
-    const after = lines.findIndex((line) => timeOf(line) !== undefined);
+    const before = entries.findLastIndex(({ at }) => at <= one.at);
     const place =
-      before >= 0 ? endOfItem(lines, before) : after >= 0 ? after : endOfSection(lines, "Timeline");
-    insert(lines, place, entryLine(facts, one));
+      before >= 0
+        ? endOfItem(lines, entries[before]!.index)
+        : (entries[0]?.index ?? endOfSection(lines, "Timeline"));
+    const added = insert(lines, place, entryLine(facts, one));
+    for (const entry of entries) if (entry.index >= place) entry.index += added.count;
+    entries.splice(before + 1, 0, { index: added.index, at: one.at });
   }
   for (const task of news.tasks) insert(lines, endOfSection(lines, "Follow-up"), taskLine(facts, task));
   return `${lines.join("\n")}\n`;
 }
 
-/** Lists begin after an empty line. */
-function insert(lines: string[], place: number, item: string): void {
-  const before = lines[place - 1] ?? "";
-  const isApart = before === "" || /^\s*[-*+] |^ {2}\S/.test(before);
-  lines.splice(place, 0, ...(isApart ? [] : [""]), ...item.split("\n"));
+/** Lists begin after an empty line, and end before other text with one. Returns where the item is, and how many lines are new. */
+function insert(lines: string[], place: number, item: string): { index: number; count: number } {
+  const isItem = (line: string) => line === "" || /^\s*[-*+] |^ {2}\S/.test(line);
+  const before = isItem(lines[place - 1] ?? "") ? [] : [""];
+  const after = isItem(lines[place] ?? "") ? [] : [""];
+  const added = [...before, ...item.split("\n"), ...after];
+  lines.splice(place, 0, ...added);
+  return { index: place + before.length, count: added.length };
 }
 
 /** Lines of code blocks are no headings. Titles are in lower case. */
@@ -193,23 +203,40 @@ function headingsOf(text: string): { title: string; line: number; level: number 
       else if (mark.startsWith(fence)) fence = undefined;
       return [];
     }
-    const [, marks, title] = /^(#{1,6})\s+(.+?)\s*#*\s*$/.exec(content) ?? [];
-    return fence === undefined && marks && title
+    // It matches whatever follows, so that it takes time in proportion to the line.
+    const [, marks, rest = ""] = /^(#{1,6})[ \t]+(.*)$/s.exec(content) ?? [];
+    const title = withoutMarks(rest);
+    return fence === undefined && marks && title !== ""
       ? [{ title: title.toLowerCase(), line, level: marks.length }]
       : [];
   });
 }
 
-/** The line after an item of a list with its further lines. */
+/** A heading may end with marks, too. */
+function withoutMarks(text: string): string {
+  let end = text.trimEnd().length;
+  while (text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trim();
+}
+
+/** The line after an item of a list with what its writers have added: indented or plain lines, also after empty ones. */
 function endOfItem(lines: readonly string[], start: number): number {
   let end = start + 1;
-  while (end < lines.length && /^\s+\S/.test(lines[end]!)) end += 1;
+  for (let line = end; line < lines.length; line += 1) {
+    const text = lines[line]!;
+    const isPlain = lines[line - 1] !== "" && !/^\s*([-*+] |#|$)/.test(text);
+    if (/^\s+\S/.test(text) || isPlain) end = line + 1;
+    else if (text.trim() !== "") break;
+  }
   return end;
 }
 
 /** The line after the last one of a section that is not empty; the end of the text without that section. */
-function endOfSection(lines: readonly string[], title: Section): number {
-  const headings = headingsOf(lines.join("\n"));
+function endOfSection(
+  lines: readonly string[],
+  title: Section,
+  headings = headingsOf(lines.join("\n")),
+): number {
   const at = headings.findIndex((one) => one.title === title.toLowerCase());
   if (at < 0) return lines.length;
   const { line, level } = headings[at]!;
@@ -225,7 +252,7 @@ export function emptySections(text: string): string[] {
   return (Object.keys(sections) as Section[]).filter((section) => {
     const found = headings.find(({ title }) => title === section.toLowerCase());
     if (!found) return false;
-    const content = lines.slice(found.line + 1, endOfSection(lines, section));
+    const content = lines.slice(found.line + 1, endOfSection(lines, section, headings));
     const prompts = new Set<string>(["Times are in UTC.", `_${sections[section] ?? ""}_`]);
     return content.every((line) => line.trim() === "" || prompts.has(line.trim()));
   });

@@ -85,20 +85,28 @@ export async function draftPostmortem(
 ): Promise<Postmortem> {
   const facts = await factsOf(context, actor, incidentId);
   const found = await findText(context, actor, incidentId);
-  if (!found) {
-    const id = await create(context, actor, facts);
-    const written = await putContent(context, actor, { id, text: draftOf(facts), version: null });
+  // Also after a first attempt that made the document and not its text.
+  if (!found || found.text.trim() === "") {
+    const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
+    const written = await putContent(context, actor, { id, text: draftOf(facts), version });
+    await recordDraft(context, actor, { incidentId, documentId: id });
     return reviewed(facts, { id, ...written });
   }
-  const news = newsOf(found.text, facts);
+  const news = newsOf(found.text, without(facts, found.id));
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
   const wanted = { ...news, happenings, ...(!sections && { sections: [] }) };
   const text = withNews(found.text, facts, wanted);
-  await recordDraft(context, actor, { incidentId, documentId: found.id });
-  if (text === found.text) return reviewed(facts, found);
   const { id, version } = found;
-  return reviewed(facts, { id, ...(await putContent(context, actor, { id, text, version })) });
+  const written = text === found.text ? found : await putContent(context, actor, { id, text, version });
+  await recordDraft(context, actor, { incidentId, documentId: id });
+  return reviewed(facts, { id, ...written });
 }
+
+/** Tasks that were found in its own text are in it already. */
+const without = (facts: Facts, id: number): Facts => ({
+  ...facts,
+  tasks: facts.tasks.filter(({ documentId }) => documentId !== id),
+});
 
 function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefined): Postmortem {
   const text = found?.text ?? draftOf(facts);
@@ -106,7 +114,7 @@ function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefin
     documentId: found?.id ?? null,
     text,
     version: found?.version ?? null,
-    news: found ? newsOf(text, facts) : { happenings: [], tasks: [], sections: [] },
+    news: found ? newsOf(text, without(facts, found.id)) : { happenings: [], tasks: [], sections: [] },
     gaps: gapsOf(facts),
     empty: emptySections(text),
   };
@@ -130,7 +138,6 @@ async function create(context: AppContext, actor: Actor, { incident }: Facts): P
       pluginSlug: null,
       resourceId: null,
     });
-    await recordDraft(within, actor, { incidentId: incident.id, documentId: id });
     return id;
   });
 }
