@@ -79,12 +79,8 @@ async function startOurs(
 ): Promise<Contender> {
   const port = await freePort();
   const environment = {
-    SVC_DATABASE_URL: databaseUrl,
+    ...support.serverEnvironment(databaseUrl, port),
     SVC_DATABASE_POOL_SIZE: String(poolSize),
-    SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
-    SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
-    // Never contacted: no one signs in here.
-    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
   };
   const tokens = await issueTokens(environment, clients);
   const started = await support.startServer(parts, directory, port, environment);

@@ -159,6 +159,17 @@ export const svcFromSource = [
   join(root, "cli/main.ts"),
 ];
 
+/** What a server needs whose tokens the bench issues itself. */
+export function serverEnvironment(databaseUrl: string, port: number) {
+  return {
+    SVC_DATABASE_URL: databaseUrl,
+    SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
+    SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
+    // Never contacted: no one signs in here.
+    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
+  };
+}
+
 /** Starts our server as in production: `svc server start server/main:app`, with nothing disabled. */
 export function startServer(
   parts: AsyncDisposableStack,

@@ -21,13 +21,7 @@ export async function benchWeb(parts: AsyncDisposableStack): Promise<void> {
   const busy = await fillTimelines(databaseUrl, incidents, busyIncidents);
   const browsers = await signInBrowsers(databaseUrl, people);
   const port = await freePort();
-  const environment = {
-    SVC_DATABASE_URL: databaseUrl,
-    SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
-    SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
-    // Never contacted: no one signs in here.
-    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
-  };
+  const environment = support.serverEnvironment(databaseUrl, port);
   const [token = ""] = await issueTokens(environment, 1);
   const svc = await support.startServer(parts, directory, port, environment);
   console.log(

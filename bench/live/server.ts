@@ -121,13 +121,7 @@ async function startSvc(
   const { db, close } = openDatabase(databaseUrl, 1);
   await populate(db, systemClock).finally(close);
   const port = await freePort();
-  const environment = {
-    SVC_DATABASE_URL: databaseUrl,
-    SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
-    SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
-    // Never contacted: no one signs in here.
-    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
-  };
+  const environment = support.serverEnvironment(databaseUrl, port);
   const [token = ""] = await issueTokens(environment, 1);
   const started = await support.startServer(parts, directory, port, environment);
   const post = async (path: string, body: object) => {
