@@ -6,7 +6,7 @@ import { claimDue, claimNow } from "../core/schedule/claims.ts";
 import { pauseTask, resumeTask } from "../core/schedule/operate.ts";
 import { finishRun } from "../core/schedule/runs.ts";
 import { findTask, scheduledTasks } from "../core/schedule/tasks.ts";
-import { auditLog, delivery, flowStep, run, scheduledTask } from "../drizzle/schema/index.ts";
+import { auditLog, delivery, flowStep, run, scheduledTask, service } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 
@@ -143,6 +143,21 @@ describe("the catalog", () => {
     const page = `${catalog}/types/${body.id}`;
     await root.submit(page, { description: "Changed" });
     expect(await api(`/incident_types/${body.id}`)).toMatchObject({ description: "Changed", templates });
+    const names = Array.from({ length: 101 }, (_, n) => ({ name: `Service ${String(n).padStart(3, "0")}` }));
+    const stamps = { createdAt: given.server.clock.now(), updatedAt: given.server.clock.now() };
+    const made = await given.server.db
+      .insert(service)
+      .values([...names, { name: "Zzz" }].map((one) => ({ ...one, ...stamps })))
+      .returning({ id: service.id });
+    const last = made.at(-1)!.id;
+    const { version, ...type } = await api(`/incident_types/${body.id}`);
+    const called = { ...type, commander_service_id: last, version };
+    expect((await given.admin.call("PUT", `/incident_types/${body.id}`, called)).http).toBe(200);
+    await root.submit(page, { description: "Again" });
+    expect(await api(`/incident_types/${body.id}`)).toMatchObject({
+      description: "Again",
+      commander_service_id: last,
+    });
     const used = `${catalog}/types/${given.ids.incidentTypeId}/delete`;
     const refused = await root.submit(used, {}, used);
     expect([refused.status, refused.html]).toEqual([409, expect.stringContaining('role="alert"')]);
@@ -152,6 +167,7 @@ describe("the catalog", () => {
     ["a name that another one has", "types/new", { name: "Outage" }, 409],
     ["no number", "priorities/new", { name: "Odd", rank: "high", reminderHours: "1" }, 400],
     ["no name", "teams/new", { name: " " }, 400],
+    ["an unknown visibility", "types/new", { name: "Odd", visibility: "Hidden" }, 400],
   ])("%s is refused, and what was written is kept", async (_, at, fields, status) => {
     const answer = await root.submit(`${catalog}/${at}`, { ...fields, description: "Half an hour" });
     expect([answer.status, answer.html]).toEqual([status, expect.stringContaining("Half an hour")]);

@@ -148,7 +148,7 @@ describe("a text of 1 MB", () => {
   });
 });
 
-test("of two who take command at once, one is told who has it", async () => {
+test("when two people take command at once, the second one reads who has it", async () => {
   const others = [];
   for (const user of ["dana@example.com", "erin@example.com"]) {
     const reader = await PageReader.signIn(given.server, user);

@@ -110,6 +110,7 @@ describe("the numbers", () => {
     ["since=2026-06-14&until=2026-06-01", "The range must end after it begins"],
     ["since=2020-06-14", "must not be longer than 5 years"],
     ["since=yesterday", "The field since must be a time"],
+    ["since=9999-01-01&until=9999-12-31", "The range must end before the year 10000"],
     ["until=2026-02-30", "The field until must be a time"],
   ])("show the form again with the reason: %s", async (query, reason) => {
     const { status, html, text } = await open(query);

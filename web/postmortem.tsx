@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import { useContext } from "preact/hooks";
-import { getIncident, type IncidentDetail } from "../core/incident/incident/get.ts";
 import { draftPostmortem, getPostmortem, type Postmortem } from "../core/incident/postmortem/postmortem.ts";
 import { noSuchIncident } from "../core/incident/visibility/see.ts";
 import { durationText } from "../platform/duration.ts";
@@ -26,30 +25,22 @@ export function postmortemPages(site: Site) {
   };
 
   async function page(visit: Visit, trouble?: Trouble): Promise<PageContent> {
-    const { actor } = visit.visitor;
-    const id = idOf(visit);
-    const [incident, postmortem] = await Promise.all([
-      getIncident(deps, actor, id),
-      getPostmortem(deps, actor, id),
-    ]);
+    const postmortem = await getPostmortem(deps, visit.visitor.actor, idOf(visit));
     return {
-      title: `Post-mortem of ${incident.name}`,
-      content: <PostmortemPage incident={incident} postmortem={postmortem} trouble={trouble} />,
+      title: `Post-mortem of ${postmortem.incident.name}`,
+      content: <PostmortemPage postmortem={postmortem} trouble={trouble} />,
     };
   }
 
   const draft = site.submit(async (visit, values) => {
     const incidentId = idOf(visit);
-    const { documentId } = await getPostmortem(deps, visit.visitor.actor, incidentId);
+    const isFirst = values.isTicked("first");
+    const chosen = { entries: values.ticked("entry"), sections: values.isTicked("sections") };
     return {
       run: async (context) => {
-        const entries = documentId === null ? undefined : values.ticked("entry");
-        const sections = documentId === null || values.isTicked("sections");
-        const wanted = { incidentId, entries, sections };
-        const drafted = await draftPostmortem(context, visit.visitor.actor, wanted);
-        return documentId === null
-          ? documentPath(drafted.documentId!)
-          : `${incidentPath(incidentId)}/postmortem`;
+        const wanted = { incidentId, ...(!isFirst && chosen) };
+        const { documentId } = await draftPostmortem(context, visit.visitor.actor, wanted);
+        return isFirst ? documentPath(documentId!) : `${incidentPath(incidentId)}/postmortem`;
       },
       // A plugin writes the text, which may take a while.
       isVersioned: true,
@@ -66,13 +57,12 @@ export function postmortemPages(site: Site) {
 }
 
 interface Shown {
-  incident: IncidentDetail;
   postmortem: Postmortem;
   trouble?: Trouble;
 }
 
-function PostmortemPage({ incident, postmortem, trouble }: Shown) {
-  const { documentId, text } = postmortem;
+function PostmortemPage({ postmortem, trouble }: Shown) {
+  const { incident, documentId, text } = postmortem;
   const path = `${incidentPath(incident.id)}/postmortem`;
   return (
     <article>
@@ -82,6 +72,7 @@ function PostmortemPage({ incident, postmortem, trouble }: Shown) {
         {documentId === null ? (
           <form method="post" action={path}>
             <FormKeys />
+            <input type="hidden" name="first" value="on" />
             <button type="submit" class="primary">
               Draft it
             </button>
@@ -105,18 +96,18 @@ function PostmortemPage({ incident, postmortem, trouble }: Shown) {
             incident can edit. Drafting it again adds what is new, and changes nothing that somebody has
             written.
           </p>
-          <Gaps of={postmortem} incident={incident} />
+          <Gaps of={postmortem} />
           <Markdown text={text} />
         </>
       ) : (
-        <Review incident={incident} postmortem={postmortem} path={path} />
+        <Review postmortem={postmortem} path={path} />
       )}
     </article>
   );
 }
 
 /** What the text does not have yet. */
-function Review({ incident, postmortem, path }: Shown & { path: string }) {
+function Review({ postmortem, path }: Shown & { path: string }) {
   const { news, empty } = postmortem;
   // By their ids: what is newer than all of the text is proposed again.
   const earliest = news.happenings.toSorted((a, b) => a.eventId - b.eventId).slice(0, mostShown);
@@ -165,7 +156,7 @@ function Review({ incident, postmortem, path }: Shown & { path: string }) {
           </form>
         </section>
       )}
-      <Gaps of={postmortem} incident={incident} />
+      <Gaps of={postmortem} />
       {!isNew && empty.length === 0 && postmortem.gaps.length === 0 && (
         <p class="empty">Nothing is missing that svc can see.</p>
       )}
@@ -173,7 +164,7 @@ function Review({ incident, postmortem, path }: Shown & { path: string }) {
   );
 }
 
-function Gaps({ of: { gaps }, incident }: { of: Postmortem; incident: IncidentDetail }) {
+function Gaps({ of: { gaps, incident } }: { of: Postmortem }) {
   const { timeZone } = useContext(Reader);
   if (gaps.length === 0) return null;
   return (

@@ -84,7 +84,7 @@ describe("the profile", () => {
     "__proto__",
     "Europe/Berlin\u0000",
     "x".repeat(100_000),
-  ])("refuses a zone that nobody knows: %p", async (zone) => {
+  ])("refuses an unknown zone: %p", async (zone) => {
     const { status, html } = await reader.submit(page, { time_zone: zone });
     expect([status, html]).toEqual([400, expect.stringContaining("There is no such time zone")]);
     expect(html).not.toContain("<script>hit");
@@ -145,6 +145,13 @@ describe("a time of a form", () => {
   ])("that is skipped or comes twice needs its offset: %s", (text, one, other) => {
     expect(() => read(text)).toThrow(`write ${one} or ${other}`);
     expect([read(one), read(other)]).toEqual([new Date(one).toISOString(), new Date(other).toISOString()]);
+  });
+
+  test("is not after the last year", () => {
+    const zone = "America/Los_Angeles";
+    expect(() => new Values(new Map([["at", "9999-12-31 23:00"]])).time("at", zone)).toThrow(
+      "There is no such time",
+    );
   });
 
   test("that comes twice stays the one that it was", () => {

@@ -1,5 +1,5 @@
 import { InvalidInput } from "../platform/errors.ts";
-import { parseInstant } from "../platform/instant.ts";
+import { isStorable, parseInstant } from "../platform/instant.ts";
 import { localText } from "../platform/time_zone.ts";
 
 /** The fields of a form. */
@@ -63,10 +63,10 @@ export function timeText(at: Date | null, timeZone: string): string {
 function momentsOf(name: string, local: string, timeZone: string) {
   try {
     const plain = Temporal.PlainDateTime.from(local);
-    return [
-      plain.toZonedDateTime(timeZone, { disambiguation: "earlier" }),
-      plain.toZonedDateTime(timeZone, { disambiguation: "later" }),
-    ] as const;
+    const later = plain.toZonedDateTime(timeZone, { disambiguation: "later" });
+    // In the west, the last hours of the year 9999 are in the next one.
+    if (!isStorable(new Date(later.epochMilliseconds))) throw new RangeError("after the last year");
+    return [plain.toZonedDateTime(timeZone, { disambiguation: "earlier" }), later] as const;
   } catch {
     throw new InvalidInput(name, "There is no such time: write it like 2026-11-27 14:05");
   }

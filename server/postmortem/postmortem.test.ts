@@ -188,6 +188,18 @@ describe("a post-mortem", () => {
     expect(text).toContain("| Priority |");
   });
 
+  test("does not get the tasks that were found in its own text", async () => {
+    const { document_id } = await draft();
+    const wanted = { incident_id: id, assignees: [] };
+    for (const more of [{ description: "From the text", document_id }, { description: "From the incident" }])
+      expect((await given.member.call("POST", "/tasks/", { ...wanted, ...more })).http).toBe(201);
+    const { new_tasks } = await call("GET", "/postmortem/");
+    expect(new_tasks.map(({ description }: { description: string }) => description)).toEqual([
+      "From the incident",
+    ]);
+    expect((await draft()).text).not.toMatch(/^- \[From the text\]/m);
+  });
+
   test("gets only the entries that are named", async () => {
     await draft();
     const [one, other] = [await note("Wanted"), await note("Unwanted")];

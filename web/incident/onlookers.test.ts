@@ -1,8 +1,11 @@
 import { beforeEach, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
 import { h } from "preact";
+import { accessLease, recommendation } from "../../drizzle/schema/index.ts";
 import type { Deps } from "../../server/deps.ts";
 import { fieldsOf, PageReader } from "../../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { insertAccess } from "../../tests/support/http/permission_access.ts";
 import type { Visitor } from "../visitor.ts";
 import { Onlookers } from "./onlookers.tsx";
 
@@ -69,6 +72,38 @@ test("shows a Restricted incident that it is linked with to its people only", as
   expect(await page()).not.toContain("Stolen keys");
   expect(await page(erin)).toContain("Stolen keys");
   expect(await page()).not.toContain("Stolen keys");
+});
+
+test("shows a recommended document of a Restricted incident to its people only", async () => {
+  const { db, clock } = given.server;
+  const hidden = await given.reported("Stolen keys", { visibility: "Restricted" });
+  const wanted = {
+    name: "Secret runbook",
+    description: "",
+    resource_type: "reference",
+    incident_id: hidden.id,
+  };
+  const { body: made } = await given.member.call("POST", "/documents/", wanted);
+  const proposed = { incidentId: id, pluginSlug: "resolver", documentId: made.id, createdAt: clock.now() };
+  await db.insert(recommendation).values({ ...proposed, reasons: [{ kind: "other", name: "asked" }] });
+  await given.member.call("POST", `/incidents/${hidden.id}/participants/`, { email: "erin@example.com" });
+  expect(await page()).not.toContain("Secret runbook");
+  expect(await page(erin)).toContain("Secret runbook");
+});
+
+test("has a lease of its reader", async () => {
+  const { db } = given.server;
+  const slug = `quokka-${id}`;
+  await insertAccess(db, slug);
+  const { name: incidentName } = (await given.admin.call("GET", `/incidents/${id}`)).body;
+  const lease = { userName: "dana@example.com", incidentId: id, incidentName };
+  await db
+    .update(accessLease)
+    .set(lease)
+    .where(eq(accessLease.name, `svc_${slug}`));
+  await page(erin);
+  expect(await page()).toContain(slug);
+  expect(await page(erin)).not.toContain(slug);
 });
 
 test("is gone at once when the incident becomes Restricted", async () => {

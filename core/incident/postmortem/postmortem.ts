@@ -10,7 +10,7 @@ import { type DocumentText, getContent, putContent } from "../document/content.t
 import { createDocument } from "../document/create.ts";
 import { listDocuments } from "../document/list.ts";
 import { eventColumns } from "../event/list.ts";
-import { getIncident } from "../incident/get.ts";
+import { getIncident, type IncidentDetail } from "../incident/get.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { listParticipants } from "../participant/list.ts";
 import { listTasks } from "../task/list.ts";
@@ -36,6 +36,7 @@ const resourceType = "review";
 
 /** A post-mortem: the document, and what its writers may look at next. */
 export interface Postmortem {
+  incident: IncidentDetail;
   /** Null before it is drafted; `text` is then what the draft would be. */
   documentId: number | null;
   text: string;
@@ -111,6 +112,7 @@ const without = (facts: Facts, id: number): Facts => ({
 function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefined): Postmortem {
   const text = found?.text ?? draftOf(facts);
   return {
+    incident: facts.incident,
     documentId: found?.id ?? null,
     text,
     version: found?.version ?? null,

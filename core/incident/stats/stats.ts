@@ -10,6 +10,7 @@ import {
   task,
 } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
+import { isStorable } from "../../../platform/instant.ts";
 import type { Actor, Context } from "../../context.ts";
 import { mayReadIncident } from "../visibility/visibility.ts";
 import {
@@ -49,6 +50,7 @@ export async function readStats(
 ): Promise<Stats> {
   const until = query.until ?? clock.now();
   const since = query.since ?? new Date(mondayOf(until.getTime() - 1) - (usualWeeks - 1) * week);
+  if (!isStorable(until)) throw new InvalidInput("until", "The range must end before the year 10000");
   if (since >= until) throw new InvalidInput("until", "The range must end after it begins");
   if (until.getTime() - since.getTime() > mostYears * 366 * day)
     throw new InvalidInput("since", `The range must not be longer than ${mostYears} years`);

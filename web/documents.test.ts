@@ -1,0 +1,158 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { document as documentTable, event } from "../drizzle/schema/index.ts";
+import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
+import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { until } from "../tests/support/process/until.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { rateGenerate: 100_000, pluginConversation: "channel", pluginDocument: "markdown" },
+);
+
+let carol: PageReader;
+let id: number;
+let path: string;
+beforeEach(async () => {
+  carol = await PageReader.signIn(given.server);
+  ({ id } = await given.reported("Broken <b>"));
+  path = `/app/incidents/${id}`;
+});
+
+const get = async (of: string) => (await given.admin.call("GET", of)).body;
+/** A step creates it. */
+const documentOf = () =>
+  until<{ id: number }>("the document", async () => (await get(`/documents/?incident_id=${id}`)).items[0]);
+
+describe("a document", () => {
+  test("is read, and changed unless somebody else has changed it", async () => {
+    const found = await documentOf();
+    const page = `/app/documents/${found.id}`;
+    const stale = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
+    const { html } = await carol.submit(`${page}/edit`, { text: "# Plan\n\n<script>x</script> **now**" });
+    expect(html).toContain("<h2>Plan</h2><p>&lt;script&gt;x&lt;/script&gt; <strong>now</strong></p>");
+    const preview = await carol.send(`${page}/edit`, {
+      ...stale,
+      text: "<i>Mine</i> **soon**",
+      preview: "on",
+    });
+    expect([preview.status, preview.html]).toEqual([
+      200,
+      expect.stringContaining("<p>&lt;i&gt;Mine&lt;/i&gt; <strong>soon</strong></p>"),
+    ]);
+    expect(fieldsOf(preview.html, `${page}/edit`)).toMatchObject({
+      version: stale.version,
+      text: "<i>Mine</i> **soon**",
+    });
+    expect((await carol.open(page)).html).not.toContain("soon");
+    const conflict = await carol.send(`${page}/edit`, { ...stale, text: "Mine" });
+    expect([conflict.status, conflict.html]).toEqual([409, expect.stringContaining("# Plan")]);
+    expect((await carol.send(`${page}/edit`, fieldsOf(conflict.html, `${page}/edit`))).html).toContain(
+      "<p>Mine</p>",
+    );
+  });
+
+  test("is added, written, and redacted, as a whole or an earlier version", async () => {
+    const { path: page } = await carol.submit(`${path}/document`, { name: "Vendor's <log>" });
+    expect(page).toMatch(/^\/app\/documents\/\d+\/edit$/);
+    const at = page.slice(0, -"/edit".length);
+    await carol.submit(page, { text: "The password is hunter2" });
+    await carol.submit(page, { text: "The password is elsewhere" });
+    const { html } = await carol.open(`${at}/versions`);
+    const versions = [...html.matchAll(/\/versions\/(\d+)"/g)].map(([, version]) => version);
+    // The plugin wrote the first one.
+    expect(versions).toEqual(["3", "2", "1"]);
+    expect((await carol.open(`${at}/versions/2`)).html).toContain("hunter2");
+    const redact = `${at}/redact?version=2`;
+    expect((await carol.submit(redact, { reason: "A password" })).status).toBe(403);
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+    await root.submit(redact, { reason: "A password" });
+    expect((await carol.open(`${at}/versions/2`)).html).not.toContain("hunter2");
+    expect((await carol.open(at)).html).toContain("elsewhere");
+    await root.submit(`${at}/redact`, { reason: "All of it" });
+    expect((await carol.open(at)).html).not.toContain("elsewhere");
+    expect((await carol.open(path)).html).toContain("All of it");
+    const dashboard = { name: "Dashboard", weblink: "https://grafana.example.com/d/1" };
+    expect((await carol.submit(`${path}/document`, dashboard)).path).toBe(`${path}#documents`);
+    await carol.submit(page, { text: "# Plan\n\n<script>x</script>" });
+    const md = await carol.open(`${at}/download/md`);
+    expect([md.html, md.headers.get("content-disposition")]).toEqual([
+      "# Plan\n\n<script>x</script>",
+      "attachment; filename*=UTF-8''Vendor-s-log-.md",
+    ]);
+    expect((await carol.open(`${at}/download/html`)).html).toContain(
+      "<h2>Plan</h2><p>&lt;script&gt;x&lt;/script&gt;</p>",
+    );
+    expect((await carol.open(`${at}/download/exe`)).status).toBe(404);
+  });
+
+  test("whose plugin is down says so, and what is written for it is kept", async () => {
+    const { id: document } = await documentOf();
+    const page = `/app/documents/${document}`;
+    const fields = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
+    const elsewhere = { pluginSlug: "wiki", resourceId: `W${document}` };
+    await given.server.db.update(documentTable).set(elsewhere).where(eq(documentTable.id, document));
+    const { status, html } = await carol.open(page);
+    expect([status, html]).toEqual([
+      200,
+      expect.stringMatching(/role="alert"[^>]*><p>The plugin that stores/),
+    ]);
+    const sent = await carol.send(`${page}/edit`, { ...fields, text: "Half an hour of work" });
+    expect([sent.status, sent.html]).toEqual([503, expect.stringContaining("Half an hour of work")]);
+    expect((await carol.open(path)).status).toBe(200);
+  });
+
+  test("whose name has a letter of two units at the end of the file's name can be downloaded", async () => {
+    const { path: page } = await carol.submit(`${path}/document`, { name: `${"a".repeat(99)}𠮷` });
+    await carol.submit(page, { text: "Text" });
+    expect((await carol.open(page.replace("/edit", "/download/md"))).html).toBe("Text");
+  });
+});
+
+describe("a post-mortem", () => {
+  test("is drafted, edited, and added to", async () => {
+    const page = `${path}/postmortem`;
+    await carol.submit(`${path}/note`, { text: "It was <the> disk" });
+    expect((await carol.open(page)).html).toContain("It was &lt;the&gt; disk");
+    const drafted = await carol.submit(page);
+    expect(drafted.path).toMatch(/^\/app\/documents\/\d+$/);
+    expect(drafted.html).toContain("It was &lt;the&gt; disk");
+    await carol.submit(`${drafted.path}/edit`, { text: "# Mine\n\n## Timeline\n\nNothing.\n" });
+    expect((await carol.open(page)).html).toContain("Sections: Summary, Impact, What");
+    const { "entry-1": _, ...rest } = fieldsOf((await carol.open(page)).html, page);
+    const [one, ...others] = Object.keys(rest).filter((name) => name.startsWith("entry-"));
+    expect(others.length).toBeGreaterThan(0);
+    const kept = Object.fromEntries(Object.entries(rest).filter(([name]) => name !== one));
+    expect((await carol.send(page, kept)).path).toBe(page);
+    const { html } = await carol.open(drafted.path);
+    expect(html).toContain("<p>Nothing.</p>");
+    expect(html).toContain("It was &lt;the&gt; disk");
+    expect(html).not.toContain(`#event-${one!.slice("entry-".length)}"`);
+  });
+
+  test("with more new entries than the page shows proposes the rest afterwards", async () => {
+    const page = `${path}/postmortem`;
+    const wanted = {
+      name: "Review",
+      description: "",
+      resource_type: "review",
+      weblink: null,
+      incident_id: id,
+    };
+    const { body: made } = await given.member.call("POST", "/documents/", wanted);
+    await carol.submit(`/app/documents/${made.id}/edit`, { text: "# Ours" });
+    const { db, clock } = given.server;
+    const at = (n: number) => new Date(+clock.now() - 1000 * n);
+    const note = { incidentId: id, actor: "carol@example.com", kind: "note", source: "core", data: {} };
+    // Each later one happened before the one before it.
+    const notes = Array.from({ length: 230 }, (_, n) => ({ ...note, at: at(n), description: `Note ${n}.` }));
+    await db.insert(event).values(notes);
+    await carol.submit(page, {}, page);
+    await carol.submit(page, {}, page);
+    const { text } = await get(`/documents/${made.id}/content`);
+    for (const { description } of notes) expect(text).toContain(` ${description}\n`);
+  });
+});
