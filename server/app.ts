@@ -33,6 +33,7 @@ import { participantRoutes } from "./participant/routes.ts";
 import { postmortemRoutes } from "./postmortem/routes.ts";
 import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
+import { signInsRoutes } from "./sign_in/list.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
 import { staticRoutes } from "./static/routes.ts";
 import { statsRoutes } from "./stats/routes.ts";
@@ -80,6 +81,7 @@ const apiRoutes = (
     .use(weepRoutes(deps))
     .use(authorityRoutes(deps))
     .use(certificateRoutes(deps))
+    .use(signInsRoutes(deps))
     .use(auditRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))

@@ -47,13 +47,14 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 /** Fills in existing ids, or `value` for the named parameter. */
 function addressOf(path: string, place = places[0], name?: string, value?: string): string {
-  const ids: Record<string, number> = {
+  const ids: Record<string, number | string> = {
     incident_id: place.incidentId,
     document_id: place.documentId,
     task_id: place.taskId,
     report_id: place.reportId,
     event_id: place.eventId,
     participant_id: place.scribeId,
+    sign_in_id: crypto.randomUUID(),
   };
   return path.replaceAll(/\{(\w+)\}/g, (_, one) => (one === name ? value! : String(ids[one] ?? 1)));
 }

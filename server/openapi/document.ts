@@ -40,6 +40,7 @@ const tags: Readonly<Record<string, string>> = {
   Healthcheck: "Whether this process can serve requests",
   Whoami: "The user of an access token",
   Tokens: "Access tokens",
+  "Sign ins": "What users are signed in with: browsers, access tokens of terminals, certificates",
   Certificates: "Client certificates, which authenticate over mutual TLS",
   Audit: "Who did what, for admins",
   "Well-known": "Public keys that verify our tokens",

@@ -188,7 +188,8 @@ export async function findClientCertificate(
   };
 }
 
-const latestGroups = sql<string[]>`(
+/** The current groups of the user of a row of `token`. */
+export const latestGroups = sql<string[]>`(
   select groups from token as latest where latest.user_name = ${token.userName} order by issued_at desc limit 1)`;
 
 const certificateBySha256 = preparedQuery((db) =>

@@ -50,7 +50,11 @@ export async function endAtLogout({ db, clock }: Context, logout: Logout, addres
 export async function endIssuerSessions(
   tx: Transaction,
   which: SQL | undefined,
-  { at, because, address }: { at: Date; because: "logout" | "refused" | "signed_out"; address?: string },
+  {
+    at,
+    because,
+    address,
+  }: { at: Date; because: "logout" | "refused" | "revoked" | "signed_out"; address?: string },
 ): Promise<number> {
   // First, because `holdIssuerSession` waits for it.
   const ended = await tx
@@ -91,7 +95,7 @@ export async function endIssuerSessions(
  */
 export async function signOutEverywhere(
   { db, clock }: Context,
-  { user, address }: { user: string; address: string },
+  { user, by = user, address }: { user: string; by?: string; address: string },
 ): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {
@@ -112,8 +116,8 @@ export async function signOutEverywhere(
     const isOurs = sql`substr(jti::text, 15, 1) <> '8'`;
     await endTokens(tx, sql`select jti from token where user_name = ${user} and ${isOurs}`, at);
     await tx.update(session).set(anonymous(at)).where(eq(session.userName, user));
-    const data = { everywhere: true };
-    await audit(tx, { at, actor: user, action: "session.signed_out", address, data });
+    const data = { everywhere: true, ...(by === user ? {} : { user }) };
+    await audit(tx, { at, actor: by, action: "session.signed_out", address, data });
   });
 }
 

@@ -84,10 +84,16 @@ async function insertLease(world: World, userName: string): Promise<number> {
 }
 
 /** Inserts a client certificate of another user. Returns its serial number. */
-async function insertCertificate({ server }: World): Promise<string> {
-  const { id } = await signingAuthority(server, "x509", clientAuthority);
+async function insertToken({ server }: World): Promise<string> {
   const [jti, at, later] = [crypto.randomUUID(), server.clock.now(), after(server.clock.now(), 3600)];
   await server.db.insert(schema.token).values({ jti, userName: elsewhere, issuedAt: at, expiresAt: later });
+  return jti;
+}
+
+async function insertCertificate(world: World): Promise<string> {
+  const { server } = world;
+  const { id } = await signingAuthority(server, "x509", clientAuthority);
+  const [jti, at, later] = [await insertToken(world), server.clock.now(), after(server.clock.now(), 3600)];
   const serial = jti.replaceAll("-", "");
   await server.db
     .insert(schema.clientCertificate)
@@ -153,7 +159,7 @@ const ofAws =
 const hiddenFrom = ["others"];
 
 const pathOf =
-  (make: (world: World) => Promise<number>, prefix: string, suffix = ""): Prepare =>
+  (make: (world: World) => Promise<number | string>, prefix: string, suffix = ""): Prepare =>
   async (world) => ({ path: `${prefix}${await make(world)}${suffix}` });
 const ofRole =
   (suffix = ""): Prepare =>
@@ -238,6 +244,12 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   "DELETE /certificates/{serial} of somebody else": async (world) => ({
     path: `/certificates/${await insertCertificate(world)}`,
   }),
+  "GET /sign_ins/ of others": async (world) => {
+    await insertToken(world);
+    return { path: "/sign_ins/", shows: elsewhere };
+  },
+  "DELETE /sign_ins/ of somebody else": async () => ({ path: `/sign_ins/?user=${elsewhere}` }),
+  "DELETE /sign_ins/{sign_in_id} of somebody else": pathOf(insertToken, "/sign_ins/"),
   "GET /access/leases/ of others": async (world) => {
     await insertLease(world, elsewhere);
     return { path: "/access/leases/", shows: elsewhere };

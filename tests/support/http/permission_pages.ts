@@ -236,6 +236,7 @@ export const withoutPage: readonly (readonly [RegExp, string])[] = [
   [/^POST \/access\/leases\//, terminal],
   [/^\w+ \/api\/v\d\//, terminal],
   [/^\w+ \/certificates\//, terminal],
+  [/^\w+ \/sign_ins\//, "administration of sign-ins, for admins"],
   [/^GET \/plugins\/$/, "administration of plugins, for admins"],
   [/^GET \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "on the page of the incident"],
   [/^DELETE \/incidents\/\{incident_id\}\/participants\/\{participant_id\}$/, "administration"],

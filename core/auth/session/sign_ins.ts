@@ -1,0 +1,177 @@
+import { and, eq, getTableColumns, gt, inArray, isNotNull, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { bigint, boolean, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { challenge, issuerSession, session } from "../../../drizzle/schema/index.ts";
+import { instant } from "../../../drizzle/schema/types.ts";
+import { Forbidden, InvalidInput, NotFound } from "../../../platform/errors.ts";
+import { audit } from "../../audit.ts";
+import type { Actor, Context } from "../../context.ts";
+import { endTokens } from "../../end_tokens.ts";
+import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { latestGroups } from "../certificate/certificate.ts";
+import { endIssuerSessions, signOutEverywhere } from "./issuer_session.ts";
+import { anonymous } from "./session.ts";
+
+// Terminology. A sign-in is what authenticates its user now: a browser session, the access token of a terminal, or a
+// certificate sign-in, of our own authority or of an organisation's. A token that is bound to a certificate of ours ends with
+// it, and is no sign-in of its own. Several sign-ins may come from one at the issuer (`issuer_session`).
+
+export const signInKinds = ["browser", "terminal", "certificate", "organisation certificate"] as const;
+
+/** A query, as a table: see `signInsNow`. */
+const signIns = pgTable("sign_ins_now", {
+  id: uuid("id").notNull(),
+  /** Breaks ties in the list. */
+  place: bigint("place", { mode: "number" }).notNull(),
+  kind: text("kind", { enum: signInKinds }).notNull(),
+  user: text("user_name").notNull(),
+  createdAt: instant("created_at").notNull(),
+  expiresAt: instant("expires_at").notNull(),
+  isAdmin: boolean("is_admin").notNull(),
+  /** Of the newest certificate of ours. */
+  serial: text("serial"),
+  isCurrent: boolean("is_current").notNull(),
+  issuerSessionId: uuid("issuer_session_id"),
+});
+
+/** `isCurrent`: the actor uses it. `createdAt`: when a certificate of an organisation began to be valid. */
+export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "issuerSessionId">;
+
+/** Half a SHA-256 of the key, which itself is the SHA-256 of the cookie: neither can be computed from it. */
+const sessionId = sql`encode(substr(sha256('svc sign-in '::bytea || ${session.idHash}), 1, 16), 'hex')::uuid`;
+
+/** The valid sign-ins of a user, or of all. Whoever reads them names this in `with`. */
+function signInsNow(
+  db: Database | Transaction,
+  { clock, config }: Pick<Context, "clock" | "config">,
+  { sessionKey, tokenId }: Pick<Actor, "sessionKey" | "tokenId">,
+  user: string | undefined,
+) {
+  const now = sql`${clock.now().toISOString()}::timestamptz`;
+  const ofUser = (column: SQL) => (user === undefined ? sql`true` : sql`${column} = ${user}`);
+  const isAdmin = (groups: SQL) => sql`${config.adminGroup} = any (${groups})`;
+  return db.$with("sign_ins_now", getTableColumns(signIns)).as(sql`
+    select id, ('x' || right(id::text, 12))::bit(48)::bigint + 1 as place,
+      kind, user_name, created_at, expires_at, is_admin, serial, is_current, issuer_session_id
+    from (
+      select ${sessionId} as id, 'browser' as kind, user_name, coalesce(signed_in_at, created_at) as created_at, expires_at,
+        ${isAdmin(sql`groups`)} as is_admin, null as serial,
+        id_hash is not distinct from decode(${sessionKey ?? null}::text, 'hex') as is_current, issuer_session_id
+      from session where user_name is not null and expires_at > ${now} and ${ofUser(sql`user_name`)}
+      union all
+      select token.jti, case when newest.serial is not null then 'certificate'
+          when substr(token.jti::text, 15, 1) = '8' then 'organisation certificate' else 'terminal' end,
+        token.user_name, token.issued_at, token.expires_at,
+        ${isAdmin(sql`case when newest.serial is null then token.groups else ${latestGroups} end`)}, newest.serial,
+        token.jti is not distinct from ${tokenId ?? null}::uuid, token.issuer_session_id
+      from token left join lateral (
+        select serial, expires_at from client_certificate where jti = token.jti order by expires_at desc limit 1
+      ) as newest on true
+      where token.revoked_at is null and token.expires_at > ${now} and ${ofUser(sql`token.user_name`)}
+        and (newest.expires_at is null or newest.expires_at > ${now})
+        and not exists (select from client_certificate where sha256 = token.certificate_sha256)
+    ) as valid`);
+}
+
+const list: List<"created_at"> = {
+  name: "sign-ins",
+  id: signIns.place,
+  sorts: { created_at: { by: signIns.createdAt, kind: "instant" } },
+  defaultSort: "-created_at",
+};
+
+/** One page of what the actor is signed in with now, newest first; an admin's list has everybody's. @throws InvalidInput */
+export async function listSignIns(
+  context: Context,
+  actor: Actor,
+  { user, ...query }: ListQuery & { user?: string },
+): Promise<{ items: SignIn[]; next_cursor: string | null }> {
+  const { db } = context;
+  const page = startPage(list, query, { user });
+  const rows = await db
+    .with(signInsNow(db, context, actor, actor.admin ? user : actor.user))
+    .select({ item: getTableColumns(signIns), key: page.key })
+    .from(signIns)
+    .where(page.within(user === undefined ? undefined : eq(signIns.user, user)))
+    .orderBy(...page.orderBy)
+    .limit(page.limit);
+  const placed = rows.map(({ item: { place, ...item }, key }) => ({ item: { item, id: place }, key }));
+  const { items, next_cursor } = page.finish(placed);
+  return { items: items.map(({ item: { issuerSessionId: _, ...item } }) => item), next_cursor };
+}
+
+/**
+ * Ends a sign-in: its streams and leases end with it. The sign-in at the issuer ends when nothing else comes from it, and
+ * so does what a browser has approved and no terminal has collected yet. A certificate of an organisation is refused from then on.
+ *
+ * @throws NotFound also for somebody else's, unless the actor is an admin
+ */
+export async function endSignIn(context: Context, actor: Actor, id: string, address: string): Promise<void> {
+  const { db, clock } = context;
+  const at = clock.now();
+  const ofActor = actor.admin ? undefined : actor.user;
+  await db.transaction(async (tx) => {
+    const valid = () =>
+      tx
+        .with(signInsNow(tx, context, actor, ofActor))
+        .select()
+        .from(signIns);
+    const [found] = await valid().where(eq(signIns.id, id));
+    if (!found) throw new NotFound("There is no such sign-in, or it has ended");
+    const { kind, user, issuerSessionId } = found;
+    const isLast = async (atIssuer: SQL | undefined) => {
+      // So that of two that end at once, the second is the last one.
+      await tx.select({ id: issuerSession.id }).from(issuerSession).where(atIssuer).for("no key update");
+      const others = and(eq(signIns.issuerSessionId, issuerSessionId!), ne(signIns.id, id));
+      return (await valid().where(others).limit(1)).length === 0;
+    };
+    const atIssuer = issuerSessionId === null ? undefined : eq(issuerSession.id, issuerSessionId);
+    if (atIssuer && (await isLast(atIssuer)))
+      await endIssuerSessions(tx, atIssuer, { at, because: "revoked", address });
+    else if (kind === "browser") await endBrowser(tx, user, id, at);
+    else await endTokens(tx, sql`select ${id}::uuid`, at);
+    const data = { user, kind };
+    await audit(tx, { at, actor: actor.user, action: "sign_in.ended", address, subject: id, data });
+  });
+}
+
+/** Ends a browser session, with what it has approved and no terminal has collected yet. */
+async function endBrowser(tx: Transaction, user: string, id: string, at: Date): Promise<void> {
+  const ended = and(eq(session.userName, user), eq(sessionId, id));
+  const ofSession = inArray(
+    challenge.sessionHash,
+    tx.select({ idHash: session.idHash }).from(session).where(ended),
+  );
+  const approved = and(isNotNull(challenge.approvedAt), isNull(challenge.collectedAt));
+  await tx
+    .update(challenge)
+    .set({ expiresAt: at })
+    .where(and(ofSession, approved, gt(challenge.expiresAt, at)));
+  await tx.update(session).set(anonymous(at)).where(ended);
+}
+
+/**
+ * Ends all sign-ins of a user, except certificates of an organisation: nothing would bring these back.
+ *
+ * @returns how many
+ * @throws InvalidInput without a user
+ * @throws Forbidden for another user, except for admins
+ */
+export async function endSignIns(
+  context: Context,
+  actor: Actor,
+  user: string | undefined,
+  address: string,
+): Promise<number> {
+  if (user === undefined) throw new InvalidInput("query", "Specify a user");
+  if (user !== actor.user && !actor.admin) throw new Forbidden("Only admins can end other users' sign-ins");
+  return context.db.transaction(async (tx) => {
+    const [ended] = await tx
+      .with(signInsNow(tx, context, actor, user))
+      .select({ count: sql<number>`count(*)::int` })
+      .from(signIns)
+      .where(ne(signIns.kind, "organisation certificate"));
+    await signOutEverywhere({ ...context, db: tx }, { user, by: actor.user, address });
+    return ended!.count;
+  });
+}

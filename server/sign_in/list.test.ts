@@ -1,0 +1,199 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { and, eq } from "drizzle-orm";
+import { findClientCertificate } from "../../core/auth/certificate/certificate.ts";
+import { auditLog, issuerSession, session, token } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { toHex } from "../../platform/secret.ts";
+import { PageReader } from "../../tests/support/browser/reader.ts";
+import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { decide, newChallenge, poll } from "../../tests/support/http/server.ts";
+
+let { server, context, newUser, issue } = {} as CertificateServer;
+useCertificateServer((given) => {
+  ({ server, context, newUser, issue } = given);
+});
+
+let user: string;
+beforeEach(() => {
+  user = newUser();
+});
+
+const admin = () => personOf(server, newUser(), ["admin"]);
+const signInsOf = async (reader: Person, of = user) =>
+  (await reader.call("GET", `/sign_ins/?user=${of}`)).body.items;
+const kindsOf = async (reader: Person, of = user) =>
+  (await signInsOf(reader, of)).map(({ kind }: { kind: string }) => kind).sort();
+
+/** A browser, and a terminal that was approved in it. */
+async function bothSignedIn() {
+  const reader = await PageReader.signIn(server, user);
+  const wanted = await newChallenge(server, { user });
+  await decide(wanted, "approve", reader.browser);
+  const authorization = `Bearer ${(await poll(server, wanted)).body.encoded_jwt}`;
+  return {
+    reader,
+    works: async () => [
+      (await reader.browser.request(`${server.url}/app`)).status,
+      (await server.fetch("/whoami", { headers: { authorization } })).status,
+    ],
+  };
+}
+
+const insertToken = async (more: Partial<typeof token.$inferInsert> = {}) => {
+  const now = server.clock.now();
+  const of = { jti: crypto.randomUUID() as string, userName: user, issuedAt: now, expiresAt: after(now, 60) };
+  await server.db.insert(token).values({ ...of, ...more });
+  return more.jti ?? of.jti;
+};
+const ofOrganisation = () => crypto.randomUUID().replace(/^(.{14})./, "$18");
+
+describe("the list", () => {
+  test("has what is valid now, newest first", async () => {
+    const certificate = await issue(user, ["admin"]);
+    await insertToken({ jti: ofOrganisation(), issuedAt: after(server.clock.now(), -3600) });
+    await insertToken({ expiresAt: server.clock.now() });
+    await insertToken({ revokedAt: server.clock.now() });
+    await insertToken({ certificateSha256: certificate.sha256, groups: ["admin"] });
+    await PageReader.signIn(server, user);
+    const { body } = await certificate.person.call("GET", `/sign_ins/?user=${user}`);
+    const items: Record<string, unknown>[] = body.items;
+    expect(items.map(({ kind }) => kind).sort()).toEqual([
+      "browser",
+      "certificate",
+      "organisation certificate",
+      "terminal",
+    ]);
+    const of = (kind: string) => items.find((one) => one.kind === kind);
+    expect(of("terminal")).toMatchObject({ user, is_current: true, is_admin: true, serial: null });
+    expect(of("certificate")).toMatchObject({
+      is_current: false,
+      is_admin: true,
+      serial: certificate.serial,
+    });
+    expect(of("browser")).toMatchObject({ is_current: false, is_admin: false });
+    const times = items.map(({ created_at }) => created_at);
+    expect(times).toEqual(times.toSorted().reverse());
+    expect(items.at(-1)!.kind).toBe("organisation certificate");
+  });
+
+  test("goes on after its cursor, also at equal times", async () => {
+    const [issuedAt, ids] = [server.clock.now(), new Set<string>()];
+    for (let left = 5; left > 0; left -= 1) ids.add(await insertToken({ issuedAt }));
+    const reader = await personOf(server, user);
+    const read = new Set<string>();
+    let pages = 0;
+    for (let cursor: string | null = ""; cursor !== null; pages += 1) {
+      const query: string = cursor && `&cursor=${cursor}`;
+      const { body } = await reader.call("GET", `/sign_ins/?limit=2${query}`);
+      for (const { id } of body.items) read.add(id);
+      cursor = body.next_cursor;
+    }
+    expect([pages, read.size, ids.isSubsetOf(read)]).toEqual([3, 6, true]);
+  });
+
+  test("omits a certificate that has expired, and cannot be renewed", async () => {
+    await issue(user);
+    const reader = await admin();
+    expect(await kindsOf(reader)).toContain("certificate");
+    server.clock.advance(25 * 3600);
+    try {
+      expect(await kindsOf(await admin())).toEqual([]);
+    } finally {
+      server.clock.advance(-25 * 3600);
+    }
+  });
+
+  test("names a browser without what its cookie is compared with", async () => {
+    await PageReader.signIn(server, user);
+    const [row] = await server.db.select().from(session).where(eq(session.userName, user));
+    const [{ id }] = await signInsOf(await admin());
+    expect(toHex(row!.idHash)).not.toContain(id.replaceAll("-", "").slice(0, 8));
+  });
+});
+
+describe("ending", () => {
+  const idOf = async (by: Person, kind: string) =>
+    (await signInsOf(by)).find((one: { kind: string }) => one.kind === kind).id;
+  const end = async (by: Person, kind: string) =>
+    (await by.call("DELETE", `/sign_ins/${await idOf(by, kind)}`)).http;
+  const atIssuer = async () =>
+    (await server.db.select().from(issuerSession).where(eq(issuerSession.userName, user))).map(
+      ({ endedAt }) => endedAt !== null,
+    );
+
+  test("a browser leaves its terminal, and with the last one the sign-in at the issuer ends", async () => {
+    const [by, { works }] = [await admin(), await bothSignedIn()];
+    expect(await end(by, "browser")).toBe(204);
+    expect([await works(), await atIssuer()]).toEqual([[303, 200], [false]]);
+    expect(await end(by, "terminal")).toBe(204);
+    expect([await works(), await atIssuer()]).toEqual([[303, 401], [true]]);
+  });
+
+  test("a terminal leaves its browser, and others of the user", async () => {
+    const [by, one, other] = [await admin(), await bothSignedIn(), await bothSignedIn()];
+    const ended = await end(by, "terminal");
+    const left = [await one.works(), await other.works()];
+    expect([ended, left.toSorted()]).toEqual([
+      204,
+      [
+        [200, 200],
+        [200, 401],
+      ],
+    ]);
+  });
+
+  test.each([true, false])(
+    "a browser ends what it has approved and no terminal has collected (alone: %p)",
+    async (isAlone) => {
+      const { reader, works } = await bothSignedIn();
+      const by = await admin();
+      if (isAlone) await end(by, "terminal");
+      const wanted = await newChallenge(server, { user });
+      await decide(wanted, "approve", reader.browser);
+      expect(await end(by, "browser")).toBe(204);
+      expect((await poll(server, wanted)).body.status).toBe("expired");
+      expect((await works())[1]).toBe(isAlone ? 401 : 200);
+    },
+  );
+
+  test("a certificate ends what is bound to it", async () => {
+    const { sha256, person } = await issue(user);
+    const bound = await insertToken({ certificateSha256: sha256 });
+    expect(await end(person, "certificate")).toBe(204);
+    expect(await findClientCertificate(context, sha256)).toEqual({ refused: "revoked" });
+    const [row] = await server.db.select().from(token).where(eq(token.jti, bound));
+    expect(row!.revokedAt).not.toBeNull();
+    expect(await kindsOf(person)).toEqual(["terminal"]);
+  });
+
+  test("is recorded, with who did it", async () => {
+    const name = newUser();
+    const by = await personOf(server, name, ["admin"]);
+    await PageReader.signIn(server, user);
+    const id = await idOf(by, "browser");
+    await by.call("DELETE", `/sign_ins/${id}`);
+    const entries = and(eq(auditLog.actor, name), eq(auditLog.action, "sign_in.ended"));
+    expect(await server.db.select().from(auditLog).where(entries)).toMatchObject([
+      { subject: id, address: "127.0.0.1", data: { user, kind: "browser" } },
+    ]);
+    expect((await by.call("DELETE", `/sign_ins/${id}`)).http).toBe(404);
+  });
+
+  test("all of a user leaves certificates of an organisation", async () => {
+    const [by, name, { works }] = [await admin(), newUser(), await bothSignedIn()];
+    await issue(user);
+    await insertToken({ jti: ofOrganisation() });
+    const others = await personOf(server, name);
+    const { body } = await by.call("DELETE", `/sign_ins/?user=${user}`);
+    // A browser, two terminals, a certificate.
+    expect([body, await works()]).toEqual([{ ended: 4 }, [303, 401]]);
+    expect(await kindsOf(by)).toEqual(["organisation certificate"]);
+    expect(await kindsOf(others, name)).toEqual(["terminal"]);
+    const entries = and(eq(auditLog.action, "session.signed_out"), eq(auditLog.address, "127.0.0.1"));
+    const recorded = await server.db.select().from(auditLog).where(entries);
+    expect(recorded.filter(({ data }) => data.user === user)).toMatchObject([{ data: { everywhere: true } }]);
+    expect((await by.call("DELETE", "/sign_ins/")).http).toBe(400);
+    expect((await others.call("DELETE", `/sign_ins/?user=${name}`)).body).toEqual({ ended: 1 });
+  });
+});
