@@ -37,6 +37,14 @@ const certificates: Group = {
   },
 };
 
+const signIns: Group = {
+  summary: "List and end sign-ins",
+  commands: {
+    list: () => import("./commands/sign-ins/list.ts"),
+    revoke: () => import("./commands/sign-ins/revoke.ts"),
+  },
+};
+
 const report: Leaf = () => import("./commands/incident/report.ts");
 
 const incident: Group = {
@@ -152,6 +160,7 @@ export const root: Group = {
     // The specification speaks of credential requests. The same object is the same folder.
     credentials: access,
     certificates,
+    "sign-ins": signIns,
     audit: () => import("./commands/audit.ts"),
     server: {
       summary: "Run and inspect the HTTP server",
