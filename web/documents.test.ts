@@ -133,6 +133,18 @@ describe("a post-mortem", () => {
     expect(html).not.toContain(`#event-${one!.slice("entry-".length)}"`);
   });
 
+  test("names the entries that were withdrawn since, without their words", async () => {
+    await carol.submit(`${path}/note`, { text: "It was Bob" });
+    await carol.submit(`${path}/postmortem`);
+    expect((await carol.open(`${path}/postmortem`)).html).not.toContain("Changed since");
+    const { items } = await get(`/incidents/${id}/events?kind=note`);
+    await given.member.call("POST", `/incidents/${id}/events/${items[0].id}/withdraw`, { version: 1 });
+    const { html } = await carol.open(`${path}/postmortem`);
+    expect(html).toContain(`?at=${items[0].id}#event-${items[0].id}">Entry e${items[0].id}</a>`);
+    expect(html).toContain("withdrawn by carol");
+    expect(html).not.toContain("Bob");
+  });
+
   test("with more new entries than the page shows proposes the rest afterwards", async () => {
     const page = `${path}/postmortem`;
     const wanted = {

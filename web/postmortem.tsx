@@ -108,7 +108,7 @@ function PostmortemPage({ postmortem, trouble }: Shown) {
 
 /** What the text does not have yet. */
 function Review({ postmortem, path }: Shown & { path: string }) {
-  const { news, empty } = postmortem;
+  const { news, empty, outdated, incident } = postmortem;
   // By their ids: what is newer than all of the text is proposed again.
   const earliest = news.happenings.toSorted((a, b) => a.eventId - b.eventId).slice(0, mostShown);
   const isNew = news.happenings.length + news.tasks.length + news.sections.length > 0;
@@ -118,6 +118,26 @@ function Review({ postmortem, path }: Shown & { path: string }) {
         <section class="list">
           <h2>Nobody has written yet</h2>
           <p>{empty.join(", ")}</p>
+        </section>
+      )}
+      {outdated.length > 0 && (
+        <section class="list">
+          <h2>Changed since</h2>
+          <p class="quiet">
+            The text links to these entries, and may still have their earlier words. An entry leaves this list
+            when the text no longer links to it, and a corrected one also when its line has exactly its new
+            words.
+          </p>
+          <ul>
+            {outdated.map(({ eventId, change, who, at }) => (
+              <li key={eventId}>
+                <a href={`${incidentPath(incident.id)}?at=${eventId}#event-${eventId}`}>Entry e{eventId}</a>
+                <span>
+                  {change} by {who}, <Clock at={at} />
+                </span>
+              </li>
+            ))}
+          </ul>
         </section>
       )}
       {isNew && (
@@ -157,7 +177,7 @@ function Review({ postmortem, path }: Shown & { path: string }) {
         </section>
       )}
       <Gaps of={postmortem} />
-      {!isNew && empty.length === 0 && postmortem.gaps.length === 0 && (
+      {!isNew && empty.length + outdated.length === 0 && postmortem.gaps.length === 0 && (
         <p class="empty">Nothing is missing that svc can see.</p>
       )}
     </>

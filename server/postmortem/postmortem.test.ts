@@ -230,6 +230,53 @@ describe("a post-mortem", () => {
     expect(text).not.toMatch(/secret|psst|Withdrawn/);
   });
 
+  describe("that cites an entry", () => {
+    const outdated = async () =>
+      (await call("GET", "/postmortem/")).outdated_entries.map((one: Record<string, unknown>) => [
+        one.event_id,
+        one.change,
+        one.who,
+      ]);
+    const textOf = async (document: number) =>
+      (await given.member.call("GET", `/documents/${document}/content`)).body;
+
+    test("withdrawn later names it until the link is removed, and never has its words elsewhere", async () => {
+      const gone = await note("The password is hunter2");
+      const { document_id } = await draft();
+      expect(await outdated()).toEqual([]);
+      await call("POST", `/events/${gone.id}/withdraw`, { version: 1 });
+      const { outdated_entries } = await call("GET", "/postmortem/");
+      expect(JSON.stringify(outdated_entries)).not.toContain("hunter2");
+      const at = given.server.clock.now().toISOString();
+      expect(outdated_entries).toEqual([{ event_id: gone.id, change: "withdrawn", who: "carol", at }]);
+      const admin = await personOf(given.server, "root@example.com", ["admin"]);
+      const { http } = await admin.call("POST", `${path}/events/${gone.id}/redact`, { reason: "Secret" });
+      expect(http).toBe(200);
+      expect(await outdated()).toEqual([[gone.id, "redacted", "root@example.com"]]);
+      const { text, version } = await textOf(document_id);
+      const link = `?at=${gone.id}#event-${gone.id}`;
+      const cited = text.replace(/^- .*hunter2$/m, `Somebody [wrote](/app/incidents/${id}${link}) a secret.`);
+      await edit({ document_id, version }, cited);
+      expect(await outdated()).toHaveLength(1);
+      await edit(await call("GET", "/postmortem/"), cited.replace(link, ""));
+      expect(await outdated()).toEqual([]);
+    });
+
+    test("corrected later names it until its line has the words as they are now", async () => {
+      const wrong = await note("The disk of *db-2*\nand Bob's mistake");
+      const early = await note("Noted");
+      await call("PUT", `/events/${early.id}`, { version: 1, description: "Noted early" });
+      const { document_id } = await draft();
+      expect(await outdated()).toEqual([]);
+      // The words as they are now are a part of what the line has.
+      await call("PUT", `/events/${wrong.id}`, { version: 1, description: "The disk of *db-2*" });
+      expect(await outdated()).toEqual([[wrong.id, "corrected", "carol"]]);
+      const { text, version } = await textOf(document_id);
+      await edit({ document_id, version }, text.replace(/ {2}\n {2}and Bob's mistake/, ""));
+      expect(await outdated()).toEqual([]);
+    });
+  });
+
   test("shows the gaps in the timeline until the incident was stable", async () => {
     given.server.clock.advance(35 * 60);
     await note("Late");

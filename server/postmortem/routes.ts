@@ -7,7 +7,7 @@ import {
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema, refusalsOfChange, refusalsOfOne } from "../http/error.ts";
-import { closed, id, instant, nullable } from "../http/schema.ts";
+import { closed, id, instant, nullable, oneOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 
 const entryView = t.Object({ event_id: id, at: instant, who: t.String(), text: t.String() }, closed);
@@ -25,6 +25,21 @@ const postmortemView = t.Object(
       description: "Sections of a draft that a text which links to no entry does not have",
     }),
     empty_sections: t.Array(t.String()),
+    outdated_entries: t.Array(
+      t.Object(
+        {
+          event_id: id,
+          change: oneOf(["corrected", "withdrawn", "redacted"] as const),
+          who: t.String({ description: "Who made the last change" }),
+          at: instant,
+        },
+        closed,
+      ),
+      {
+        description:
+          "Entries of the timeline that the text links to, and whose earlier words it may still have: they were withdrawn or redacted, or were corrected and their line is not exactly their words as they are now",
+      },
+    ),
     gaps: t.Array(t.Object({ from: instant, to: instant }, closed), {
       description: "Half an hour or more of an Active incident in which nothing was written down",
     }),
@@ -44,7 +59,7 @@ const drafted = t.Optional(
   ),
 );
 
-function viewOf({ documentId, text, version, news, gaps, empty }: Postmortem) {
+function viewOf({ documentId, text, version, news, gaps, empty, outdated }: Postmortem) {
   return {
     document_id: documentId,
     text,
@@ -58,6 +73,10 @@ function viewOf({ documentId, text, version, news, gaps, empty }: Postmortem) {
     new_tasks: news.tasks.map(({ id, description }) => ({ id, description })),
     missing_sections: news.sections,
     empty_sections: empty,
+    outdated_entries: outdated.map(({ eventId, change, who, at }) => ({
+      ...{ event_id: eventId, change, who },
+      at: at.toISOString(),
+    })),
     gaps: gaps.map(({ from, to }) => ({ from: from.toISOString(), to: to.toISOString() })),
   };
 }

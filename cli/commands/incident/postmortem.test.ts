@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 test("a post-mortem is drafted once, edited, and added to", async () => {
-  const { name } = await given.reported("Broken <b>");
+  const { name, id } = await given.reported("Broken <b>");
   await carol.svc("inc", "note", name, "It was the disk");
   const drafted = await carol.svc("inc", "postmortem", name);
   expect(drafted.stdout).toStartWith(`# ${name}: Broken \\<b\\>\n`);
@@ -39,5 +39,10 @@ test("a post-mortem is drafted once, edited, and added to", async () => {
   expect(readFileSync(file, "utf8")).toContain("And the fan");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const refused = await carol.svc("inc", "postmortem", name, "-o", file);
+  const { body } = await given.member.call("GET", `/incidents/${id}/events?kind=note`);
+  const event = body.items.find(({ description }: { description: string }) => description === "And the fan");
+  await carol.svc("inc", "withdraw", `e${event.id}`, "-i", name, "--yes");
+  const { stderr } = await carol.svc("inc", "postmortem", name);
+  expect(stderr).toMatch(new RegExp(`^Look at what it says of e${event.id}: withdrawn by carol at \\d`, "m"));
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("use --force")]);
 });

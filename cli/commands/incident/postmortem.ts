@@ -2,8 +2,10 @@ import { outputArgs, outputFile } from "../../client/output_file.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
 import { IncidentClient } from "../../incident/incident.ts";
+import { entryName } from "../../incident/timeline.ts";
 import { idOf } from "../../incident/write.ts";
 import { counted, printable, printableLines, printJson } from "../../text.ts";
+import { localTime } from "../../when.ts";
 
 /** The answer of the API. */
 interface Postmortem {
@@ -13,6 +15,7 @@ interface Postmortem {
   new_tasks: { id: number; description: string }[];
   missing_sections: string[];
   empty_sections: string[];
+  outdated_entries: { event_id: number; change: string; who: string; at: string }[];
   gaps: { from: string; to: string }[];
 }
 
@@ -52,6 +55,7 @@ function nextSteps({
   new_tasks,
   missing_sections,
   empty_sections,
+  outdated_entries,
   gaps,
 }: Postmortem) {
   const isNew = new_entries.length + new_tasks.length + missing_sections.length > 0;
@@ -59,6 +63,10 @@ function nextSteps({
     ...(empty_sections.length > 0
       ? [`Nobody has written yet: ${empty_sections.map((one) => printable(one)).join(", ")}`]
       : []),
+    ...outdated_entries.map(
+      ({ event_id, change, who, at }) =>
+        `Look at what it says of ${entryName(event_id)}: ${change} by ${printable(who)} at ${localTime(at)}`,
+    ),
     ...(gaps.length > 0 ? [`The timeline has ${counted(gaps.length, "gap")} of half an hour or more`] : []),
     ...(isNew ? ["More has happened since it was drafted: svc incident postmortem --add"] : []),
     `Edit it: svc incident doc edit ${document_id}`,

@@ -245,6 +245,48 @@ function endOfSection(
   return end;
 }
 
+/** An entry that was corrected, withdrawn or redacted, as it is now. */
+export interface ChangedEntry {
+  eventId: number;
+  change: "corrected" | "withdrawn" | "redacted";
+  /** The name of who made the last change, and when. */
+  who: string;
+  at: Date;
+  text: string;
+}
+
+/** The entries of the incident that a text links to, anywhere. */
+export function citedIn(text: string, incidentId: number): number[] {
+  const links = text.matchAll(new RegExp(`/incidents/${incidentId}\\?at=(\\d+)#event-\\d+`, "g"));
+  return [...new Set(Array.from(links, ([, id]) => Number(id)))].filter((id) => Number.isSafeInteger(id));
+}
+
+/**
+ * Of `changed`, which the text cites: those whose earlier words it may still have. One that was withdrawn or redacted always
+ * may, and one that was corrected, unless its lines are exactly its words as they are now.
+ */
+export function outdatedIn(text: string, facts: Facts, changed: readonly ChangedEntry[]): ChangedEntry[] {
+  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const begin = entryLineOf(facts);
+  const starts = lines.flatMap((line, index) => {
+    const id = begin.exec(line)?.[1];
+    return id === undefined ? [] : [{ index, id: Number(id) }];
+  });
+  const words = (part: string) => part.replaceAll(/\s+/g, " ").trim();
+  const quoted = new Map<number, Set<string>>();
+  for (const [place, { index, id }] of starts.entries()) {
+    // Each line is read once, also where an item is within another one.
+    const item = lines.slice(index, starts[place + 1]?.index);
+    const quote = item.slice(0, endOfItem(item, 0)).join("\n").replace(begin, "").trimStart();
+    const before = quoted.get(id) ?? new Set();
+    quoted.set(id, before.add(words(quote.replace(/^\*\*(?:[^*\\]|\\.)*\*\* /, ""))));
+  }
+  return changed.filter(({ eventId, change, text }) => {
+    const now = words(asTyped(text.trim()));
+    return change !== "corrected" || [...(quoted.get(eventId) ?? [])].some((quote) => quote !== now);
+  });
+}
+
 /** Sections of the draft that are in the text, and that nobody has written anything into. */
 export function emptySections(text: string): string[] {
   const lines = text.split("\n");

@@ -1,4 +1,4 @@
-import { and, desc, eq, notInArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, notInArray, sql } from "drizzle-orm";
 import { event, individual } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
@@ -18,6 +18,8 @@ import { recordEvent } from "../timeline/event.ts";
 import { folded } from "../timeline/fold.ts";
 import { maySee } from "../visibility/see.ts";
 import {
+  type ChangedEntry,
+  citedIn,
   draftOf,
   emptySections,
   type Facts,
@@ -26,6 +28,7 @@ import {
   type Happening,
   type News,
   newsOf,
+  outdatedIn,
   withNews,
 } from "./draft.ts";
 
@@ -46,6 +49,8 @@ export interface Postmortem {
   gaps: Gap[];
   /** Sections that nobody has written. */
   empty: string[];
+  /** Entries that it cites, and whose earlier words it may still have; without those. */
+  outdated: Omit<ChangedEntry, "text">[];
 }
 
 /**
@@ -60,7 +65,7 @@ export async function getPostmortem(
   incidentId: number,
 ): Promise<Postmortem> {
   const facts = await factsOf(context, actor, incidentId);
-  return reviewed(facts, await findText(context, actor, incidentId));
+  return reviewed(context, actor, facts, await findText(context, actor, incidentId));
 }
 
 export interface Drafting {
@@ -91,7 +96,7 @@ export async function draftPostmortem(
     const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
     const written = await putContent(context, actor, { id, text: draftOf(facts), version });
     await recordDraft(context, actor, { incidentId, documentId: id });
-    return reviewed(facts, { id, ...written });
+    return reviewed(context, actor, facts, { id, ...written });
   }
   const news = newsOf(found.text, without(facts, found.id));
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
@@ -100,7 +105,7 @@ export async function draftPostmortem(
   const { id, version } = found;
   const written = text === found.text ? found : await putContent(context, actor, { id, text, version });
   await recordDraft(context, actor, { incidentId, documentId: id });
-  return reviewed(facts, { id, ...written });
+  return reviewed(context, actor, facts, { id, ...written });
 }
 
 /** Tasks that were found in its own text are in it already. */
@@ -109,7 +114,12 @@ const without = (facts: Facts, id: number): Facts => ({
   tasks: facts.tasks.filter(({ documentId }) => documentId !== id),
 });
 
-function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefined): Postmortem {
+async function reviewed(
+  context: AppContext,
+  actor: Actor,
+  facts: Facts,
+  found: (DocumentText & { id: number }) | undefined,
+): Promise<Postmortem> {
   const text = found?.text ?? draftOf(facts);
   return {
     incident: facts.incident,
@@ -119,6 +129,9 @@ function reviewed(facts: Facts, found: (DocumentText & { id: number }) | undefin
     news: found ? newsOf(text, without(facts, found.id)) : { happenings: [], tasks: [], sections: [] },
     gaps: gapsOf(facts),
     empty: emptySections(text),
+    outdated: outdatedIn(text, facts, await changedOf(context, actor, facts.incident.id, text)).map(
+      ({ text: _, ...one }) => one,
+    ),
   };
 }
 
@@ -220,6 +233,39 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
       ({ event, isMachinery }) => !isMachinery && isShown(event) && !event.withdrawnAt && !event.redactedAt,
     )
     .map(({ event: { id, at, description, name } }) => ({ eventId: id, at, who: name, text: description }));
+}
+
+/** The entries that a text cites, and that were corrected, withdrawn or redacted. */
+async function changedOf(
+  { db }: AppContext,
+  actor: Actor,
+  incidentId: number,
+  text: string,
+): Promise<ChangedEntry[]> {
+  const cited = citedIn(text, incidentId);
+  if (cited.length === 0) return [];
+  const { id, description, editedAt, withdrawnAt, redactedAt } = eventColumns;
+  const rows = await db
+    .select({
+      ...{ id, description, editedAt, withdrawnAt, redactedAt },
+      who: sql<string>`coalesce(${individual.name}, ${event.editedBy})`,
+    })
+    .from(event)
+    .leftJoin(individual, eq(individual.email, event.editedBy))
+    .where(
+      and(
+        eq(event.incidentId, incidentId),
+        maySee(actor, incidentId),
+        isNotNull(event.editedAt),
+        sql`${event.id} = any(${sql.param(cited)}::bigint[])`,
+      ),
+    )
+    .orderBy(asc(event.at), asc(event.id));
+  return rows.map(({ id, description, editedAt, withdrawnAt, redactedAt, who }) => ({
+    eventId: id,
+    change: redactedAt ? "redacted" : withdrawnAt ? "withdrawn" : "corrected",
+    ...{ who, at: editedAt!, text: description },
+  }));
 }
 
 /** The people are in the table, and the writing about it is no part of what happened. */
