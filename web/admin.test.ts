@@ -45,12 +45,16 @@ const pages = [
   "/schedule",
   "/plugins",
   "/work",
+  "/sign-ins",
+  "/sign-ins/end",
   "/catalog",
   "/catalog/types",
   "/catalog/types/new",
 ];
 const forms: [string, Record<string, string>][] = [
   ["/schedule", { task: "term-sync" }],
+  ["/sign-ins", { sign_in: crypto.randomUUID() }],
+  ["/sign-ins/end", { user: "dana" }],
   ["/work", { work: "INC-1/reported:documents" }],
   ["/catalog/terms/new", { text: "By a member" }],
 ];
@@ -89,7 +93,7 @@ describe("only admins", () => {
 
   test("every page of the administration is on its first page", async () => {
     const html = await shown("/app/admin");
-    for (const page of ["audit", "schedule", "plugins", "work", "catalog"])
+    for (const page of ["audit", "schedule", "plugins", "work", "catalog", "sign-ins"])
       expect(html).toContain(`href="/app/admin/${page}"`);
   });
 });
@@ -367,4 +371,31 @@ describe("deliveries and steps", () => {
       expect(refused.html).toContain(reason);
     }
   });
+});
+
+test("sign-ins are listed, filtered and ended, one or all of a user", async () => {
+  const path = "/app/admin/sign-ins";
+  const user = `dana-${crypto.randomUUID()}@example.com`;
+  const dana = [await PageReader.signIn(given.server, user), await PageReader.signIn(given.server, user)];
+  const open = async () =>
+    Promise.all(dana.map(async ({ browser }) => (await browser.request(`${given.server.url}/app`)).status));
+  const ended = async () => ({ ...(await lastAudit()), subject: undefined });
+  expect(await shown(path)).toContain(user);
+  const filtered = `${path}?user=${encodeURIComponent(user)}`;
+  const end = (fields = {}) => root.submit(filtered, fields, filtered);
+  expect(await shown(filtered)).not.toContain("root@example.com browser");
+  expect((await end()).path).toBe(filtered);
+  expect((await open()).toSorted()).toEqual([200, 303]);
+  expect(await ended()).toMatchObject({ actor: "root@example.com", action: "sign_in.ended" });
+  const gone = await end({ sign_in: crypto.randomUUID() });
+  expect([gone.status, gone.html]).toEqual([404, expect.stringContaining("There is no such sign-in")]);
+  for (const id of ["", "7"]) expect((await end({ sign_in: id })).status).toBe(404);
+
+  const question = filtered.replace("?", "/end?");
+  expect((await root.open(filtered)).html).toContain(`href="${question}"`);
+  expect(await shown(question)).toContain(`Ends all sign-ins of ${user}`);
+  expect((await open()).toSorted()).toEqual([200, 303]);
+  expect(textOf((await root.submit(question)).html)).toContain("Nobody is signed in");
+  expect(await open()).toEqual([303, 303]);
+  expect(await ended()).toMatchObject({ actor: "root@example.com", action: "session.signed_out" });
 });

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { auditLog, challenge, individual, session, token } from "../drizzle/schema/index.ts";
 import { clicked } from "../tests/support/browser/browser.ts";
-import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
+import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 import { personOf } from "../tests/support/http/people.ts";
 import { decide, newChallenge, poll, rowOf, signInToken } from "../tests/support/http/server.ts";
@@ -158,6 +158,32 @@ describe("a time of a form", () => {
     for (const before of [new Date("2026-10-25T00:30:37Z"), new Date("2026-10-25T01:30:37Z")])
       expect(read(timeText(before, "Europe/Berlin"), before)).toBe(before.toISOString());
   });
+});
+
+test("sign-ins of the reader are listed and ended; those of others are not", async () => {
+  const { server } = given;
+  const others = await PageReader.signIn(server, `other-${user}`);
+  const [ofOther] = (await others.open(page)).html.match(/(?<=name="sign_in" value=")[^"]+/)!;
+  server.issuer.user = user;
+  const jwt = await signInToken(server);
+  const whoami = async () =>
+    (await server.fetch("/whoami", { headers: { authorization: `Bearer ${jwt}` } })).status;
+  const { html } = await reader.open(page);
+  expect(html).not.toContain(ofOther!);
+  expect(textOf(html)).toMatch(/browser \(this one\)/);
+  const action = `${page}/sign-ins`;
+  const { csrf, key } = fieldsOf(html, action) as Record<string, string>;
+  const send = (id: string) =>
+    reader.send(action, { csrf: csrf!, key: `${key}${id}`.slice(-36), sign_in: id });
+  expect((await send(ofOther!)).status).toBe(404);
+  expect((await others.open("/app")).status).toBe(200);
+  const terminal = html.match(/terminal<\/td>.*?name="sign_in" value="([^"]+)"/s)![1]!;
+  expect([await whoami(), (await send(terminal)).path, await whoami()]).toEqual([200, page, 401]);
+  // The reader's own browser.
+  const own = (await reader.open(page)).html.match(/this one.*?name="sign_in" value="([^"]+)"/s)![1]!;
+  // It is led to the sign-in, where the issuer still knows the reader.
+  await send(own);
+  expect((await reader.open(page)).html).not.toContain(own);
 });
 
 describe("signing out everywhere", () => {

@@ -1,14 +1,18 @@
 import { Elysia } from "elysia";
 import { useContext } from "preact/hooks";
+import { endSignIn, listSignIns, type SignIn } from "../core/auth/session/sign_ins.ts";
 import { getProfile, updateProfile } from "../core/catalog/person/profile.ts";
 import { parseTimeZone } from "../platform/time_zone.ts";
+import { SignIns } from "./admin/sign_ins.tsx";
 import { Alert, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Reader } from "./parts/reader.ts";
 import { profilePath, signOutPath } from "./paths.ts";
 import type { PageContent, Site, Visit } from "./site.tsx";
 
-/** What users say about themselves, and the end of all their sign-ins. */
+const signInsPath = `${profilePath}/sign-ins`;
+
+/** What users say about themselves, and what they are signed in with. */
 export function profilePages(site: Site) {
   const { deps } = site;
 
@@ -38,17 +42,36 @@ export function profilePages(site: Site) {
       });
       return `${profilePath}?saved`;
     },
-    again: async (fill) => showing(fill(await fieldsOf(visit))),
+    again: async (fill) => view(visit, fill(await fieldsOf(visit))),
   }));
+
+  const end = site.submit(async (visit, values, address) => ({
+    run: async (context) => {
+      await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
+      return profilePath;
+    },
+    again: async (fill) => view(visit, { fields: await fieldsOf(visit), trouble: fill([]).trouble }),
+  }));
+
+  async function view(visit: Visit, form: ProfileForm): Promise<PageContent> {
+    const { actor } = visit.visitor;
+    const cursor = visit.url.searchParams.get("cursor") ?? undefined;
+    const { items, next_cursor } = await listSignIns(deps, actor, { user: actor.user, cursor });
+    return {
+      title: "Profile",
+      content: <Profile {...form} signIns={items} older={next_cursor} />,
+    };
+  }
 
   return new Elysia({ name: "profile page", prefix: "/profile" })
     .get(
       "/",
       site.read(async (visit) =>
-        showing({ fields: await fieldsOf(visit), isSaved: visit.url.searchParams.has("saved") }),
+        view(visit, { fields: await fieldsOf(visit), isSaved: visit.url.searchParams.has("saved") }),
       ),
     )
-    .post("/", save);
+    .post("/", save)
+    .post("/sign-ins", end);
 }
 
 interface ProfileForm {
@@ -57,9 +80,13 @@ interface ProfileForm {
   isSaved?: boolean;
 }
 
-const showing = (form: ProfileForm): PageContent => ({ title: "Profile", content: <Profile {...form} /> });
-
-function Profile({ fields, trouble, isSaved }: ProfileForm) {
+function Profile({
+  fields,
+  trouble,
+  isSaved,
+  signIns,
+  older,
+}: ProfileForm & { signIns: readonly SignIn[]; older: string | null }) {
   const { user, csrf } = useContext(Reader);
   return (
     <div class="narrow">
@@ -74,6 +101,11 @@ function Profile({ fields, trouble, isSaved }: ProfileForm) {
           Save
         </button>
       </Form>
+      <section class="list">
+        <h2>Sign-ins</h2>
+        <SignIns items={signIns} action={signInsPath} />
+        {older && <a href={`${profilePath}?cursor=${older}`}>Older</a>}
+      </section>
       <section class="list">
         <h2>Sign out everywhere</h2>
         <form method="post" action={signOutPath} class="fields">

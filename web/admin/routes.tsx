@@ -6,6 +6,7 @@ import { catalogPages } from "./catalog.tsx";
 import { pluginPages } from "./plugins.tsx";
 import { schedulePages } from "./schedule.tsx";
 import { admins } from "./shared.tsx";
+import { signInPages } from "./sign_ins.tsx";
 import { workPages } from "./work.tsx";
 
 /** The pages of the administration: paths, titles, and what they show. */
@@ -14,6 +15,7 @@ const pages = [
   ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
   ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
   ["plugins", "Plugins", "What is installed and in use, and what fails"],
+  ["sign-ins", "Sign-ins", "Browsers, access tokens and certificates that are valid now; end them"],
   ["audit", "Audit log", "Who did what; filter and export it"],
 ] as const;
 
@@ -28,6 +30,7 @@ export function adminPages(site: Site) {
     .use(schedulePages(site))
     .use(workPages(site))
     .use(pluginPages(site))
+    .use(signInPages(site))
     .use(auditPages(site));
 }
 

@@ -73,6 +73,8 @@ function signInsNow(
     ) as valid`);
 }
 
+const missing = "There is no such sign-in, or it has ended";
+
 const list: List<"created_at"> = {
   name: "sign-ins",
   id: signIns.place,
@@ -110,6 +112,7 @@ export async function endSignIn(context: Context, actor: Actor, id: string, addr
   const { db, clock } = context;
   const at = clock.now();
   const ofActor = actor.admin ? undefined : actor.user;
+  if (!/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id)) throw new NotFound(missing);
   await db.transaction(async (tx) => {
     const valid = () =>
       tx
@@ -117,7 +120,7 @@ export async function endSignIn(context: Context, actor: Actor, id: string, addr
         .select()
         .from(signIns);
     const [found] = await valid().where(eq(signIns.id, id));
-    if (!found) throw new NotFound("There is no such sign-in, or it has ended");
+    if (!found) throw new NotFound(missing);
     const { kind, user, issuerSessionId } = found;
     const isLast = async (atIssuer: SQL | undefined) => {
       // So that of two that end at once, the second is the last one.

@@ -1,0 +1,147 @@
+import { Elysia } from "elysia";
+import { endSignIn, endSignIns, listSignIns, type SignIn } from "../../core/auth/session/sign_ins.ts";
+import { parseUserName } from "../../core/auth/user/field.ts";
+import { Alert, FormPage, type Trouble } from "../pages/forms.tsx";
+import { Clock } from "../parts/time.tsx";
+import { adminPath } from "../paths.ts";
+import type { PageContent, Site, Visit } from "../site.tsx";
+import { Values } from "../values.ts";
+import { admins, adminsSubmit, Crumb, RowForm, Table } from "./shared.tsx";
+
+const path = `${adminPath}/sign-ins`;
+const pathOf = (query: Record<string, string | undefined>, rest = "") => {
+  const given = Object.entries(query).filter((one): one is [string, string] => one[1] !== undefined);
+  return `${path}${rest}${given.length > 0 ? `?${new URLSearchParams(given)}` : ""}`;
+};
+
+/** What users are signed in with: an admin ends one, or all of a user. */
+export function signInPages(site: Site) {
+  const { deps } = site;
+  /** @throws InvalidInput */
+  const userOf = ({ url }: Visit) => {
+    const name = new Values(new Map(url.searchParams)).given("user");
+    return name === undefined ? undefined : parseUserName("user", name, deps.config.domain);
+  };
+
+  async function view(visit: Visit, trouble?: Trouble): Promise<PageContent> {
+    const [user, cursor] = [userOf(visit), visit.url.searchParams.get("cursor") ?? undefined];
+    const { items, next_cursor } = await listSignIns(deps, visit.visitor.actor, { user, cursor });
+    const content = (
+      <>
+        <Crumb />
+        <div class="row head">
+          <h1>Sign-ins</h1>
+          {user !== undefined && items.length > 0 && (
+            <a class="button" href={pathOf({ user }, "/end")}>
+              End all of <bdi>{user}</bdi>
+            </a>
+          )}
+        </div>
+        <Alert trouble={trouble} />
+        <form class="row filters bar" action={path}>
+          <input name="user" aria-label="User" placeholder="User" value={user} dir="auto" />
+          <button type="submit">Filter</button>
+        </form>
+        <SignIns items={items} action={pathOf({ user })} hasUser />
+        {next_cursor && (
+          <p>
+            <a href={pathOf({ user, cursor: next_cursor })}>Older</a>
+          </p>
+        )}
+      </>
+    );
+    return { title: "Sign-ins", content };
+  }
+
+  const question = (user: string) => ({
+    title: "End all sign-ins",
+    about: `Ends all sign-ins of ${user}: browsers, access tokens and certificates of svc, with the access that was obtained there. Certificates of your organisation stay.`,
+    button: "End all",
+    isDangerous: true,
+    action: `${path}/end`,
+    back: pathOf({ user }),
+    fields: [{ name: "user", label: "", kind: "hidden" as const, value: user }],
+  });
+
+  const end = adminsSubmit(site, async (visit, values, address) => ({
+    run: async (context) => {
+      await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
+      return pathOf({ user: userOf(visit) });
+    },
+    again: async (fill) => ({ ...(await view(visit, fill([]).trouble)), here: "admin" }),
+  }));
+
+  const endAll = adminsSubmit(site, async (visit, values, address) => {
+    const user = parseUserName("user", values.text("user"), deps.config.domain);
+    const page = question(user);
+    return {
+      run: async (context) => {
+        await endSignIns(context, visit.visitor.actor, user, address);
+        return pathOf({ user });
+      },
+      again: async (fill) => ({
+        title: page.title,
+        here: "admin",
+        content: <FormPage {...page} {...fill(page.fields)} />,
+      }),
+    };
+  });
+
+  return new Elysia({ name: "sign-in pages", prefix: "/sign-ins" })
+    .get(
+      "/",
+      admins(site, (visit) => view(visit)),
+    )
+    .post("/", end)
+    .get(
+      "/end",
+      admins(site, async (visit) => {
+        const page = question(userOf(visit) ?? visit.visitor.actor.user);
+        return { title: page.title, content: <FormPage {...page} /> };
+      }),
+    )
+    .post("/end", endAll);
+}
+
+/** A table of sign-ins, each with a button that ends it. */
+export function SignIns({
+  items,
+  action,
+  hasUser = false,
+}: {
+  items: readonly SignIn[];
+  action: string;
+  hasUser?: boolean;
+}) {
+  if (items.length === 0) return <p class="empty">Nobody is signed in.</p>;
+  return (
+    <Table columns={[["What"], ["Since"], ["Until", "wide"], ["End", "num"]]}>
+      {items.map(({ id, kind, user, isAdmin, isCurrent, createdAt, expiresAt, serial }) => (
+        <tr key={id}>
+          <td dir="auto">
+            {hasUser && <bdi>{user} </bdi>}
+            {kind === "organisation certificate" ? "certificate of your organisation" : kind}
+            {isCurrent && " (this one)"}
+            {isAdmin && <span class="quiet"> admin</span>}
+            {serial && <small class="quiet block">{serial}</small>}
+          </td>
+          <td class="keep">
+            <Clock at={createdAt} />
+          </td>
+          <td class="wide keep">
+            <Clock at={expiresAt} />
+          </td>
+          <td class="num">
+            <RowForm
+              action={action}
+              name="sign_in"
+              value={id}
+              button="End"
+              label={`End ${kind} of ${user}`}
+            />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
