@@ -143,6 +143,11 @@ describe("a post-mortem", () => {
     expect(html).toContain(`?at=${items[0].id}#event-${items[0].id}">Entry e${items[0].id}</a>`);
     expect(html).toContain("withdrawn by carol");
     expect(html).not.toContain("Bob");
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+    const { html: form } = await root.open(`${path}/redact?entry=${items[0].id}`);
+    expect(form).toMatch(
+      /These documents cite it, and may have its words: INC-\d+ post-mortem: Broken &lt;b>/,
+    );
   });
 
   test("with more new entries than the page shows proposes the rest afterwards", async () => {

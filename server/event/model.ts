@@ -74,6 +74,10 @@ export const redactionView = t.Object(
     received_by: t.Array(t.String(), {
       description: "The slugs of the conversation plugins that were sent the text: remove it there as well",
     }),
+    cited_by: t.Array(t.Object({ id, name: t.String() }, closed), {
+      description:
+        "The documents of the incident that link to the entry, also in an earlier version, and may have its words: redact them as well",
+    }),
     notice: t.String({ description: "What else still has the text: existing backups" }),
   },
   closed,

@@ -123,8 +123,17 @@ export const eventRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const { event, receivedBy } = await redactEvent(context, actor, { ...ids, ...body, address });
-            return { event: viewOf(event), received_by: receivedBy, notice: redactionNotice };
+            const { event, receivedBy, citedBy } = await redactEvent(context, actor, {
+              ...ids,
+              ...body,
+              address,
+            });
+            return {
+              event: viewOf(event),
+              received_by: receivedBy,
+              cited_by: citedBy,
+              notice: redactionNotice,
+            };
           },
           () => seeIncident(deps, actor, ids.incidentId),
         );

@@ -5,6 +5,7 @@ import { services } from "../../core/catalog/service.ts";
 import type { Actor } from "../../core/context.ts";
 import { getAffected, setAffected } from "../../core/incident/affected/affected.ts";
 import { createDocument } from "../../core/incident/document/create.ts";
+import { documentsCiting } from "../../core/incident/document/texts.ts";
 import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
 import { getEvent } from "../../core/incident/event/get.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
@@ -62,7 +63,7 @@ export interface Action {
   title: string;
   /** What the button says. */
   button: string;
-  about?: string;
+  about?: string | ((place: Place) => Promise<string>);
   /** It cannot be undone. */
   isDangerous?: boolean;
   fields(place: Place): Field[] | Promise<Field[]>;
@@ -679,7 +680,14 @@ export const actions: Record<string, Action> = {
   redact: {
     title: "Redact an entry",
     button: "Redact",
-    about: "Removes the text from the database for good. Plugins and backups may still have it.",
+    about: async ({ context: { db }, incident, about }) => {
+      const cites = await documentsCiting(db, { incidentId: incident.id, eventId: about.id("entry") });
+      const names = cites.map(({ name }) => name).join(", ");
+      return [
+        "Removes the text from the database for good. Plugins and backups may still have it.",
+        ...(names ? [`These documents cite it, and may have its words: ${names}. Redact them, too.`] : []),
+      ].join(" ");
+    },
     isDangerous: true,
     fields: ({ about }) => [
       hidden("entry", about.text("entry")),

@@ -74,14 +74,22 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     return { context: deps, actor, incident, participants, areMore: next !== null, timeZone, about: given };
   }
 
+  async function formOf(name: string, action: Action, place: Place) {
+    const { about } = action;
+    return {
+      ...{ name, action, incident: place.incident },
+      about: typeof about === "function" ? await about(place) : about,
+      fields: await action.fields(place),
+    };
+  }
+
   async function actionPage(visit: Visit): Promise<PageContent> {
     const [name, action] = actionOf(visit.params);
     const place = await placeOf(visit, idOf(visit.params));
-    const fields = await action.fields(place);
-    const { incident } = place;
+    const form = await formOf(name, action, place);
     return {
-      title: `${action.title} · ${incident.name}`,
-      content: <ActionPage incident={incident} name={name} action={action} fields={fields} />,
+      title: `${action.title} · ${place.incident.name}`,
+      content: <ActionPage {...form} />,
     };
   }
 
@@ -95,18 +103,8 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
         return to.startsWith("/") ? to : `${incidentPath(id)}${to}`;
       },
       again: async (fill) => {
-        const now = await placeOf(visit, id, values);
-        return {
-          title: action.title,
-          content: (
-            <ActionPage
-              incident={now.incident}
-              name={name}
-              action={action}
-              {...fill(await action.fields(now))}
-            />
-          ),
-        };
+        const form = await formOf(name, action, await placeOf(visit, id, values));
+        return { title: action.title, content: <ActionPage {...form} {...fill(form.fields)} /> };
       },
     };
   });

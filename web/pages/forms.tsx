@@ -50,17 +50,19 @@ export function ActionPage({
   incident,
   name,
   action,
+  about,
   fields,
   trouble,
 }: {
   incident: IncidentDetail;
   name: string;
   action: Action;
+  about?: string;
   fields: readonly Field[];
   trouble?: Trouble;
 }) {
   const path = incidentPath(incident.id);
-  const { title, about, button, isDangerous } = action;
+  const { title, button, isDangerous } = action;
   const page = { title, about, button, isDangerous, fields, trouble };
   return <FormPage {...page} crumb={<Crumb of={incident} />} action={`${path}/${name}`} back={path} />;
 }

@@ -44,5 +44,12 @@ test("a post-mortem is drafted once, edited, and added to", async () => {
   await carol.svc("inc", "withdraw", `e${event.id}`, "-i", name, "--yes");
   const { stderr } = await carol.svc("inc", "postmortem", name);
   expect(stderr).toMatch(new RegExp(`^Look at what it says of e${event.id}: withdrawn by carol at \\d`, "m"));
+  const root = await cliUser(given.server, "root@example.com", ["admin"]);
+  const redacted = await root.svc(
+    ...["inc", "redact", `e${event.id}`, "-i", name, "--reason", "A name", "--yes"],
+  );
+  expect(redacted.stderr).toContain(
+    `${name} post-mortem: Broken <b> cites it, and may have its words: svc incident doc redact ${document}\n`,
+  );
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("use --force")]);
 });

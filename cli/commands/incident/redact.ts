@@ -12,6 +12,7 @@ interface Redaction {
   event: TimelineEvent;
   /** Slugs of plugins. */
   received_by: string[];
+  cited_by: { id: number; name: string }[];
   notice: string;
 }
 
@@ -25,7 +26,7 @@ export default defineCommand({
   },
   examples: ['svc incident redact e1042 --reason "A password of db-2"'],
   notes: [
-    "It removes the text and all its earlier versions from the database. The edit of a description or resolution has a name, too, by which the earlier text is removed. It prints which plugins were sent the text: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
+    "It removes the text and all its earlier versions from the database. The edit of a description or resolution has a name, too, by which the earlier text is removed. It prints which plugins were sent the text, and which documents cite the entry: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
   ],
   async run({ entry, reason, incident: typed, yes, json }, io) {
     const id = parseEntry(entry);
@@ -35,12 +36,16 @@ export default defineCommand({
       const what = `This removes ${aboutEntry(seen, incident, io)}. Its earlier texts are removed with it, and it cannot be undone.`;
       await confirmByName(io, what, entryName(id), yes);
       const path = `${entryPath(incident, id)}/redact`;
-      const { event, received_by, notice } = await client.post<Redaction>(path, {
+      const { event, received_by, cited_by, notice } = await client.post<Redaction>(path, {
         reason: await optionText(io, reason, "reason"),
       });
-      done(io, incident, json, { event, received_by, notice });
+      done(io, incident, json, { event, received_by, cited_by, notice });
       for (const slug of received_by)
         io.stderr.write(`The plugin ${printable(slug, 80)} was sent the text: remove it there, too\n`);
+      for (const { id, name } of cited_by)
+        io.stderr.write(
+          `${printable(name, 80)} cites it, and may have its words: svc incident doc redact ${id}\n`,
+        );
       io.stderr.write(`${printable(notice, 200)}\n`);
     });
   },

@@ -1,6 +1,6 @@
-import { and, asc, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, ne, or, type SQLWrapper, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
-import { document, documentContent } from "../../../drizzle/schema/index.ts";
+import { document, documentContent, documentVersion } from "../../../drizzle/schema/index.ts";
 
 /** The document plugin whose texts are in our database (`document_content`), where they can be read directly. */
 export const ownTextSlug = "markdown";
@@ -46,6 +46,25 @@ export async function pageOfTexts(
     .orderBy(asc(id))
     .limit(limit);
   return rows.flatMap(({ pluginSlug, ...row }) => (pluginSlug === null ? [] : [{ ...row, pluginSlug }]));
+}
+
+/**
+ * The documents of an incident that link to an entry of its timeline, or did so in an earlier version, and may have its
+ * words. Only texts in our database are looked at.
+ */
+export async function documentsCiting(
+  db: Reader,
+  { incidentId, eventId }: { incidentId: number; eventId: number },
+): Promise<{ id: number; name: string }[]> {
+  const cites = (column: SQLWrapper) =>
+    sql`strpos(${column}, ${`/incidents/${incidentId}?at=${eventId}#`}) > 0`;
+  const of = ({ documentId, content }: typeof documentContent | typeof documentVersion) =>
+    sql`exists (select from ${documentId.table} where ${documentId} = ${document.id} and ${cites(content)})`;
+  return db
+    .select({ id: document.id, name: document.name })
+    .from(document)
+    .where(and(eq(document.incidentId, incidentId), or(of(documentContent), of(documentVersion))))
+    .orderBy(asc(document.id));
 }
 
 /** The texts in our database, by the documents' ids. */

@@ -17,19 +17,20 @@ import { audit } from "../../audit.ts";
 import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
 import type { AppContext } from "../../plugin/context.ts";
+import { documentsCiting } from "../document/texts.ts";
+import { redactedText } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
 import { recordCorrection } from "./amend.ts";
 import { type Entry, isEntry, lockEvent, removeText } from "./entry.ts";
 import { type EventIds, getEvent } from "./get.ts";
 import type { Event } from "./list.ts";
 
-/** Stands for a redacted text. */
-export const redactedText = "Redacted";
-
 export interface Redaction {
   event: Event;
   /** The conversation plugins that were sent the text, or are being sent it, by slug. */
   receivedBy: string[];
+  /** The documents that may still have the text. */
+  citedBy: { id: number; name: string }[];
 }
 
 /** The long texts of an incident, whose earlier values are in `incident.updated`. */
@@ -65,7 +66,8 @@ export async function redactEvent(
     const data = { incident_id: incidentId, kind: found.kind, reason };
     const subject = String(eventId);
     await audit(tx, { at, actor: actor.user, action: "event.redacted", address, subject, data });
-    return { event: await getEvent({ db: tx }, actor, wanted), receivedBy };
+    const citedBy = await documentsCiting(tx, wanted);
+    return { event: await getEvent({ db: tx }, actor, wanted), receivedBy, citedBy };
   });
 }
 

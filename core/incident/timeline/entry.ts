@@ -18,6 +18,8 @@ export const entryNames: Record<EntryKind, string> = {
 
 /** The text of a withdrawn entry. Its words are then only in `event_revision`. */
 export const withdrawnText = "Withdrawn";
+/** Stands for a redacted text. */
+export const redactedText = "Redacted";
 
 /** The fields of a report or a message that its event has. */
 export interface EntryState {
