@@ -1,10 +1,10 @@
 import { and, asc, eq, gt, inArray, isNotNull, ne, notInArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
-import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
+import { document, documentContent, hasNewText, incident, task } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { NotFound } from "../../platform/errors.ts";
 import { everybody, makeAsNew } from "../catalog/person/as_new.ts";
-import { ownTextSlug } from "../incident/document/texts.ts";
+import { ownTextSlug, postmortemType } from "../incident/document/texts.ts";
 import { lockIncident } from "../incident/incident/lock.ts";
 import { defaultResolveBy } from "../incident/task/create.ts";
 import { individualsOf } from "../incident/task/people.ts";
@@ -17,7 +17,7 @@ import type { TaskNotice } from "./task_notice.ts";
 const { id, name, resourceType, resourceId, weblink, pluginSlug, taskCursor } = document;
 const columns = { id, name, resourceType, resourceId, weblink, taskCursor };
 
-/** A document of an open incident, and up to where its tasks are known. */
+/** A document of an incident, and up to where its tasks are known. */
 export interface TaskPlace extends Pick<typeof document.$inferSelect, keyof typeof columns> {
   pluginSlug: string;
   incidentId: number;
@@ -30,8 +30,17 @@ const ownCursor = sql`coalesce(${documentContent.version}, 0)::text`;
 export type PluginFilter = { slug: string } | { noneOf: readonly string[] };
 
 /**
- * Returns documents of Active and Stable incidents whose tasks may have changed, in order of their ids. If the text is
- * in our database, unchanged documents are left out.
+ * Whether the tasks of a document are kept. After the closing, only those of a post-mortem in our database are: it is cheap
+ * to see that such a text has not changed, and a plugin would be called for each incident that ever was.
+ */
+const areKept = (
+  status: string,
+  { pluginSlug, resourceType }: { pluginSlug: string; resourceType: string },
+) => status !== "Closed" || (pluginSlug === ownTextSlug && resourceType === postmortemType);
+
+/**
+ * Returns documents whose tasks may have changed, in order of their ids: those of Active and Stable incidents, and all
+ * post-mortems in our database. If the text is there, unchanged documents are left out.
  */
 export async function pageOfTaskPlaces(
   db: Pick<Database, "select">,
@@ -42,6 +51,10 @@ export async function pageOfTaskPlaces(
   const changed = or(ne(pluginSlug, ownTextSlug), sql`${taskCursor} is distinct from ${ownCursor}`);
   // An array, or PostgreSQL walks all documents because it expects to find enough changed ones soon.
   const going = sql`array(select ${incident.id} from ${incident} where ${incident.status} in ('Active', 'Stable'))`;
+  const reviews = sql`array(select d.id from ${document} d where ${hasNewText("d")} and d.id > ${afterId}
+    order by d.id limit ${limit})`;
+  const isGoing = sql`${document.incidentId} = any(${going})`;
+  const isOwn = "slug" in filter && filter.slug === ownTextSlug;
   const rows = await db
     .select({ ...columns, pluginSlug, incidentId: document.incidentId })
     .from(document)
@@ -49,7 +62,7 @@ export async function pageOfTaskPlaces(
     .where(
       and(
         gt(id, afterId),
-        sql`${document.incidentId} = any(${going})`,
+        isOwn ? or(isGoing, sql`${id} = any(${reviews})`) : isGoing,
         isNotNull(pluginSlug),
         "slug" in filter ? eq(pluginSlug, filter.slug) : notInArray(pluginSlug, [...filter.noneOf]),
         isNotNull(resourceId),
@@ -69,7 +82,7 @@ type OurTask = KnownTask & { id: number; incidentId: number; version: number; re
  * Makes our tasks of a document match those found in it, each with an event on the timeline, and records up to where
  * they are known.
  *
- * @returns the incident's name and the notices to send; undefined if nothing was done, because the incident is over or
+ * @returns the incident's name and the notices to send; undefined if nothing was done, because the incident was closed or
  * another run has come further meanwhile
  */
 export async function keepTasks(
@@ -82,7 +95,7 @@ export async function keepTasks(
     if (error instanceof NotFound) return undefined;
     throw error;
   });
-  if (!locked || locked.status === "Closed") return undefined;
+  if (!locked) return undefined;
   const at = clock.now();
   const [held] = await tx
     .select({ resourceType })
@@ -95,7 +108,7 @@ export async function keepTasks(
       ),
     )
     .for("no key update");
-  if (!held) return undefined;
+  if (!held || !areKept(locked.status, { ...held, pluginSlug: place.pluginSlug })) return undefined;
   const known = await knownTasks(tx, place.id, found);
   const steps = taskSteps(known, found);
   // All at once, so that two that create the same people cannot deadlock.

@@ -4,6 +4,13 @@ import { editable, id, idOf, isUnmarked, partOf, wordIndex } from "./columns.ts"
 import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
+/** A post-mortem whose text was written since its tasks were last read: the cursor of a text that was read is a number. */
+export const hasNewText = (of?: string) => {
+  const column = (name: string) => sql.raw(of === undefined ? name : `${of}.${name}`);
+  return sql`${column("resource_type")} = 'review' and ${column("plugin_slug")} = 'markdown'
+    and ${column("incident_id")} is not null and coalesce(${column("task_cursor")}, '') !~ '^[0-9]'`;
+};
+
 /**
  * A document: one of an incident (`incident_id`), or a shared one to show with incidents (runbooks, templates). Its
  * text is stored by the plugin `plugin_slug` under `resource_id`; without a plugin, it is only a link and its text is
@@ -21,7 +28,10 @@ export const document = pgTable(
     resourceId: text("resource_id"),
     weblink: text("weblink"),
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "restrict" }),
-    /** Where incident-task-sync resumes: a cursor chosen by the plugin. Null: it starts over. */
+    /**
+     * Where incident-task-sync resumes: a cursor chosen by the plugin. Null: it starts over, as it does with the words that a
+     * change or a redaction of a text in `document_content` writes.
+     */
     taskCursor: text("task_cursor"),
     taskSyncedAt: instant("task_synced_at"),
     /** SHA-256 of the text as last seen, and of the text whose terms are linked; equal if there is nothing to do. */
@@ -48,6 +58,8 @@ export const document = pgTable(
       .where(
         sql`plugin_slug is not null and (term_content_hash is null or term_content_hash <> content_hash)`,
       ),
+    // For incident-task-sync.
+    index("document_review_due_idx").on(table.id).where(hasNewText()),
     check("document_resource_id_of_a_plugin", sql`resource_id is null or plugin_slug is not null`),
   ],
 );

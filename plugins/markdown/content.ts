@@ -39,7 +39,7 @@ export async function startContent(
     if (!started) return;
     await Promise.all([
       tx.insert(documentVersion).values({ documentId, ...started, author, at: values.updatedAt }),
-      tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId)),
+      tx.update(document).set(changed(hash, started.version)).where(eq(document.id, documentId)),
     ]);
   });
 }
@@ -91,7 +91,7 @@ export async function replaceContent(
             lte(documentVersion.version, replaced.version - keptVersions),
           ),
         );
-      await tx.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
+      await tx.update(document).set(changed(hash, replaced.version)).where(eq(document.id, documentId));
       return replaced.version;
     }
     const now = await readContent({ ...context, db: tx }, documentId);
@@ -115,6 +115,12 @@ export async function removeContent({ db }: Context, documentId: number): Promis
     await tx.delete(documentVersion).where(eq(documentVersion.documentId, documentId));
   });
 }
+
+/** With a cursor of its own, so that tasks that are being read from the earlier text are not kept. */
+const changed = (contentHash: Uint8Array, version: number) => ({
+  contentHash,
+  taskCursor: `changed to ${version}`,
+});
 
 function valuesOf({ clock }: Context, text: string) {
   const content = parseText("text", text, longestContent);

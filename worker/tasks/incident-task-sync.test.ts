@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { asc, eq, sql } from "drizzle-orm";
 import { callPlugin } from "../../core/plugin/call.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
+import { keepTasks, pageOfTaskPlaces } from "../../core/sync/document_tasks.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
@@ -161,6 +162,40 @@ test("covers only open incidents and documents with text; those of a plugin that
     { item: `document ${id}`, reason: "Its plugin other is no longer chosen: SVC_PLUGIN_DOCUMENT" },
   ]);
   expect(await its.tasks()).toEqual(["a, Open, version 1"]);
+});
+
+test("of a closed incident, post-mortems in our database are covered when they change, and no others", async () => {
+  const closed = await its.addIncident("Closed");
+  await its.addDocument(closed, { resourceType: "review" });
+  const text = async (content: string, more: Partial<typeof document.$inferInsert>) => {
+    const documentId = await its.addDocument(closed, { pluginSlug: "markdown", ...more });
+    const hash = new Bun.CryptoHasher("sha256").update(content).digest();
+    const values = { documentId, content, hash, updatedAt: its.clock.now() };
+    await its.db.insert(schema.documentContent).values(values);
+    return documentId;
+  };
+  await text("- [ ] of another document", {});
+  await text("- [ ] of a template", { resourceType: "review", incidentId: null });
+  const id = await text("- [ ] Replace the certificate @alice", { resourceType: "review" });
+  const plugins = await its.choose({ SVC_PLUGIN_DOCUMENT: "markdown" });
+  const run = async () => (await its.run(incidentTaskSync, plugins)).result;
+  // The document of the wiki is not chosen, and not looked at.
+  expect(await run()).toEqual({ done: 1, skipped: 0, failed: 0 });
+  expect(await its.tasks()).toEqual(["Replace the certificate, Open, version 1, owner alice, for alice"]);
+  expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
+  const edit = (text: string) =>
+    callPlugin(plugins.ofType("document")[0]!, "update", {
+      document: { id, name: "Review", resourceType: "review", resourceId: "x" },
+      text,
+    });
+  await edit("- [ ] Replace the certificates @alice");
+  const [read] = await pageOfTaskPlaces(its.db, { slug: "markdown" }, 0, 10);
+  await edit("- [x] Replace the certificate @alice");
+  // What a run has read meanwhile is not kept, or the last text would never be read.
+  const kept = { found: [], cursor: "2", clock: its.clock };
+  expect(await its.db.transaction((tx) => keepTasks(tx, read!, kept))).toBeUndefined();
+  expect(await run()).toEqual({ done: 1, skipped: 0, failed: 0 });
+  expect(await its.tasks()).toEqual(["Replace the certificate, Resolved, version 2, owner alice, for alice"]);
 });
 
 test("a task without a due date is due in a day, a review's in a week; a due date lasts the whole day", async () => {

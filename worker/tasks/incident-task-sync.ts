@@ -30,7 +30,7 @@ const nameOf = ({ id }: TaskPlace) => `document ${id}`;
 const { timing } = findTask("incident-task-sync")!;
 
 /**
- * Syncs the changed tasks in documents of Active and Stable incidents. Plugins are called in parallel. While one plugin
+ * Syncs the changed tasks in documents of Active and Stable incidents, and in all post-mortems in our database. Plugins are called in parallel. While one plugin
  * delays the run, documents of the others are checked again at every slot.
  */
 export const incidentTaskSync: ScheduledTask = {

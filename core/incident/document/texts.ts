@@ -5,6 +5,9 @@ import { document, documentContent, documentVersion } from "../../../drizzle/sch
 /** The document plugin whose texts are in our database (`document_content`), where they can be read directly. */
 export const ownTextSlug = "markdown";
 
+/** The post-mortem is the document of this type, which an incident type may have a template for. */
+export const postmortemType = "review";
+
 type Reader = Pick<Database, "select">;
 
 /** Where a document's text is, and from which text its terms were found. */

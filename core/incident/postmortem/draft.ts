@@ -35,8 +35,7 @@ const sections = {
   Timeline: undefined,
   "What went well": "What helped? What should stay as it is?",
   "What went badly": "What caused it, and what made it longer or worse? Name causes, not people.",
-  "Follow-up":
-    "Write each as `- [ ] What is to be done @who (due 2026-12-31)`: it becomes a task while the incident is open.",
+  "Follow-up": "Write each as `- [ ] What is to be done @who (due 2026-12-31)`: it becomes a task.",
 } as const;
 
 type Section = keyof typeof sections;

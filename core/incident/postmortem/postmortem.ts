@@ -9,6 +9,7 @@ import { getAffected } from "../affected/affected.ts";
 import { type DocumentText, getContent, putContent } from "../document/content.ts";
 import { createDocument } from "../document/create.ts";
 import { listDocuments } from "../document/list.ts";
+import { postmortemType } from "../document/texts.ts";
 import { eventColumns } from "../event/list.ts";
 import { getIncident, type IncidentDetail } from "../incident/get.ts";
 import { lockIncident } from "../incident/lock.ts";
@@ -34,8 +35,6 @@ import {
 
 /** Of what people did and said; the newest of more. */
 const mostHappenings = 2000;
-/** It is the document of this type, which an incident type may have a template for. */
-const resourceType = "review";
 
 /** A post-mortem: the document, and what its writers may look at next. */
 export interface Postmortem {
@@ -147,7 +146,7 @@ async function create(context: AppContext, actor: Actor, { incident }: Facts): P
     const { id } = await createDocument(within, actor, {
       name,
       description: "",
-      resourceType,
+      resourceType: postmortemType,
       weblink: null,
       incidentId: incident.id,
       pluginSlug: null,
@@ -174,7 +173,12 @@ async function recordDraft(
 }
 
 async function findDocument(context: AppContext, actor: Actor, incidentId: number) {
-  const { items } = await listDocuments(context, actor, { incidentId, resourceType, sort: "id", limit: 20 });
+  const { items } = await listDocuments(context, actor, {
+    incidentId,
+    resourceType: postmortemType,
+    sort: "id",
+    limit: 20,
+  });
   // One that is only a link has no text to work with.
   return items.find(({ weblink, resourceId }) => weblink === null || resourceId !== null);
 }
