@@ -4,7 +4,7 @@ import { csvLine } from "./csv.ts";
 test.each([
   [["a", 1, null, ""], "a,1,,"],
   [['say "hi"', "a,b", "two\r\nlines", "one\nmore"], '"say ""hi""","a,b","two\r\nlines","one\nmore"'],
-  [[-1.5, "a=1", "dana@example.com", "x\t="], "-1.5,a=1,dana@example.com,x\t="],
+  [[-1.5, "a=1", "dana@example.com", "x; y-z"], "-1.5,a=1,dana@example.com,x; y-z"],
 ])("%j is a line of RFC 4180", (cells, line) => {
   expect(csvLine(cells)).toBe(`${line}\r\n`);
 });
@@ -15,3 +15,12 @@ test.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u200
     expect(csvLine([text]).replace(/^"/, "")).toStartWith("'");
   },
 );
+
+test.each([
+  ["a;=1", "a;'=1"],
+  ["a; =1;b;+2", "a;' =1;b;'+2"],
+  ["a\t@b", "a\t'@b"],
+  ["a\n-1", '"a\n\'-1"'],
+])("%j is none where a spreadsheet splits at other characters", (text, cell) => {
+  expect(csvLine([text])).toBe(`${cell}\r\n`);
+});
