@@ -57,6 +57,7 @@ export const auditActions = [
   "access.ending",
   "access.revoked",
   "access.failed",
+  "audit.exported",
 ] as const;
 
 export type AuditAction = (typeof auditActions)[number];

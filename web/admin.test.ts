@@ -228,7 +228,7 @@ describe("the audit log", () => {
     )![1]!;
     const csv = await root.open(link);
     expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
-    expect(csv.headers.get("content-disposition")).toBe("attachment; filename=audit.csv");
+    expect(csv.headers.get("content-disposition")).toBe("attachment; filename*=UTF-8''audit.csv");
     const lines = csv.html.split("\r\n");
     expect(lines).toHaveLength(62);
     expect(lines[0]).toBe("at,actor,action,subject,address,data");
@@ -238,7 +238,8 @@ describe("the audit log", () => {
     const more = { at: at(0), actor: "x", action: "token.revoked" };
     await db.insert(auditLog).values(Array.from({ length: 500 }, () => more));
     const whole = await root.open("/app/admin/audit/download/csv");
-    expect(whole.html.split("\r\n")).toHaveLength(1 + 561 + 1);
+    // With the entry of the export before.
+    expect(whole.html.split("\r\n")).toHaveLength(1 + 562 + 1);
     // No spreadsheet runs it.
     expect(whole.html).toContain(`,"'=1+""2""",,"{""task_id"":7}"`);
     const jsonl = (await root.open("/app/admin/audit/download/jsonl?actor=system")).html;
@@ -251,6 +252,13 @@ describe("the audit log", () => {
       expect.objectContaining({ actor: "system", subject: '=1+"2"', address: null, data: { task_id: 7 } }),
     ]);
     expect((await root.open("/app/admin/audit/download/xml")).status).toBe(404);
+    const exports = await db.select().from(auditLog).where(eq(auditLog.action, "audit.exported"));
+    expect(exports.map(({ actor, data }) => [actor, data])).toEqual([
+      ["root@example.com", { actor: "carol@example.com" }],
+      ["root@example.com", {}],
+      ["root@example.com", { actor: "system" }],
+    ]);
+    expect(exports[0]!.address).not.toBeNull();
   });
 });
 

@@ -7,8 +7,8 @@ import { redactDocument } from "../core/incident/document/redact.ts";
 import { ownTextSlug } from "../core/incident/document/texts.ts";
 import { type DocumentVersion, getVersion, listVersions } from "../core/incident/document/versions.ts";
 import { Conflict, NotFound, noRoute, Unavailable } from "../platform/errors.ts";
-import { pageHeaders } from "../server/page/page.ts";
 import { assets } from "./assets.ts";
+import { fileHeaders } from "./download.ts";
 import { Alert, FormPage, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Markdown } from "./parts/markdown.tsx";
@@ -62,12 +62,9 @@ export function documentPages(site: Site) {
       .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
       .slice(0, 100)
       .toWellFormed();
+    const type = format === "md" ? "text/markdown" : "text/html";
     return new Response(format === "md" ? text : standalone(found.name, text), {
-      headers: {
-        ...pageHeaders,
-        "content-type": format === "md" ? "text/markdown; charset=utf-8" : "text/html; charset=utf-8",
-        "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name)}.${format}`,
-      },
+      headers: fileHeaders(`${name}.${format}`, type),
     });
   }
 

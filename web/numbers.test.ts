@@ -81,7 +81,7 @@ describe("the numbers", () => {
     const { status, html: csv, headers } = await carol.open(address);
     expect([status, headers.get("content-type")]).toEqual([200, "text/csv; charset=utf-8"]);
     expect(headers.get("content-disposition")).toBe(
-      'attachment; filename="incidents-by-type-2026-06-01-2026-06-14.csv"',
+      "attachment; filename*=UTF-8''incidents-by-type-2026-06-01-2026-06-14.csv",
     );
     expect(csv.split("\r\n")).toEqual([
       expect.stringMatching(/^type,incidents,commander_incidents,/),

@@ -13,7 +13,7 @@ import {
 import { readStats } from "../core/incident/stats/stats.ts";
 import { InvalidInput } from "../platform/errors.ts";
 import { parseInstant } from "../platform/instant.ts";
-import { pageHeaders } from "../server/page/page.ts";
+import { fileHeaders } from "./download.ts";
 import { Alert, type Trouble } from "./pages/forms.tsx";
 import { app } from "./paths.ts";
 import type { PageContent, Site, Visit } from "./site.tsx";
@@ -50,13 +50,7 @@ export function numbersPages(site: Site) {
   async function csv(visit: Visit): Promise<Response> {
     const stats = await read(visit);
     const name = `incidents-by-${stats.by}-${dayOf(stats.since)}-${lastDayOf(stats)}.csv`;
-    return new Response(csvOf(stats), {
-      headers: {
-        ...pageHeaders,
-        "content-type": "text/csv; charset=utf-8",
-        "content-disposition": `attachment; filename="${name}"`,
-      },
-    });
+    return new Response(csvOf(stats), { headers: fileHeaders(name, "text/csv") });
   }
 
   return new Elysia({ name: "numbers pages", prefix: "/numbers" })

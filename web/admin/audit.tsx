@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
-import { auditActions } from "../../core/audit.ts";
+import { audit, auditActions } from "../../core/audit.ts";
 import { type AuditEntry, type AuditQuery, listAudit } from "../../core/audit_list.ts";
 import { largestLimit } from "../../core/list/page.ts";
 import { csvLine } from "../../platform/csv.ts";
 import { InvalidInput, NotFound, noRoute } from "../../platform/errors.ts";
 import { viewOf } from "../../server/audit/routes.ts";
-import { pageHeaders } from "../../server/page/page.ts";
+import { addressOf } from "../../server/deps.ts";
+import { download } from "../download.ts";
 import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import type { PageContent, Site, Visit } from "../site.tsx";
@@ -31,33 +32,32 @@ export function auditPages(site: Site) {
   }
 
   /** All entries that the filters select, as they are read. */
-  async function download(visit: Visit): Promise<Response> {
+  async function file(visit: Visit): Promise<Response> {
     const { actor } = visit.visitor;
     const format = formats.find(({ name }) => name === visit.params.format);
     if (!format) throw new NotFound(noRoute);
     const query = { ...queryOf(visit, new Values(new Map(visit.url.searchParams))), limit: largestLimit };
-    let page = await listAudit(deps, actor, query);
-    let before = format.header;
-    const body = new ReadableStream<string>({
-      async pull(controller) {
-        controller.enqueue(before + page.items.map(format.line).join(""));
-        before = "";
-        if (page.next_cursor === null) return controller.close();
-        page = await listAudit(deps, actor, { ...query, cursor: page.next_cursor });
-      },
+    const first = await listAudit(deps, actor, query);
+    await audit(deps.db, {
+      at: deps.clock.now(),
+      actor: actor.user,
+      action: "audit.exported",
+      address: addressOf(deps, visit.request, visit.server),
+      data: Object.fromEntries(visit.url.searchParams),
     });
-    return new Response(body.pipeThrough(new TextEncoderStream()), {
-      headers: {
-        ...pageHeaders,
-        "content-type": `${format.type}; charset=utf-8`,
-        "content-disposition": `attachment; filename=audit.${format.name}`,
-      },
-    });
+    async function* pieces() {
+      yield format!.header;
+      for (let page = first; ; page = await listAudit(deps, actor, { ...query, cursor: page.next_cursor! })) {
+        yield page.items.map(format!.line).join("");
+        if (page.next_cursor === null) return;
+      }
+    }
+    return download(site, visit, { name: `audit.${format.name}`, type: format.type, pieces: pieces() });
   }
 
   return new Elysia({ name: "audit pages", prefix: "/audit" })
     .get("/", admins(site, view))
-    .get("/download/:format", admins(site, download));
+    .get("/download/:format", admins(site, file));
 }
 
 const formats = [
