@@ -1,18 +1,7 @@
-import { printable } from "../platform/text.ts";
+import { jsonText, printable } from "../platform/text.ts";
 import type { Io } from "./io.ts";
 
-export { printable };
-
-/**
- * JSON whose strings are safe for a terminal: control characters and bidirectional overrides, which `JSON.stringify` leaves
- * as they are, become escapes.
- */
-export function jsonText(value: unknown, indent?: number): string {
-  return JSON.stringify(value, undefined, indent).replace(
-    /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
+export { jsonText, printable };
 
 export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void {
   stdout.write(`${jsonText(value)}\n`);

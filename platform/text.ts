@@ -47,6 +47,17 @@ export function printable(text: string, limit = 2000): string {
   return clean.length > limit ? `${clean.slice(0, limit).replace(/\p{Cs}$/u, "")}…` : clean;
 }
 
+/**
+ * JSON whose strings are safe for a terminal: control characters and bidirectional overrides, which `JSON.stringify` leaves
+ * as they are, become escapes.
+ */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(
+    /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 /** Whether it contains any visible character, besides space, joiners, fillers and soft hyphens. */
 export function isSeen(text: string): boolean {
   return /[^\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(text);

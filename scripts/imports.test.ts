@@ -29,7 +29,11 @@ const fast = [
   "text",
   "variable",
 ];
-const primitives = [...fast.map((name) => `platform/${name}.ts`), "core/incident/timeline/fold.ts"];
+const primitives = [
+  ...fast.map((name) => `platform/${name}.ts`),
+  "core/incident/timeline/fold.ts",
+  "core/incident/words.ts",
+];
 
 /** The first matching rule decides. */
 const rules: Rule[] = [

@@ -1,3 +1,5 @@
+import { isSaid } from "../../core/incident/timeline/fold.ts";
+import { entryName } from "../../core/incident/words.ts";
 import { queryText } from "../client/api_client.ts";
 import { affectedBy } from "../incident/affected.ts";
 import { roles } from "../incident/args.ts";
@@ -11,7 +13,6 @@ import {
   type TimelineEvent,
 } from "../incident/incident.ts";
 import { titleOf } from "../incident/text.ts";
-import { entryName, isSaid } from "../incident/timeline.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
 import type { Asked } from "./complete.ts";

@@ -1,12 +1,12 @@
+import { isSaid } from "../../core/incident/timeline/fold.ts";
+import { entryName, hasEarlierText, removedText, shortName } from "../../core/incident/words.ts";
 import { InvalidInput, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable, printableLines } from "../text.ts";
 import type { IncidentClient, IncidentDetail, StatusReport, TimelineEvent } from "./incident.ts";
-import { shortName } from "./people.ts";
 import { reportText } from "./report_parts.ts";
 import { whenText } from "./text.ts";
-import { entryName, hasEarlierText, isSaid, removedText } from "./timeline.ts";
 
 // What somebody said on the timeline, which they may correct: a note, a report or a message.
 

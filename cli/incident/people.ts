@@ -1,3 +1,4 @@
+import { shortName } from "../../core/incident/words.ts";
 import { InvalidInput, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
@@ -7,11 +8,6 @@ import { type IncidentClient, nearestNamed, type Person, type Task } from "./inc
 /** How a person is shown where there is little space. */
 export function nameOf(person: Person | null | undefined): string {
   return person ? printable(person.name || person.email, 80) : "";
-}
-
-/** The part of an address before the @, which is enough for people who know each other. */
-export function shortName(email: string): string {
-  return printable(email.split("@")[0]!, 80);
 }
 
 /** Those who do a task: the assignees, else the owner. */

@@ -1,10 +1,8 @@
-import { durationText } from "../../platform/duration.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Io } from "../io.ts";
 import { hasColours } from "../screen.ts";
 import { printable } from "../text.ts";
 import { units, zonedTime } from "../when.ts";
-import type { Incident } from "./incident.ts";
 
 // How the commands of `svc incident` show times, links and emphasis.
 
@@ -32,17 +30,6 @@ export function inText(at: Date, now: Date): string {
 export function atText(at: Date, { clock }: Pick<Io, "clock">): string {
   const now = clock.now();
   return `${zonedTime(at)} (${at > now ? inText(at, now) : `${ageText(at, now)} ago`})`;
-}
-
-/** When the harm began and ended, and how long it lasted; undefined if neither is known. */
-export function impactText(
-  { impact_started_at: start, impact_ended_at: end }: Pick<Incident, "impact_started_at" | "impact_ended_at">,
-  when: (instant: string) => string,
-): string | undefined {
-  if (start && end)
-    return `from ${when(start)} to ${when(end)} (${durationText(new Date(start), new Date(end))})`;
-  if (start) return `since ${when(start)}`;
-  return end ? `until ${when(end)}` : undefined;
 }
 
 /** An age for a column: relative on a terminal, RFC 3339 for other programs. */
@@ -86,12 +73,6 @@ export function titleOf(
   mostCharacters?: number,
 ): string {
   return `${visibility === undefined || visibility === "Open" ? "" : `[${printable(visibility, 40)}] `}${printable(title, mostCharacters)}`;
-}
-
-/** Who may read an incident. The values of the API look like those of its status. */
-export function visibilityText(visibility: string): string {
-  if (visibility === "Open") return "Visible to everyone";
-  return visibility === "Restricted" ? "Restricted to its participants" : visibility;
 }
 
 /** A server of a newer release may know more. */

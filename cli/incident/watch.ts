@@ -1,3 +1,5 @@
+import { folded } from "../../core/incident/timeline/fold.ts";
+import { type Entry, notedAt } from "../../core/incident/words.ts";
 import { NotFound, Refused, Unavailable } from "../../platform/errors.ts";
 import { isRecord } from "../../platform/record.ts";
 import { follow, type News } from "../client/follow.ts";
@@ -8,7 +10,6 @@ import type { Io } from "../io.ts";
 import { canDraw, type Display, statusLine, writeSlowly } from "../screen.ts";
 import { parseWhen } from "../when.ts";
 import { IncidentClient, type IncidentDetail, type Status, type TimelineEvent } from "./incident.ts";
-import { type Entry, folded, notedAt } from "./timeline.ts";
 import { endingText, eventsText, statusText, terminalLines, type WatchedEvent } from "./watch_text.ts";
 
 export interface WatchOptions {

@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { folded } from "../../core/incident/timeline/fold.ts";
 import { Forbidden, NotFound, Unauthenticated } from "../../platform/errors.ts";
 import type { Query } from "../client/api_client.ts";
 import { follow } from "../client/follow.ts";
@@ -16,7 +17,6 @@ import {
 } from "./incident.ts";
 import { incidentTable } from "./incident_table.ts";
 import { stylesOf } from "./text.ts";
-import { folded } from "./timeline.ts";
 import { firstEvents, newestLines, parseObject, readEvents, Watch, type WatchOptions } from "./watch.ts";
 import { shortLine, type WatchedEvent } from "./watch_text.ts";
 

@@ -1,11 +1,11 @@
+import { type Entry, entryText, markOf, shortName } from "../../core/incident/words.ts";
 import type { Session } from "../client/token.ts";
 import type { Io } from "../io.ts";
 import { cut, widthOf } from "../table.ts";
 import { jsonText, printable, printableLines } from "../text.ts";
 import type { Incident, TimelineEvent } from "./incident.ts";
-import { nameOf, shortName } from "./people.ts";
+import { nameOf } from "./people.ts";
 import { ageText, statusStyle, stylesOf, titleOf } from "./text.ts";
-import { type Entry, entryText, markOf } from "./timeline.ts";
 
 // How `svc incident watch` shows events and incidents. A line of an event stays on the terminal, where a relative time
 // would not stay true: it has the time of day.

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import type { Actor } from "../../core/context.ts";
 import { listRevisions } from "../../core/incident/event/revisions.ts";
+import { exportFormats } from "../../core/incident/export/file.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { listParticipants } from "../../core/incident/participant/list.ts";
@@ -11,6 +12,7 @@ import { redirect } from "../../server/page/page.ts";
 import { streamHeaders } from "../../server/stream/connection.ts";
 import { withoutTimeout } from "../../server/stream/routes.ts";
 import type { IncidentStreams } from "../../server/stream/streams.ts";
+import { download } from "../download.ts";
 import { ActionPage, HistoryPage } from "../pages/forms.tsx";
 import { Incident } from "../pages/incident.tsx";
 import { app, incidentPath } from "../paths.ts";
@@ -18,6 +20,7 @@ import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
 import { Values } from "../values.ts";
 import { type Action, actions, type Place } from "./actions.ts";
 import { barsOf, rankedPriorities } from "./choices.ts";
+import { exportIncident, exportTypes } from "./export.ts";
 import { Onlookers, type Rendered } from "./onlookers.tsx";
 import { isAmongNewest, readIncidentPage, views } from "./read.ts";
 
@@ -122,6 +125,14 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     };
   }
 
+  async function exportPage(visit: Visit): Promise<Response> {
+    const { params, visitor } = visit;
+    const format = exportFormats.find((one) => one === params.format);
+    if (!format) throw new NotFound(noRoute);
+    const { name, pieces } = await exportIncident(deps, visitor.actor, { id: idOf(params), format });
+    return download(site, visit, { name, type: exportTypes[format], pieces });
+  }
+
   async function stream({ visitor, request, server, params }: Visit): Promise<Response> {
     const { actor } = visitor;
     const id = idOf(params);
@@ -136,6 +147,7 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     .get("/streams/:incident_id", site.stream(stream))
     .get("/incidents/:incident_id", site.read(incidentPage))
     .get("/incidents/:incident_id/entries/:event_id", site.read(historyPage))
+    .get("/incidents/:incident_id/export/:format", site.read(exportPage))
     .get("/incidents/:incident_id/:action", site.read(actionPage))
     .post("/incidents/:incident_id/:action", act);
 };

@@ -14,6 +14,12 @@ import { Text } from "../parts/text.tsx";
 import { Ago, Clock } from "../parts/time.tsx";
 import { app, documentPath, incidentPath } from "../paths.ts";
 
+const exportFormats = [
+  ["md", "Markdown"],
+  ["html", "HTML"],
+  ["json", "JSON"],
+] as const;
+
 /** An incident: what happens in it, and what one can do. */
 export function Incident({ page, bars }: { page: IncidentPage; bars: number }) {
   const { incident } = page;
@@ -89,7 +95,12 @@ function Head({ page, path, bars }: { page: IncidentPage; path: string; bars: nu
               <a href={`${path}/role`}>Give a role</a>
               <a href={`${path}/renounce`}>Give up a role</a>
               <a href={`${path}/link`}>Link with another incident</a>
-              <a href={`${path}/postmortem`}>Post-mortem</a>
+              {incident.status !== "Closed" && <a href={`${path}/postmortem`}>Post-mortem</a>}
+              {exportFormats.map(([format, label]) => (
+                <a key={format} href={`${path}/export/${format}`} download>
+                  Export as {label}
+                </a>
+              ))}
               {mine && <a href={`${path}/leave`}>Leave</a>}
               {admin && <a href={`${path}/delete`}>Delete</a>}
             </div>

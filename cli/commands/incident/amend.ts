@@ -1,3 +1,4 @@
+import { entryName } from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import { clientArgs, incidentArg, textArgs } from "../../incident/args.ts";
@@ -8,7 +9,6 @@ import { IncidentClient, type IncidentDetail, type TimelineEvent } from "../../i
 import { replaceText } from "../../incident/replace_text.ts";
 import { parseReport } from "../../incident/report_parts.ts";
 import { commentText, withoutComment } from "../../incident/template.ts";
-import { entryName } from "../../incident/timeline.ts";
 import {
   againLine,
   checked,

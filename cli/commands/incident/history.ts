@@ -1,11 +1,10 @@
+import { entryName, removedText, shortName } from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, incidentArg } from "../../incident/args.ts";
 import { entryArg, entryPath, parseEntry, readEntry } from "../../incident/entry.ts";
 import { IncidentClient } from "../../incident/incident.ts";
-import { shortName } from "../../incident/people.ts";
 import { type ReportParts, reportText } from "../../incident/report_parts.ts";
 import { stylesOf, whenText } from "../../incident/text.ts";
-import { entryName, removedText } from "../../incident/timeline.ts";
 import type { Io } from "../../io.ts";
 import { widthOf, wrapped } from "../../table.ts";
 import { printableLines, printJson } from "../../text.ts";

@@ -1,9 +1,9 @@
+import { entryMark, removedText } from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg, limitArg, limitOf, tellMore } from "../../incident/args.ts";
 import { IncidentClient, type Message } from "../../incident/incident.ts";
 import { nameOf } from "../../incident/people.ts";
 import { stylesOf, whenText } from "../../incident/text.ts";
-import { entryMark, removedText } from "../../incident/timeline.ts";
 import { withMark } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";

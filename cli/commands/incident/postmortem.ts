@@ -1,8 +1,8 @@
+import { entryName } from "../../../core/incident/words.ts";
 import { outputArgs, outputFile } from "../../client/output_file.ts";
 import { defineCommand } from "../../command.ts";
 import { clientArgs, idArg } from "../../incident/args.ts";
 import { IncidentClient } from "../../incident/incident.ts";
-import { entryName } from "../../incident/timeline.ts";
 import { idOf } from "../../incident/write.ts";
 import { counted, printable, printableLines, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";

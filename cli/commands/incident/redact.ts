@@ -1,9 +1,9 @@
+import { entryName } from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
 import { clientArgs, incidentArg, redactionArgs } from "../../incident/args.ts";
 import { aboutEntry, entryArg, entryPath, parseEntry, readEntry } from "../../incident/entry.ts";
 import { IncidentClient, type TimelineEvent } from "../../incident/incident.ts";
-import { entryName } from "../../incident/timeline.ts";
 import { done } from "../../incident/write.ts";
 import { optionText } from "../../incident/written_text.ts";
 import { printable } from "../../text.ts";

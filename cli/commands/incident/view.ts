@@ -1,3 +1,13 @@
+import { folded, isSaid, saidKinds } from "../../../core/incident/timeline/fold.ts";
+import {
+  type Entry,
+  entryMark,
+  impactText,
+  notedAt,
+  removedText,
+  shortName,
+  visibilityText,
+} from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { type Affected, affectedBy, affectedLine, nothingAffected } from "../../incident/affected.ts";
 import { roles as allRoles, clientArgs, idArg } from "../../incident/args.ts";
@@ -12,24 +22,8 @@ import {
   type TimelineEvent,
 } from "../../incident/incident.ts";
 import { type Link, linkLines, linksOf } from "../../incident/link.ts";
-import { fullNameOf, nameOf, peopleOf, shortName } from "../../incident/people.ts";
-import {
-  impactText,
-  linkText,
-  statusStyle,
-  stylesOf,
-  visibilityText,
-  whenText,
-} from "../../incident/text.ts";
-import {
-  type Entry,
-  entryMark,
-  folded,
-  isSaid,
-  notedAt,
-  removedText,
-  saidKinds,
-} from "../../incident/timeline.ts";
+import { fullNameOf, nameOf, peopleOf } from "../../incident/people.ts";
+import { linkText, statusStyle, stylesOf, whenText } from "../../incident/text.ts";
 import { linesOf, withMark } from "../../incident/watch_text.ts";
 import { idOf } from "../../incident/write.ts";
 import type { Io } from "../../io.ts";

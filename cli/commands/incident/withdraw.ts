@@ -1,10 +1,10 @@
+import { entryName, removedText } from "../../../core/incident/words.ts";
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
 import { clientArgs, incidentArg } from "../../incident/args.ts";
 import { aboutEntry, entryArg, entryPath, parseEntry, readEntry } from "../../incident/entry.ts";
 import { IncidentClient, type TimelineEvent } from "../../incident/incident.ts";
 import { whenText } from "../../incident/text.ts";
-import { entryName, removedText } from "../../incident/timeline.ts";
 import { done } from "../../incident/write.ts";
 
 export default defineCommand({

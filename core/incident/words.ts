@@ -1,8 +1,13 @@
-import { type Folded, folded, foldedText, isSaid, saidKinds } from "../../core/incident/timeline/fold.ts";
-import type { TimelineEvent } from "./incident.ts";
-import { shortName } from "./people.ts";
+import { durationText } from "../../platform/duration.ts";
+import type { ApiView } from "../../platform/names.ts";
+import { printable } from "../../platform/text.ts";
+import type { Event } from "./event/list.ts";
+import { type Folded, foldedText, isSaid } from "./timeline/fold.ts";
 
-export { folded, isSaid, saidKinds };
+// How an incident and what happened in it is told to people: in the terminal, and in files. Of the API's answers.
+
+/** An event of the timeline. The names in `data` are those that were recorded. */
+export type TimelineEvent = Omit<ApiView<Event>, "incident_id" | "data"> & { data: Record<string, unknown> };
 
 /** Whether an edit replaced the description or the resolution, which the event keeps. Admins can redact it. */
 export function hasEarlierText({ kind, data }: Pick<TimelineEvent, "kind" | "data">): boolean {
@@ -85,4 +90,29 @@ function correctionText({ kind, description, data }: TimelineEvent): string | un
 export function notedAt({ data }: TimelineEvent): string | undefined {
   const { noted_at: noted } = (data ?? {}) as { noted_at?: unknown };
   return typeof noted === "string" && !Number.isNaN(Date.parse(noted)) ? noted : undefined;
+}
+
+/** The part of an address before the @, which is enough for people who know each other. */
+export function shortName(email: string): string {
+  return printable(email.split("@")[0]!, 80);
+}
+
+/** When the harm began and ended, and how long it lasted; undefined if neither is known. */
+export function impactText(
+  {
+    impact_started_at: start,
+    impact_ended_at: end,
+  }: { impact_started_at: string | null; impact_ended_at: string | null },
+  when: (instant: string) => string,
+): string | undefined {
+  if (start && end)
+    return `from ${when(start)} to ${when(end)} (${durationText(new Date(start), new Date(end))})`;
+  if (start) return `since ${when(start)}`;
+  return end ? `until ${when(end)}` : undefined;
+}
+
+/** Who may read an incident. The values of the API look like those of its status. */
+export function visibilityText(visibility: string): string {
+  if (visibility === "Open") return "Visible to everyone";
+  return visibility === "Restricted" ? "Restricted to its participants" : visibility;
 }

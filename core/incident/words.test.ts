@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { TimelineEvent } from "./incident.ts";
-import { entryText, folded } from "./timeline.ts";
+import { folded } from "./timeline/fold.ts";
+import { entryText, type TimelineEvent } from "./words.ts";
 
 let nextId = 1;
 const event = (actor: string, kind: string, description: string, data = {}): TimelineEvent => ({

@@ -1,0 +1,75 @@
+import { expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { event, session } from "../drizzle/schema/index.ts";
+import { PageReader } from "../tests/support/browser/reader.ts";
+import { cliUser } from "../tests/support/cli/incident_cli.ts";
+import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+
+let given: IncidentServer;
+useIncidentServer(
+  (all) => {
+    given = all;
+  },
+  { pluginConversation: "channel", pluginDocument: "markdown" },
+);
+
+test("an incident is exported as in the terminal, in each format", async () => {
+  const { server, reported, member } = given;
+  const [{ id, name }, other] = [await reported("Broken <b>"), await reported("Other")];
+  const carol = await cliUser(server, "carol@example.com");
+  const browser = await PageReader.signIn(server, "carol@example.com");
+  const { incidentTypeId: incident_type_id, incidentPriorityId: incident_priority_id } = given.ids;
+  const kind = { incident_type_id, incident_priority_id, visibility: "Restricted" };
+  const { body: hidden } = await given.admin.call("POST", "/incidents/", { title: "Hidden", ...kind });
+  for (const incident of [other.name, hidden.name])
+    await given.admin.call("POST", `/incidents/${id}/links/`, { incident, kind: "related" });
+  await member.call("POST", `/incidents/${id}/participants/`, { email: "alice@example.com" });
+  await member.call("POST", `/incidents/${id}/reports/`, { conditions: "Bad", actions: "*All*", needs: "" });
+  await carol.svc("inc", "task", "add", name, "| Call | them");
+  await carol.svc("inc", "doc", "new", name, "Board", "--link", "https://example.com/d/1");
+  await carol.svc("inc", "say", "-i", name, "Who can help?");
+  await carol.svc("inc", "say", "-i", name, "--to", "alice", "Only you");
+  const noted = await member.call("POST", `/incidents/${id}/events/`, { description: "Wrong" });
+  await member.call("POST", `/incidents/${id}/events/${noted.body.id}/withdraw`, { version: 1 });
+  // More than are read at once.
+  await server.db.insert(event).values(
+    Array.from({ length: 450 }, (_, at) => ({
+      ...{ incidentId: id, at: new Date(server.clock.now().getTime() + at), actor: "system", source: "core" },
+      ...{ kind: "step.done", description: `Line ${at}`, data: { camelCase: at } },
+    })),
+  );
+  for (const format of ["md", "html", "json"]) {
+    const file = await browser.open(`/app/incidents/${id}/export/${format}`);
+    const { stdout } = await carol.svc("inc", "export", name, "--format", format);
+    expect(file.html).toBe(stdout);
+    for (const part of ["Who can help?", "Withdrawn by carol", "Line 449", "Other"])
+      expect(file.html).toContain(format === "json" ? part.replace(/^Withdrawn.*/, "withdrawn_at") : part);
+    for (const secret of ["Only you", "Hidden", hidden.name]) expect(file.html).not.toContain(secret);
+    expect(file.headers.get("content-disposition")).toBe(`attachment; filename*=UTF-8''${name}.${format}`);
+    expect(file.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(file.headers.get("cache-control")).toBe("no-store");
+  }
+  expect((await browser.open(`/app/incidents/${id}/export/xml`)).status).toBe(404);
+  expect((await browser.open(`/app/incidents/${hidden.id}/export/md`)).status).toBe(404);
+});
+
+test("a download fails when its reader is signed out meanwhile", async () => {
+  const { server, reported } = given;
+  const { id } = await reported("Long");
+  const long = "x".repeat(20_000);
+  await server.db.insert(event).values(
+    Array.from({ length: 5000 }, () => ({
+      ...{ incidentId: id, at: server.clock.now(), actor: "system", source: "core", kind: "step.done" },
+      ...{ description: long, data: {} },
+    })),
+  );
+  const browser = await PageReader.signIn(server, "carol@example.com");
+  const response = await browser.browser.request(`${server.url}/app/incidents/${id}/export/md`);
+  const reader = response.body!.getReader();
+  await reader.read();
+  await server.db.update(session).set({ userName: null }).where(eq(session.userName, "carol@example.com"));
+  const rest = async () => {
+    while (!(await reader.read()).done);
+  };
+  await expect(rest()).rejects.toThrow();
+});
