@@ -1,13 +1,22 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { and, desc, eq } from "drizzle-orm";
 import { type AskIssuer, refreshSignIn } from "../../core/auth/session/refresh.ts";
+import { createSession, signInSession } from "../../core/auth/session/session.ts";
 import type { Actor } from "../../core/context.ts";
-import { auditLog, issuerSession, token } from "../../drizzle/schema/index.ts";
+import { auditLog, challenge, issuerSession, session, token } from "../../drizzle/schema/index.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
 import { PageReader } from "../../tests/support/browser/reader.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
-import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import {
+  decide,
+  newChallenge,
+  poll,
+  signInToken,
+  startTestServer,
+  type TestServer,
+} from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
 let server: TestServer;
@@ -53,6 +62,16 @@ async function signIn() {
     },
   };
 }
+
+const contextOf = () => ({ ...server, log: createLog("silent") });
+/** As somebody with the newest token of the user. @returns the groups */
+const refresh = async (ask: AskIssuer) => {
+  const newest = desc(token.issuedAt);
+  const [row] = await server.db.select().from(token).where(eq(token.userName, user)).orderBy(newest).limit(1);
+  const { groups, jti: tokenId, expiresAt } = row!;
+  const actor: Actor = { kind: "user", user, groups, admin: false, tokenId, expiresAt };
+  return (await refreshSignIn(contextOf(), actor, ask)).groups;
+};
 
 const rowOfUser = async () =>
   (await server.db.select().from(issuerSession).where(eq(issuerSession.userName, user)))[0]!;
@@ -170,6 +189,67 @@ test("the groups of a user's latest sign-in count for the earlier ones, in termi
   expect(await other.whoami()).toEqual(["admin", "oncall"]);
 });
 
+describe("groups that the issuer was asked for before a newer sign-in of the user", () => {
+  test("do not replace those of that sign-in", async () => {
+    const terminal = await signIn();
+    server.clock.advance(61);
+    const current = await refresh(async () => {
+      await PageReader.signIn(server, user, ["oncall"]);
+      return { user, groups: ["admin"] };
+    });
+    expect([current, await terminal.whoami()]).toEqual([["oncall"], ["oncall"]]);
+    server.clock.advance(61);
+    expect(await refresh(async () => ({ user, groups: ["admin"] }))).toEqual(["admin"]);
+  });
+
+  test("wait until that sign-in is stored", async () => {
+    const terminal = await signIn();
+    server.clock.advance(61);
+    const { session: begun } = await createSession(contextOf());
+    const identity = { user, groups: ["oncall"] };
+    const issuerSignIn = { issuer: server.issuer.url, subject: "another" };
+    const done = await inTheWay<unknown>(
+      server.db,
+      // The sign-in stores its session last.
+      (tx) => tx.select().from(session).where(eq(session.idHash, begun.idHash)).for("update"),
+      () => signInSession(contextOf(), { session: begun, identity, address: "192.0.2.1", issuerSignIn }),
+      () => refresh(async () => ({ user, groups: ["admin"] })),
+    );
+    expect(done.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
+    expect(await terminal.whoami()).toEqual(["oncall"]);
+  });
+});
+
+describe("an approval that no terminal has collected gets the groups", () => {
+  const groupsOf = async (collected: ReturnType<typeof poll>) => {
+    const headers = { authorization: `Bearer ${(await collected).body.encoded_jwt}` };
+    return ((await (await server.fetch("/whoami", { headers })).json()) as { groups: string[] }).groups;
+  };
+
+  test("of a newer sign-in", async () => {
+    const wanted = await newChallenge(server, { user });
+    await decide(wanted, "approve");
+    await PageReader.signIn(server, user, ["oncall"]);
+    expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
+  });
+
+  test("that change while it is collected", async () => {
+    const wanted = await newChallenge(server, { user });
+    await decide(wanted, "approve");
+    const [collected] = await inTheWay(
+      server.db,
+      (tx) =>
+        tx
+          .update(challenge)
+          .set({ groups: ["oncall"] })
+          .where(eq(challenge.userName, user)),
+      () => poll(server, wanted),
+    );
+    if (collected?.status !== "fulfilled") throw new Error("not collected");
+    expect(await groupsOf(Promise.resolve(collected.value))).toEqual(["oncall"]);
+  });
+});
+
 test("a refresh token is sealed in the database", async () => {
   server.issuer.refresh = { refresh_expires_in: 0 };
   const before = new Set(server.issuer.refreshTokens);
@@ -183,18 +263,6 @@ test("a refresh token is sealed in the database", async () => {
 describe("an issuer that does not answer", () => {
   const down: AskIssuer = async () => {
     throw new Unavailable("down");
-  };
-  const refresh = async (ask: AskIssuer) => {
-    const newest = desc(token.issuedAt);
-    const [row] = await server.db
-      .select()
-      .from(token)
-      .where(eq(token.userName, user))
-      .orderBy(newest)
-      .limit(1);
-    const { groups, jti: tokenId, expiresAt } = row!;
-    const actor: Actor = { kind: "user", user, groups, admin: false, tokenId, expiresAt };
-    return (await refreshSignIn({ ...server, log: createLog("silent") }, actor, ask)).groups;
   };
 
   test("leaves the groups as they are for a day", async () => {

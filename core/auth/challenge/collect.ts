@@ -35,16 +35,15 @@ export async function collect(
   const now = clock.now();
   // Whole seconds, as in the token, so that signing again gives the same claims.
   const issuedAt = new Date(Math.floor(now.getTime() / 1000) * 1000);
-  const claims: TokenClaims = {
+  const wanted = {
     jti: crypto.randomUUID(),
     user: found.userName,
-    groups: found.groups,
     issuedAt,
     expiresAt: after(issuedAt, config.tokenLifetime),
     certificate,
   };
-  const won = await db.transaction(async (tx) => {
-    const rows = await tx
+  const claims = await db.transaction(async (tx): Promise<TokenClaims | undefined> => {
+    const [won] = await tx
       .update(challenge)
       .set({ collectedAt: now })
       .where(
@@ -55,8 +54,10 @@ export async function collect(
           gt(challenge.expiresAt, now),
         ),
       )
-      .returning({ id: challenge.id });
-    if (rows.length === 0) return false;
+      // The groups may have changed since it was found.
+      .returning({ groups: challenge.groups });
+    if (!won) return undefined;
+    const claims = { ...wanted, ...won };
     const { user: userName, certificate: certificateSha256, ...rest } = claims;
     const { id: challengeId, issuerSessionId } = found;
     await tx.insert(token).values({ ...rest, userName, certificateSha256, challengeId, issuerSessionId });
@@ -68,9 +69,9 @@ export async function collect(
       subject: found.id,
       data: { jti: claims.jti },
     });
-    return true;
+    return claims;
   });
-  if (won) {
+  if (claims) {
     countChallenge(telemetry, "authenticated");
     return success(claims, await signToken(config, key, claims));
   }

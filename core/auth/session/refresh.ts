@@ -1,5 +1,6 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from "drizzle-orm";
-import { issuerSession } from "../../../drizzle/schema/index.ts";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { issuerSession, session, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { Unauthenticated, Unavailable } from "../../../platform/errors.ts";
 import { type Actor, type Context, type Identity, tokenOf } from "../../context.ts";
@@ -91,8 +92,9 @@ export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssu
       throw new Unauthenticated("Your user name at the sign-in provider has changed: svc login");
     await store({ refreshedAt: at });
     if (!identity) return actor;
-    const { groups } = identity;
-    await db.transaction((tx) => setGroups(tx, identity));
+    const groups = await db.transaction(async (tx) =>
+      (await setGroups(tx, identity, { id, at })) ? identity.groups : storedGroups(tx, actor),
+    );
     return { ...actor, groups, admin: groups.includes(config.adminGroup) };
   } catch (error) {
     if (error instanceof Unauthenticated)
@@ -110,4 +112,19 @@ export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssu
   } finally {
     await store({ refreshUntil: paused });
   }
+}
+
+/** The groups of the newest sign-in, which all others of the user have as well. */
+async function storedGroups(tx: Transaction, actor: Actor): Promise<string[]> {
+  const { sessionKey } = actor;
+  const [stored] = sessionKey
+    ? await tx
+        .select({ groups: session.groups })
+        .from(session)
+        .where(eq(session.idHash, Buffer.from(sessionKey, "hex")))
+    : await tx
+        .select({ groups: token.groups })
+        .from(token)
+        .where(eq(token.jti, tokenOf(actor)));
+  return stored?.groups ?? actor.groups;
 }

@@ -1,10 +1,11 @@
 import { createHmac } from "node:crypto";
-import { and, eq, getTableColumns, gt, isNotNull, ne, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, gte, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { afterCommit } from "../../../drizzle/connection/notify.ts";
 import { errorCode, withoutQuery } from "../../../drizzle/database_error.ts";
+import { lockName } from "../../../drizzle/lock_name.ts";
 import { preparedQuery } from "../../../drizzle/prepared_query.ts";
-import { individual, issuerSession, session, token } from "../../../drizzle/schema/index.ts";
+import { challenge, individual, issuerSession, session, token } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
 import { seal, unseal } from "../../../platform/sealed.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
@@ -137,22 +138,42 @@ export async function signInSession(
 
 /**
  * Replaces the groups of all sign-ins of a user at the issuer, in terminals and browsers: what it said last counts everywhere.
+ * An approval that no terminal has collected gets them as well.
+ *
+ * @param asked the sign-in that the issuer was asked about, and when. A sign-in since then knows better
+ * @returns whether they are replaced
  */
 export async function setGroups(
   tx: Transaction,
   { user, groups }: Pick<Identity, "user" | "groups">,
-): Promise<void> {
-  const isOutdated = ({ userName, groups: known, issuerSessionId }: typeof token | typeof session) =>
+  asked?: { id: string; at: Date },
+): Promise<boolean> {
+  // So that a question sees the sign-in that is being stored, or is stored before it.
+  await lockName(tx, `svc groups ${user}`);
+  const { id, userName, createdAt } = issuerSession;
+  if (asked) {
+    const isNewer = and(eq(userName, user), gte(createdAt, asked.at), ne(id, asked.id));
+    if ((await tx.$count(issuerSession, isNewer)) > 0) return false;
+  }
+  type Table = typeof challenge | typeof token | typeof session;
+  const isOutdated = ({ userName, groups: known, issuerSessionId }: Table) =>
     and(eq(userName, user), isNotNull(issuerSessionId), ne(known, groups));
+  // In the order of `endIssuerSessions`: a terminal that collects now has either done so, or gets these groups.
+  await tx
+    .update(challenge)
+    .set({ groups })
+    .where(and(isOutdated(challenge), isNull(challenge.collectedAt)));
   const changed = await tx
     .update(token)
     .set({ groups })
     .where(isOutdated(token))
     .returning({ jti: token.jti });
   await tx.update(session).set({ groups }).where(isOutdated(session));
-  if (changed.length === 0) return;
-  wakeWorkers(tx);
-  afterCommit(tx, forgetTokens);
+  if (changed.length > 0) {
+    wakeWorkers(tx);
+    afterCommit(tx, forgetTokens);
+  }
+  return true;
 }
 
 /** Whether a row could not refer to its session, which has ended, or was signed in by another tab, meanwhile. */
