@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
-import { findClientCertificate } from "../../core/auth/certificate/certificate.ts";
-import { auditLog, issuerSession, session, token } from "../../drizzle/schema/index.ts";
+import { findClientCertificate, issueClientCertificate } from "../../core/auth/certificate/certificate.ts";
+import type { Actor } from "../../core/context.ts";
+import { auditLog, authorityKey, issuerSession, session, token } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { toHex } from "../../platform/secret.ts";
 import { PageReader } from "../../tests/support/browser/reader.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
+import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
 import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { decide, newChallenge, poll } from "../../tests/support/http/server.ts";
@@ -130,6 +133,23 @@ describe("ending", () => {
     expect([await works(), await atIssuer()]).toEqual([[303, 401], [true]]);
   });
 
+  test("both at once ends the sign-in at the issuer as well", async () => {
+    const by = await admin();
+    await bothSignedIn();
+    const ids = [await idOf(by, "browser"), await idOf(by, "terminal")];
+    const done = await inTheWay(
+      server.db,
+      // Each has read what else there is, and waits for this before it ends its own.
+      async (tx) => {
+        await tx.select().from(session).where(eq(session.userName, user)).for("update");
+        await tx.select().from(token).where(eq(token.userName, user)).for("update");
+      },
+      ...ids.map((id) => () => by.call("DELETE", `/sign_ins/${id}`)),
+    );
+    expect(done).toMatchObject([{ value: { http: 204 } }, { value: { http: 204 } }]);
+    expect(await atIssuer()).toEqual([true]);
+  });
+
   test("a terminal leaves its browser, and others of the user", async () => {
     const [by, one, other] = [await admin(), await bothSignedIn(), await bothSignedIn()];
     const ended = await end(by, "terminal");
@@ -196,4 +216,27 @@ describe("ending", () => {
     expect((await by.call("DELETE", "/sign_ins/")).http).toBe(400);
     expect((await others.call("DELETE", `/sign_ins/?user=${name}`)).body).toEqual({ ended: 1 });
   });
+});
+
+test("a certificate that is being issued while its user is signed out everywhere ends as well", async () => {
+  const { person } = await issue(user);
+  const [row] = await server.db.select().from(token).where(eq(token.userName, user)).limit(1);
+  const actor: Actor = {
+    kind: "user",
+    user,
+    groups: [],
+    admin: false,
+    tokenId: row!.jti,
+    expiresAt: row!.expiresAt,
+  };
+  const [made, ended] = await inTheWay<{ sha256?: string; http?: number }>(
+    server.db,
+    // The certificate is stored after its sign-in, and waits for this.
+    (tx) => tx.select().from(authorityKey).for("update"),
+    () => issueClientCertificate(context, actor, newCertificateRequest(), "192.0.2.1"),
+    () => person.call("DELETE", `/sign_ins/?user=${user}`),
+  );
+  if (made?.status !== "fulfilled" || ended?.status !== "fulfilled") throw new Error("not both");
+  expect(ended.value.http).toBe(200);
+  expect(await findClientCertificate(context, made.value.sha256!)).toEqual({ refused: "revoked" });
 });

@@ -1,5 +1,6 @@
 import { and, eq, gt, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { lockName } from "../../../drizzle/lock_name.ts";
 import { auditLog, challenge, issuerSession, session } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
@@ -99,6 +100,8 @@ export async function signOutEverywhere(
 ): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {
+    // Until a certificate that is being issued is stored, which refers to no sign-in at the issuer then.
+    await lockName(tx, `svc certificates ${user}`);
     await endIssuerSessions(tx, eq(issuerSession.userName, user), { at, because: "signed_out", address });
     // The rest has no sign-in at the issuer, behind a proxy that signs people in; in the same order.
     await tx
