@@ -119,10 +119,14 @@ export function SignIns({
       {items.map(({ id, kind, user, isAdmin, isCurrent, createdAt, expiresAt, serial }) => (
         <tr key={id}>
           <td dir="auto">
-            {hasUser && <bdi>{user} </bdi>}
+            {hasUser && (
+              <>
+                <bdi>{user}</bdi>,{" "}
+              </>
+            )}
             {kind === "organisation certificate" ? "certificate of your organisation" : kind}
             {isCurrent && " (this one)"}
-            {isAdmin && <span class="quiet"> admin</span>}
+            {isAdmin && <span class="quiet">, admin</span>}
             {serial && <small class="quiet block">{serial}</small>}
           </td>
           <td class="keep">
