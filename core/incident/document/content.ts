@@ -40,34 +40,39 @@ export async function getContent(context: AppContext, actor: Actor, id: number):
 
 /**
  * Replaces the text of a document through its plugin. A document without a text gets it in the first document plugin.
- * `version` is then null, as it is for a plugin without versions.
+ * `version` is then null, as it is for a plugin without versions: this plugin's text must still be `before`, if that is
+ * given. An edit between this comparison and the plugin's own writing is lost.
  *
  * @throws InvalidInput
  * @throws NotFound as getContent
- * @throws Conflict when the text is no longer at `version`, or no document plugin is enabled
+ * @throws Conflict when the text is no longer at `version` or `before`, or no document plugin is enabled
  * @throws Unavailable as getContent
  */
 export async function putContent(
   context: AppContext,
   actor: Actor,
-  change: DocumentText & { id: number },
+  change: DocumentText & { id: number; before?: string },
 ): Promise<DocumentText> {
   const { id, version } = change;
   const text = parseText("text", change.text, longestContent);
   const found = await getDocument(context, actor, id);
-  const before =
+  const start =
     found.resourceId === null ? await startText(context, actor, found, version) : { found, version };
-  const { plugin, facts } = keeperOf(context, before.found);
+  const { plugin, facts } = keeperOf(context, start.found);
   // A plugin replaces the text unconditionally if it gets no version.
-  if (before.version === null) await expectVersion(plugin, facts, null);
+  if (start.version === null) {
+    await expectVersion(plugin, facts, null);
+    if (change.before !== undefined && found.resourceId !== null)
+      await expectText(plugin, facts, change.before);
+  }
   const updated = await callPlugin(plugin, "update", {
     document: facts,
     text,
     author: actor.user,
-    ...(before.version === null ? {} : { version: before.version }),
+    ...(start.version === null ? {} : { version: start.version }),
   });
   if (!updated.ok) {
-    await expectVersion(plugin, facts, before.version);
+    await expectVersion(plugin, facts, start.version);
     throw new Unavailable(updated.detail);
   }
   const { version: written = null } = updated.value;
@@ -98,6 +103,17 @@ async function expectVersion(
   const now = answerOf(await callPlugin(plugin, "get", { document: facts }));
   if (now === null) throw textIsGone();
   if ((now.version ?? null) !== expected) throw new Changed("text", now.version ?? null);
+}
+
+/** @throws Conflict when the text is another one; NotFound when it is gone */
+async function expectText(
+  plugin: ActivePlugin<"document">,
+  facts: DocumentFacts,
+  expected: string,
+): Promise<void> {
+  const now = answerOf(await callPlugin(plugin, "text", { document: facts }));
+  if (now === null) throw textIsGone();
+  if (now.text !== expected) throw new Conflict("This text has changed since you read it");
 }
 
 async function recordContentChange(

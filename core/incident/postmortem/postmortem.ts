@@ -93,7 +93,9 @@ export async function draftPostmortem(
   // Also after a first attempt that made the document and not its text.
   if (!found || found.text.trim() === "") {
     const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
-    const written = await putContent(context, actor, { id, text: draftOf(facts), version });
+    const written = await putContent(context, actor, {
+      ...{ id, version, text: draftOf(facts), before: found?.text },
+    });
     await recordDraft(context, actor, { incidentId, documentId: id });
     return reviewed(context, actor, facts, { id, ...written });
   }
@@ -101,8 +103,8 @@ export async function draftPostmortem(
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
   const wanted = { ...news, happenings, ...(!sections && { sections: [] }) };
   const text = withNews(found.text, facts, wanted);
-  const { id, version } = found;
-  const written = text === found.text ? found : await putContent(context, actor, { id, text, version });
+  const { id, version, text: before } = found;
+  const written = text === before ? found : await putContent(context, actor, { id, text, version, before });
   await recordDraft(context, actor, { incidentId, documentId: id });
   return reviewed(context, actor, facts, { id, ...written });
 }
