@@ -95,6 +95,7 @@ async function state(id: number): Promise<string> {
     sql`select l::text from incident_link l where linked_id = ${id}`,
     sql`select count(*)::text from incident`,
     sql`select c::text from document_content c`,
+    sql`select r::text from access_role r`,
     sql`select r::text from access_request r`,
     sql`select l::text from access_lease l`,
     sql`select user_name from session`,

@@ -93,7 +93,7 @@ describe("only admins", () => {
 
   test("every page of the administration is on its first page", async () => {
     const html = await shown("/app/admin");
-    for (const page of ["audit", "schedule", "plugins", "work", "catalog", "sign-ins"])
+    for (const page of ["audit", "schedule", "plugins", "work", "catalog", "roles", "sign-ins"])
       expect(html).toContain(`href="/app/admin/${page}"`);
   });
 });

@@ -186,7 +186,7 @@ interface Violated {
 }
 
 /** A validation error from TypeBox. */
-interface Broken {
+export interface Broken {
   path?: string;
   type?: number;
   value?: unknown;
@@ -259,14 +259,18 @@ function fromElysia(error: unknown): SvcError | undefined {
   // An answer that violates its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };
   if (code === "VALIDATION" && type !== "response") {
-    const where = type === "query" ? "query" : "body";
-    const broken = innermost(all?.[0] ?? {});
-    const named = broken.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
-    if (broken.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
-    const field = named ?? where;
-    return new InvalidInput(field, `The field ${field} ${violation(broken)}`);
+    return violationOf(all?.[0] ?? {}, type === "query" ? "query" : "body");
   }
   return undefined;
+}
+
+/** A validation error as ours. It never contains the value. */
+export function violationOf(error: Broken, where: "body" | "query" = "body"): InvalidInput {
+  const broken = innermost(error);
+  const named = broken.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
+  if (broken.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
+  const field = named ?? where;
+  return new InvalidInput(field, `The field ${field} ${violation(broken)}`);
 }
 
 /** What Elysia turns into a Response. It would copy a Response once more. */

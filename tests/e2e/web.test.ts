@@ -9,7 +9,7 @@ import {
   test,
 } from "bun:test";
 import { audit } from "../../core/audit.ts";
-import { flowStep, run } from "../../drizzle/schema/index.ts";
+import { accessRole, flowStep, run } from "../../drizzle/schema/index.ts";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { insertNotes } from "../support/domain/notes.ts";
 import { type IncidentServer, useIncidentServer } from "../support/http/incident_server.ts";
@@ -60,7 +60,7 @@ const isLive = () => until("a live page", () => tab.ask<boolean>("!!document.que
 const note = (text: string) => given.member.call("POST", `/incidents/${id}/events`, { description: text });
 const notes = () => given.notesOf(id);
 
-/** What the administration shows: a step that has failed, a run that has failed, and an entry of the audit log. */
+/** What the administration shows: a failed step, a failed run, an access role, and an entry of the audit log. */
 async function insertWork(
   incidentId: number,
   { error, name = "reported:none" }: { error: string; name?: string },
@@ -73,6 +73,20 @@ async function insertWork(
     .insert(run)
     .values({ task: "term-sync", owner: "a", ...ended, error })
     .onConflictDoNothing();
+  const role = { description: error, groups: [name], settings: { [name]: error } };
+  const fixed = { incidentRequired: false, breakGlass: false, createdAt: at, updatedAt: at };
+  await db
+    .insert(accessRole)
+    .values({
+      slug: "shown",
+      pluginSlug: "fake",
+      approval: "admin",
+      defaultDuration: 60,
+      maxDuration: 60,
+      ...fixed,
+      ...role,
+    })
+    .onConflictDoUpdate({ target: accessRole.slug, set: role });
   const entry = { action: "task.deleted", address: "192.0.2.1" } as const;
   await audit(db, { at, actor: name, ...entry, subject: error, data: { [name]: error } });
 }
@@ -319,6 +333,9 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["admin-work", "/app/admin/work"],
     ["admin-sign-ins", "/app/admin/sign-ins?user=root"],
     ["admin-sign-ins-end", "/app/admin/sign-ins/end?user=root"],
+    ["admin-roles", "/app/admin/roles"],
+    ["admin-role", "/app/admin/roles/shown"],
+    ["admin-role-delete", "/app/admin/roles/shown/delete"],
     ["admin-catalog", "/app/admin/catalog/types"],
     ["admin-type", "/app/admin/catalog/types/new"],
     ["document", `/app/documents/${found.id}`],
@@ -535,7 +552,9 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
       (kind) => `/app/admin/catalog/${kind}`,
     ),
     `/app/admin/catalog/types/${type.id}`,
-    ...["audit", "schedule", "plugins", "work", "sign-ins"].map((page) => `/app/admin/${page}`),
+    ...["audit", "schedule", "plugins", "work", "sign-ins", "roles", "roles/shown"].map(
+      (page) => `/app/admin/${page}`,
+    ),
     ...payloads.map((payload) => `/app/admin/audit?subject=${encodeURIComponent(payload)}`).slice(0, 40),
     ...payloads.map((payload) => `/app/search?q=${encodeURIComponent(payload)}`).slice(0, 40),
     ...payloads.map((payload) => `/app/report?title=${encodeURIComponent(payload)}`).slice(0, 40),

@@ -4,6 +4,7 @@ import type { Site } from "../site.tsx";
 import { auditPages } from "./audit.tsx";
 import { catalogPages } from "./catalog.tsx";
 import { pluginPages } from "./plugins.tsx";
+import { rolePages } from "./roles.tsx";
 import { schedulePages } from "./schedule.tsx";
 import { admins } from "./shared.tsx";
 import { signInPages } from "./sign_ins.tsx";
@@ -15,6 +16,7 @@ const pages = [
   ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
   ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
   ["plugins", "Plugins", "What is installed and in use, and what fails"],
+  ["roles", "Access roles", "Who gets which credentials; apply a file, check, delete"],
   ["sign-ins", "Sign-ins", "Browsers, access tokens and certificates that are valid now; end them"],
   ["audit", "Audit log", "Who did what; filter and export it"],
 ] as const;
@@ -30,6 +32,7 @@ export function adminPages(site: Site) {
     .use(schedulePages(site))
     .use(workPages(site))
     .use(pluginPages(site))
+    .use(rolePages(site))
     .use(signInPages(site))
     .use(auditPages(site));
 }

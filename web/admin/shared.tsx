@@ -18,7 +18,7 @@ export const admins = (site: Site, work: (visit: Visit) => Promise<PageContent |
 /** One for a form of it. */
 export const adminsSubmit = (
   site: Site,
-  work: (visit: Visit, values: Values, address: string) => Promise<Submission>,
+  work: (visit: Visit, values: Values, address: string) => Promise<Submission | PageContent>,
 ) =>
   site.submit(async (visit, values, address) => {
     requireAdmin(visit.visitor.actor, what);

@@ -1,3 +1,4 @@
+import { InvalidInput } from "../../../platform/errors.ts";
 import { AccessClient } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
@@ -24,18 +25,18 @@ export default defineCommand({
     const text = await (file === "-" ? Bun.stdin.text() : Bun.file(file).text()).catch((error: Error) => {
       throw new UsageError(`cannot read ${file}: ${(error as { code?: string }).code ?? error.message}`);
     });
-    const roles = rolesIn(text, file);
+    const { parseRoleFile } = await import("../../../core/access/role_file.ts");
+    const roles = inputOf(() => parseRoleFile(text, file));
     const done: { role: string; did: "created" | "updated" }[] = [];
     await AccessClient.within(io, async (client) => {
       for (const role of roles) {
-        const slug = String(role.slug);
+        const { slug } = role;
         const known = await client.role(slug).catch((error: { code?: string }) => {
           if (error.code === "not_found") return undefined;
           throw error;
         });
-        const fields = { ...defaults, ...role };
-        if (known === undefined) await client.call("POST", "/access/roles/", fields);
-        else await client.call("PUT", `/access/roles/${slug}`, { ...fields, version: known.version });
+        if (known === undefined) await client.call("POST", "/access/roles/", role);
+        else await client.call("PUT", `/access/roles/${slug}`, { ...role, version: known.version });
         const did = known === undefined ? "created" : "updated";
         done.push({ role: slug, did });
         // At once, because a later role may be refused.
@@ -46,29 +47,11 @@ export default defineCommand({
   },
 });
 
-const defaults = {
-  description: "",
-  settings: {},
-  groups: [],
-  default_duration: 3600,
-  max_duration: 8 * 3600,
-  approval: "admin",
-  incident_required: false,
-  break_glass: false,
-  disabled: false,
-};
-
 /** @throws UsageError */
-function rolesIn(text: string, file: string): Record<string, unknown>[] {
-  let value: unknown;
+function inputOf<T>(read: () => T): T {
   try {
-    value = Bun.YAML.parse(text);
+    return read();
   } catch (error) {
-    throw new UsageError(`${file} is neither YAML nor JSON: ${(error as Error).message.slice(0, 200)}`);
+    throw error instanceof InvalidInput ? new UsageError(error.detail) : error;
   }
-  const roles: unknown[] = Array.isArray(value) ? value : [value];
-  for (const role of roles)
-    if (typeof (role as { slug?: unknown } | null)?.slug !== "string")
-      throw new UsageError(`${file}: every role needs a slug`);
-  return roles as Record<string, unknown>[];
 }

@@ -180,6 +180,10 @@ const likeTheApi = ({ path, body }: { path: string; body?: object | string }): U
 });
 const sent = (request: { path: string }): Use => ({ ...likeTheApi(request), fields: {} });
 const access = ({ shows }: { shows?: string }): Use => ({ path: "/app/access", shows });
+const applied = ({ body }: { body?: object | string }): Use => ({
+  path: "/app/admin/roles",
+  fields: { text: JSON.stringify(body) },
+});
 const textOf = ({ path }: { path: string }): Use => ({ path: `/app${path.replace("/content", "")}` });
 
 /** The pages of the second table, from the requests of the API. */
@@ -197,6 +201,14 @@ export const pagesOfNoIncident: Readonly<Record<string, (request: Awaited<Return
   "POST /documents/{document_id}/redact of no incident": likeTheApi,
   "GET /access/roles/": access,
   "GET /access/roles/ of other groups": ({ shows }) => access({ shows: `<b>${shows}</b>` }),
+  "POST /access/roles/": applied,
+  "PUT /access/roles/{role}": applied,
+  "DELETE /access/roles/{role}": ({ path }) => ({ path: `/app/admin${path.slice(7)}/delete`, fields: {} }),
+  "GET /access/roles/{role}/check": ({ path }) => ({
+    path: `/app/admin${path.slice(7)}`,
+    fields: {},
+    isQuiet: true,
+  }),
   "GET /access/requests/ of others": access,
   "POST /access/requests/": ({ body }) => ({
     path: "/app/access/request",
@@ -227,8 +239,8 @@ export const withoutPage: readonly (readonly [RegExp, string])[] = [
   [/^\w+ \/(teams|services|incident_types|incident_priorities|terms|definitions|applications)\//, catalog],
   [/^(?!PUT)\w+ \/individuals\//, catalog],
   [/^PUT \/individuals\/\{individual_id\}/, "the profile changes the reader's own record only"],
-  [/^(POST|PUT|DELETE) \/access\/roles\//, "administration of access roles"],
-  [/^GET \/access\/roles\/\{role\}/, "administration of access roles"],
+  [/^\w+ \/access\/roles\/\{role\}\/reconcile$/, "in the terminal"],
+  [/^GET \/access\/roles\/\{role\}$/, "in the list, and in the administration for admins"],
   [/^\w+ \/access\/authority_keys\//, "administration of authorities"],
   [/^GET \/access\/(requests\/\{request_id\}|leases\/\{lease_id\}) of somebody else$/, "in the lists"],
   [/^GET \/access\/leases\/\{lease_id\}\/explain/, "in the terminal"],
