@@ -87,7 +87,7 @@ describe("a post-mortem", () => {
       .replace(/ First note/, " First note, as *we* know now  \n  with a second line")
       .replace(
         "Everybody.",
-        `Everybody, [as here](/app/incidents/9${id}?at=99999999#event-99999999), [and](/app/tasks/99999999).`,
+        `Everybody, [as here](/app/incidents/9${id}?at=99999999#event-99999999), [and](/app/tasks/99999999).\n\n- [12:00](/app/incidents/9${id}?at=99999999#event-99999999) Elsewhere`,
       )
       .replace("## What went well\n", "## What went well, really\n")
       .replace(/^- .*reported: .*\n/m, "");
