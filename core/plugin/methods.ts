@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { nameLength } from "../../platform/text.ts";
 import type {
   DocumentFacts,
   IncidentFacts,
@@ -134,7 +135,12 @@ export const pluginMethods = {
   document: {
     create: stored,
     get: Type.Union([
-      Type.Object({ name: text(200), weblink: Type.Optional(weblink), version: Type.Optional(text(200)) }),
+      // As long as the name of a document, which our own plugin returns.
+      Type.Object({
+        name: text(nameLength),
+        weblink: Type.Optional(weblink),
+        version: Type.Optional(text(200)),
+      }),
       Type.Null(),
     ]),
     update: Type.Object({ version: Type.Optional(text(200)) }),

@@ -200,6 +200,14 @@ describe("a post-mortem", () => {
     expect((await draft()).text).not.toMatch(/^- \[From the text\]/m);
   });
 
+  test("of an incident with the longest title is drafted and edited", async () => {
+    const { id: long } = await given.reported("a".repeat(500));
+    path = `/incidents/${long}`;
+    const drafted = await draft();
+    await edit(drafted, "# Mine");
+    expect((await draft()).text).toStartWith("# Mine\n");
+  });
+
   test("gets only the entries that are named", async () => {
     await draft();
     const [one, other] = [await note("Wanted"), await note("Unwanted")];
