@@ -91,6 +91,17 @@ async function insertWork(
   await audit(db, { at, actor: name, ...entry, subject: error, data: { [name]: error } });
 }
 
+/** A post-mortem that cites a withdrawn entry with this text. */
+async function draftOutdated(incidentId: number, description: string): Promise<void> {
+  const of = `/incidents/${incidentId}`;
+  const { body } = await given.member.call("POST", `${of}/events`, { description });
+  const made = await given.member.call("POST", `${of}/postmortem`, {});
+  expect([made.http, made.body.detail]).toEqual([200, undefined]);
+  expect((await given.member.call("POST", `${of}/events/${body.id}/withdraw`, { version: 1 })).http).toBe(
+    200,
+  );
+}
+
 /** A step creates it. */
 const documentOf = (incidentId: number) =>
   until<{ id: number }>(
@@ -308,6 +319,8 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
   const found = await documentOf(id);
   const findings = [];
   await insertWork(id, { error: long });
+  const { id: reviewed } = await given.reported(long.slice(0, 200));
+  await draftOutdated(reviewed, long);
   for (const [name, at] of [
     ["board", "/app"],
     ["board-empty", "/app?type=999999"],
@@ -344,6 +357,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["document-redact", `/app/documents/${found.id}/redact`],
     ["message", `${path}/say`],
     ["postmortem-draft", `${path}/postmortem`],
+    ["postmortem-review", `/app/incidents/${reviewed}/postmortem`],
     ["task", `${path}/task`],
     ["help", "/app/help"],
     ["no-incident", "/app/incidents/987654"],
@@ -484,6 +498,7 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     ids.push((await given.reported(title, { description: all })).id);
   }
   const [first] = ids;
+  await draftOutdated(ids[1]!, all);
   const post = (to: string, body: object) => given.member.call("POST", to, body);
   const at = `/incidents/${first}`;
   const stored = [];
@@ -543,6 +558,7 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     ...["edit", "close", "affected", "role", "say", "postmortem"].map(
       (action) => `/app/incidents/${first}/${action}`,
     ),
+    `/app/incidents/${ids[1]}/postmortem`,
     `/app/documents/${found.id}`,
     `/app/documents/${found.id}/edit`,
     "/app/profile",
