@@ -6,7 +6,7 @@ import { claimDue, claimNow } from "../core/schedule/claims.ts";
 import { pauseTask, resumeTask } from "../core/schedule/operate.ts";
 import { finishRun } from "../core/schedule/runs.ts";
 import { findTask, scheduledTasks } from "../core/schedule/tasks.ts";
-import { auditLog, delivery, flowStep, run, scheduledTask, service } from "../drizzle/schema/index.ts";
+import { auditLog, delivery, flowStep, run, scheduledTask, service, term } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 
@@ -115,6 +115,7 @@ describe("the catalog", () => {
     ["teams", "/teams/", { name: "Night", email: "night@example.com" }, { email: "night@example.com" }],
     ["people", "/individuals/", { name: "Nina", email: "nina" }, { email: "nina@example.com" }],
     ["terms", "/terms/", { text: "failover", discoverable: "on" }, { discoverable: true }],
+    ["definitions", "/definitions/", { text: "The standby takes over" }, {}],
     ["applications", "/applications/", { name: "Shop", uri: "https://shop.example.com" }, {}],
   ])("%s are added, changed and deleted", async (kind, path, fields, stored) => {
     const list = `${catalog}/${kind}`;
@@ -145,6 +146,7 @@ describe("the catalog", () => {
       templates,
     });
     const page = `${catalog}/types/${body.id}`;
+    expect(await shown(page)).toContain(`href="/app/documents/${document}"`);
     await root.submit(page, { description: "Changed" });
     expect(await api(`/incident_types/${body.id}`)).toMatchObject({ description: "Changed", templates });
     const names = Array.from({ length: 101 }, (_, n) => ({ name: `Service ${String(n).padStart(3, "0")}` }));
@@ -165,6 +167,44 @@ describe("the catalog", () => {
     const used = `${catalog}/types/${given.ids.incidentTypeId}/delete`;
     const refused = await root.submit(used, {}, used);
     expect([refused.status, refused.html]).toEqual([409, expect.stringContaining('role="alert"')]);
+  });
+
+  test("a rotation and the reasons of a team are shown, reasons are set by boxes, and saving keeps the rest", async () => {
+    const call = async (method: string, at: string, body: object) =>
+      (await given.admin.call(method, at, body)).body;
+    const type = await call("POST", "/incident_types/", { name: "Fire" });
+    // The list has a hundred: this one has no box.
+    const stamps = { createdAt: given.server.clock.now(), updatedAt: given.server.clock.now() };
+    const texts = Array.from({ length: 100 }, (_, n) => ({
+      text: `a word ${n}`,
+      discoverable: false,
+      ...stamps,
+    }));
+    await given.server.db.insert(term).values(texts);
+    const unlisted = await call("POST", "/terms/", { text: "zzz" });
+    const made = await call("POST", "/teams/", { name: "Firefighters", term_ids: [unlisted.id] });
+    const page = `${catalog}/teams/${made.id}`;
+    expect((await shown(page)).replaceAll(/<[^>]+>/g, "")).toContain("For incidents of type Fire");
+    await root.submit(page, { [`incidentTypeIds-${type.id}`]: "on" });
+    const reasons = { incident_type_ids: [type.id], term_ids: [unlisted.id] };
+    expect(await api(`/teams/${made.id}`)).toMatchObject(reasons);
+    await root.submit(page, { description: "Ticked boxes stay" });
+    expect(await api(`/teams/${made.id}`)).toMatchObject({ ...reasons, description: "Ticked boxes stay" });
+    const { [`incidentTypeIds-${type.id}`]: _, ...unticked } = fieldsOf((await root.open(page)).html, page);
+    await root.send(page, unticked);
+    expect(await api(`/teams/${made.id}`)).toMatchObject({ ...reasons, incident_type_ids: [] });
+    const person = await call("POST", "/individuals/", { name: "Rota", email: "rota@example.com" });
+    const rotation = {
+      starts_at: "2026-11-02T09:00:00.000Z",
+      shift_hours: 12,
+      members: [person.id, person.id],
+    };
+    const onCall = await call("POST", "/services/", { name: "Rotating", plugin_slug: "roster", rotation });
+    const html = await shown(`${catalog}/services/${onCall.id}`);
+    expect(html.split(`href="${catalog}/people/${person.id}" dir="auto">Rota<`)).toHaveLength(3);
+    expect(html).toContain("12 hours each");
+    await root.submit(`${catalog}/services/${onCall.id}`, { description: "Changed" });
+    expect(await api(`/services/${onCall.id}`)).toMatchObject({ description: "Changed", rotation });
   });
 
   test.each([

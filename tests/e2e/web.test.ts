@@ -350,6 +350,8 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["admin-role", "/app/admin/roles/shown"],
     ["admin-role-delete", "/app/admin/roles/shown/delete"],
     ["admin-catalog", "/app/admin/catalog/types"],
+    ["admin-team", "/app/admin/catalog/teams/new"],
+    ["admin-definitions", "/app/admin/catalog/definitions"],
     ["admin-type", "/app/admin/catalog/types/new"],
     ["document", `/app/documents/${found.id}`],
     ["document-edit", `/app/documents/${found.id}/edit`],
@@ -564,7 +566,7 @@ test("a hundred attacks in every text run nothing, and ask nobody else", async (
     "/app/profile",
     "/app/work",
     ...["type", "priority", "service"].map((by) => `/app/numbers?by=${by}&since=2025-01-01&until=2028-12-31`),
-    ...["types", "priorities", "services", "people", "applications"].map(
+    ...["types", "priorities", "services", "people", "applications", "teams/new"].map(
       (kind) => `/app/admin/catalog/${kind}`,
     ),
     `/app/admin/catalog/types/${type.id}`,

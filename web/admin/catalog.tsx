@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { applications } from "../../core/catalog/application.ts";
 import { createRecord } from "../../core/catalog/create.ts";
+import { definitions } from "../../core/catalog/definition.ts";
 import { getRecord } from "../../core/catalog/get.ts";
 import { incidentPriorities } from "../../core/catalog/incident_priority.ts";
 import { incidentTypes } from "../../core/catalog/incident_type.ts";
@@ -8,6 +9,7 @@ import { individuals } from "../../core/catalog/individual.ts";
 import { listRecords } from "../../core/catalog/list.ts";
 import { removeRecord } from "../../core/catalog/remove.ts";
 import type { CatalogRecord, CatalogTable, Columns, Resource } from "../../core/catalog/resource.ts";
+import type { Rotation } from "../../core/catalog/rotation/rotation.ts";
 import { services } from "../../core/catalog/service.ts";
 import { teams } from "../../core/catalog/team.ts";
 import { terms } from "../../core/catalog/term.ts";
@@ -18,6 +20,7 @@ import type { Deps } from "../../server/deps.ts";
 import { mostChoices } from "../incident/choices.ts";
 import { FormPage, type Trouble } from "../pages/forms.tsx";
 import type { Field } from "../parts/form.tsx";
+import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import { type PageContent, pathId, type Site, type Visit } from "../site.tsx";
 import type { Values } from "../values.ts";
@@ -36,11 +39,19 @@ interface Column extends Omit<Field, "value" | "name"> {
   parse(values: Values, name: string): unknown;
 }
 
+/** The boxes of a column: what their labels begin with, and the names of the records by id. Further records stay as they are. */
+interface Boxes {
+  about: string;
+  names: ReadonlyMap<number, string>;
+}
+
 /** A kind of records. Its columns are in the order of the form; the first one is the name of a record. */
 interface Kind {
   title: string;
   resource: Resource<CatalogTable, Columns, Written>;
   columns: Readonly<Record<string, Column>>;
+  /** Columns with ids of other records, which have a box each. */
+  links?: Readonly<Record<string, Boxes>>;
   /** Of a new record, what the form does not have. */
   blank: Written;
 }
@@ -70,19 +81,35 @@ const whole = (label: string, help: string): Column =>
     },
   });
 
-const noReasons = { incidentTypeIds: [], incidentPriorityIds: [], termIds: [] };
-
-/** Links to other records, templates and rotations stay as they are: the API writes them. */
+/** Templates and rotations stay as they are: the API writes them. */
 async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Record<string, Kind>> {
   const { domain } = deps.config;
   const onCall = services(deps.registry);
-  const { items } = await listRecords(deps, actor, onCall, { limit: mostChoices, sort: "name", filters: {} });
+  const namesIn = async <T extends CatalogTable, C extends Columns, F extends object>(
+    resource: Resource<T, C, F>,
+    sort: "name" | "text" = "name",
+  ) => {
+    const { items } = await listRecords(deps, actor, resource, { limit: mostChoices, sort, filters: {} });
+    return new Map(items.map((item) => [item.id, String((item as Any)[sort])]));
+  };
+  const [serviceNames, types, priorities, words] = await Promise.all([
+    namesIn(onCall),
+    namesIn(incidentTypes),
+    namesIn(incidentPriorities),
+    namesIn(terms, "text"),
+  ]);
+  const byTerm = { termIds: { about: "Term", names: words } };
+  const reasons = {
+    incidentTypeIds: { about: "For incidents of type", names: types },
+    incidentPriorityIds: { about: "For incidents of priority", names: priorities },
+    termIds: { about: "For incidents with the term", names: words },
+  };
   const kind = <T extends CatalogTable, C extends Columns, F extends object>(
     title: string,
     resource: Resource<T, C, F>,
     columns: Kind["columns"],
-    blank: Written = {},
-  ): Kind => ({ title, resource: resource as unknown as Kind["resource"], columns, blank });
+    { links, ...blank }: Written & Pick<Kind, "links"> = {},
+  ): Kind => ({ title, resource: resource as unknown as Kind["resource"], columns, links, blank });
   return {
     types: kind(
       "Incident types",
@@ -104,7 +131,7 @@ async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Recor
           isRequired: false,
           choices: [
             ["", "the reporter"],
-            ...items.map(({ id, name }) => [String(id), `who is on call for ${name}`] as const),
+            ...[...serviceNames].map(([id, name]) => [String(id), `who is on call for ${name}`] as const),
           ],
           parse: (values, name) => (values.given(name) === undefined ? null : values.id(name)),
         }),
@@ -134,18 +161,24 @@ async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Recor
       "Teams",
       teams(domain),
       { name: line("Name"), description: prose, email: optional("E-mail address") },
-      noReasons,
+      { links: reasons },
     ),
     people: kind(
       "People",
       individuals(domain),
       { name: line("Name"), email: line("User name or e-mail address") },
-      noReasons,
+      { links: reasons },
     ),
     terms: kind("Terms", terms, {
       text: line("Term"),
       discoverable: box("Documents and descriptions are searched for it"),
     }),
+    definitions: kind(
+      "Definitions",
+      definitions,
+      { text: { ...prose, label: "Text", isRequired: true } },
+      { links: byTerm },
+    ),
     applications: kind("Applications", applications, {
       name: line("Name"),
       description: prose,
@@ -173,11 +206,12 @@ export function catalogPages(site: Site) {
 
   async function list(visit: Visit): Promise<PageContent> {
     const [name, kind] = await kindOf(visit);
-    const [first = "name"] = Object.keys(kind.columns);
     const cursor = visit.url.searchParams.get("cursor") ?? undefined;
-    const query = { limit: mostChoices, sort: first, cursor, filters: {} };
+    const [first = "name"] = Object.keys(kind.columns);
+    const sort = Object.hasOwn(kind.resource.list.sorts, first) ? first : undefined;
+    const query = { limit: mostChoices, sort, cursor, filters: {} };
     const page = await listRecords(deps, visit.visitor.actor, kind.resource, query);
-    const records = page.items.map((item) => [item.id, String((item as Any)[first])] as const);
+    const records = page.items.map((item) => [item.id, nameOfRecord(kind, item as Any)] as const);
     return {
       title: kind.title,
       content: <List name={name} kind={kind} records={records} next={page.next_cursor} />,
@@ -194,12 +228,18 @@ export function catalogPages(site: Site) {
   async function form(visit: Visit, trouble?: Trouble, fields?: readonly Field[]): Promise<PageContent> {
     const [name, kind] = await kindOf(visit);
     const record = await recordOf(visit, kind);
-    return editing(name, kind, { record, trouble, fields: fields ?? fieldsOf(kind, record) });
+    const members = new Set((record?.rotation as Rotation | null | undefined)?.members);
+    const people = new Map<number, string>();
+    for (const id of members) {
+      const person = await getRecord(deps, visit.visitor.actor, individuals(deps.config.domain), id);
+      people.set(id, person.name);
+    }
+    return editing(name, kind, { record, people, trouble, fields: fields ?? fieldsOf(kind, record) });
   }
 
   const save = adminsSubmit(site, async (visit, values) => {
     const [name, kind] = await kindOf(visit);
-    const { resource, columns, blank } = kind;
+    const { resource, columns, links = {}, blank } = kind;
     const record = await recordOf(visit, kind);
     const { actor } = visit.visitor;
     return {
@@ -207,6 +247,10 @@ export function catalogPages(site: Site) {
         const written = Object.fromEntries(
           Object.entries(columns).map(([column, { parse }]) => [column, parse(values, column)]),
         );
+        for (const [column, { names }] of Object.entries(links)) {
+          const unseen = ((record?.[column] ?? []) as number[]).filter((id) => !names.has(id));
+          written[column] = [...unseen, ...values.ticked(column).filter((id) => names.has(id))];
+        }
         if (record) {
           const change = { id: record.id, version: values.id("version"), fields: { ...record, ...written } };
           await updateRecord(context, actor, resource, change);
@@ -271,7 +315,7 @@ export function catalogPages(site: Site) {
     .post("/:kind/:id/delete", remove);
 }
 
-function fieldsOf({ columns }: Kind, record: Any | undefined): Field[] {
+function fieldsOf({ columns, links = {} }: Kind, record: Any | undefined): Field[] {
   const shown = (value: unknown) =>
     value === true ? "on" : value === false ? undefined : String(value ?? "");
   return [
@@ -285,15 +329,72 @@ function fieldsOf({ columns }: Kind, record: Any | undefined): Field[] {
       const choices = isListed ? column.choices : [...column.choices!, [value, value] as const];
       return { ...column, choices, name, value };
     }),
+    ...Object.entries(links).flatMap(([column, { about, names }]) => {
+      const linked = new Set((record?.[column] ?? []) as number[]);
+      return [...names].map(([id, name]): Field => {
+        const value = linked.has(id) ? "on" : undefined;
+        return { name: `${column}-${id}`, label: `${about} ${name}`, kind: "check", value };
+      });
+    }),
   ];
 }
 
-const nameOfRecord = ({ columns }: Kind, record: Any) => String(record[Object.keys(columns)[0]!]);
+/** Of a definition, its beginning. */
+function nameOfRecord({ columns }: Pick<Kind, "columns">, record: Any): string {
+  const name = String(record[Object.keys(columns)[0]!]);
+  return name.length > 200 ? `${name.slice(0, 200).toWellFormed()}…` : name;
+}
+
+/** What the form does not have: where the API sets it. */
+function Unwritten({ record, people }: { record: Any; people: ReadonlyMap<number, string> }) {
+  const { rotation, templates = [] } = record as {
+    rotation?: Rotation | null;
+    templates?: { resourceType: string; documentId: number }[];
+  };
+  const links: [string, string][] = rotation
+    ? rotation.members.map((id) => [`${path}/people/${id}`, people.get(id)!])
+    : templates.map(({ resourceType, documentId }) => [`/app/documents/${documentId}`, resourceType]);
+  if (links.length === 0) return null;
+  return (
+    <>
+      <p>
+        {rotation ? (
+          <>
+            On call in turn, {rotation.shiftHours} hours each, since <Clock at={rotation.startsAt} />:
+          </>
+        ) : (
+          "Templates of its documents:"
+        )}
+      </p>
+      <ol>
+        {links.map(([href, label], index) => (
+          <li key={index}>
+            <a href={href} dir="auto">
+              {label}
+            </a>
+          </li>
+        ))}
+      </ol>
+      <p class="quiet">
+        Saving keeps them. PUT /{rotation ? "services" : "incident_types"}/{record.id} changes them.
+      </p>
+    </>
+  );
+}
 
 function editing(
   name: string,
   kind: Kind,
-  { record, ...form }: { record: Any | undefined; fields: readonly Field[]; trouble?: Trouble },
+  {
+    record,
+    people,
+    ...form
+  }: {
+    people: ReadonlyMap<number, string>;
+    record: Any | undefined;
+    fields: readonly Field[];
+    trouble?: Trouble;
+  },
 ): PageContent {
   const title = record ? nameOfRecord(kind, record) : `New ${kind.resource.one}`;
   const address = `${path}/${name}/${record?.id ?? "new"}`;
@@ -309,9 +410,12 @@ function editing(
         {...form}
       >
         {record && (
-          <p>
-            <a href={`${address}/delete`}>Delete</a>
-          </p>
+          <>
+            <Unwritten record={record} people={people} />
+            <p>
+              <a href={`${address}/delete`}>Delete</a>
+            </p>
+          </>
         )}
       </FormPage>
     ),

@@ -12,7 +12,11 @@ import { workPages } from "./work.tsx";
 
 /** The pages of the administration: paths, titles, and what they show. */
 const pages = [
-  ["catalog", "Catalog", "Incident types, priorities, services, teams, people, terms, applications"],
+  [
+    "catalog",
+    "Catalog",
+    "Incident types, priorities, services, teams, people, terms, definitions, applications",
+  ],
   ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
   ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
   ["plugins", "Plugins", "What is installed and in use, and what fails"],
