@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { event, session } from "../drizzle/schema/index.ts";
+import { document, event, session } from "../drizzle/schema/index.ts";
 import { PageReader } from "../tests/support/browser/reader.ts";
 import { cliUser } from "../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
@@ -51,6 +51,21 @@ test("an incident is exported as in the terminal, in each format", async () => {
   }
   expect((await browser.open(`/app/incidents/${id}/export/xml`)).status).toBe(404);
   expect((await browser.open(`/app/incidents/${hidden.id}/export/md`)).status).toBe(404);
+});
+
+test("an export names a text whose plugin is not in use", async () => {
+  const { server, reported } = given;
+  const { id, name } = await reported("Elsewhere");
+  const carol = await cliUser(server, "carol@example.com");
+  const browser = await PageReader.signIn(server, "carol@example.com");
+  await carol.svc("inc", "doc", "new", name, "Minutes");
+  const elsewhere = { pluginSlug: "wiki", resourceId: "W1" };
+  await server.db.update(document).set(elsewhere).where(eq(document.name, "Minutes"));
+  for (const format of ["md", "html", "json"]) {
+    const file = await browser.open(`/app/incidents/${id}/export/${format}`);
+    const before = format === "json" ? '"content_error": "' : "The text could not be read: ";
+    expect(file.html).toContain(`${before}The plugin that stores the text of this document is not enabled`);
+  }
 });
 
 test("a download fails when its reader is signed out meanwhile", async () => {
