@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { accessRole, auditLog } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
+import { somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type AccessWorld, startAccessWorld } from "../tests/support/domain/access_world.ts";
-import { until } from "../tests/support/process/until.ts";
 
 const path = "/app/admin/roles";
 let world: AccessWorld;
@@ -134,12 +134,7 @@ test("a role that somebody else changes at the same time is refused", async () =
       .set({ version: 2, description: "Theirs" })
       .where(eq(accessRole.slug, "raced"));
     answer = apply(roleOf("raced", { description: "Mine" }));
-    await until("the form to wait for the row", async () => {
-      const waiting = await db.execute(
-        sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return waiting.length > 0;
-    });
+    await somebodyWaits(db);
   });
   const { status, html } = await answer!;
   expect([status, textOf(html)]).toEqual([
@@ -157,7 +152,8 @@ test("a check shows what is wrong with a role", async () => {
   const { db } = world.server;
   await db.update(accessRole).set({ pluginSlug: "gone" }).where(eq(accessRole.slug, "unreachable"));
   const gone = await root.submit(`${path}/unreachable`, {}, `${path}/unreachable/check`);
-  expect(gone.html).toContain("The plugin gone is not enabled");
+  for (const text of ["It cannot issue credentials", "The plugin gone is not enabled"])
+    expect(gone.html).toContain(text);
 });
 
 test("a role is deleted after a question, unless it was used", async () => {
