@@ -156,6 +156,13 @@ test("a check shows what is wrong with a role", async () => {
     expect(gone.html).toContain(text);
 });
 
+test("a check of a target that does not answer says so", async () => {
+  using silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  await apply(roleOf("silent", { settings: { ...world.target.settings, port: silent.port } }));
+  const { status, html } = await root.submit(`${path}/silent`, {}, `${path}/silent/check`);
+  expect([status, html]).toEqual([200, expect.stringContaining("svc access check silent waits longer")]);
+});
+
 test("a role is deleted after a question, unless it was used", async () => {
   await apply(roleOf("unused"));
   const at = `${path}/unused/delete`;

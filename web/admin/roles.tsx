@@ -8,6 +8,7 @@ import { parseRoleFile } from "../../core/access/role_file.ts";
 import type { Actor } from "../../core/context.ts";
 import { durationText } from "../../platform/duration.ts";
 import { Conflict, InvalidInput, NotFound, SvcError } from "../../platform/errors.ts";
+import { withTimeLimit } from "../../platform/time_limit.ts";
 import { changedRole, newRole, roleFieldsOf } from "../../server/access/model.ts";
 import type { Deps } from "../../server/deps.ts";
 import { violationOf } from "../../server/http/error.ts";
@@ -23,6 +24,8 @@ import { admins, adminsSubmit, Crumb, Table } from "./shared.tsx";
 const path = `${adminPath}/roles`;
 /** As many as a list of the API has: each is a transaction, and the user waits for all. */
 const mostRoles = 100;
+/** Less than a page waits for anything. A target may take longer. */
+const checkMilliseconds = 3000;
 
 const fileField: Field = {
   name: "text",
@@ -80,11 +83,14 @@ export function rolePages(site: Site) {
   }
 
   const check = adminsSubmit(site, async (visit) => {
-    const found = await checkRole(deps, visit.visitor.actor, visit.params.role!).catch((error: unknown) => {
+    const slug = visit.params.role!;
+    const checking = checkRole(deps, visit.visitor.actor, slug).catch((error: unknown): Check => {
       // Its plugin is not enabled.
       if (error instanceof Conflict) return { problems: [{ problem: error.detail }] };
       throw error;
     });
+    const problem = `No answer within ${checkMilliseconds / 1000} s: svc access check ${slug} waits longer`;
+    const found = (await withTimeLimit(checkMilliseconds, checking)) ?? { problems: [{ problem }] };
     return view(visit, found);
   });
 
