@@ -4,6 +4,7 @@ import { document, event, session } from "../drizzle/schema/index.ts";
 import { PageReader } from "../tests/support/browser/reader.ts";
 import { cliUser } from "../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
+import { until } from "../tests/support/process/until.ts";
 
 let given: IncidentServer;
 useIncidentServer(
@@ -31,6 +32,14 @@ test("an incident is exported as in the terminal, in each format", async () => {
   await carol.svc("inc", "say", "-i", name, "--to", "alice", "Only you");
   const noted = await member.call("POST", `/incidents/${id}/events/`, { description: "Wrong" });
   await member.call("POST", `/incidents/${id}/events/${noted.body.id}/withdraw`, { version: 1 });
+  // They write to the timeline, too.
+  await until("the steps", async () => {
+    const { body } = await member.call("GET", `/incidents/${id}`);
+    // A failed attempt is repeated later than this test.
+    const isOver = ({ state, attempts }: { state: string; attempts: number }) =>
+      state === "Pending" ? attempts > 0 : state !== "Running";
+    return body.steps.every(isOver);
+  });
   // More than are read at once.
   await server.db.insert(event).values(
     Array.from({ length: 450 }, (_, at) => ({
