@@ -353,6 +353,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["admin-team", "/app/admin/catalog/teams/new"],
     ["admin-definitions", "/app/admin/catalog/definitions"],
     ["admin-type", "/app/admin/catalog/types/new"],
+    ["admin-service", `/app/admin/catalog/services/${given.ids.serviceId}`],
     ["document", `/app/documents/${found.id}`],
     ["document-edit", `/app/documents/${found.id}/edit`],
     ["document-versions", `/app/documents/${found.id}/versions`],

@@ -366,7 +366,7 @@ function Unwritten({ record, people }: { record: Any; people: ReadonlyMap<number
           "Templates of its documents:"
         )}
       </p>
-      <ol>
+      <ol class="list">
         {links.map(([href, label], index) => (
           <li key={index}>
             <a href={href} dir="auto">
