@@ -6,11 +6,11 @@ test("users list and end their sign-ins, and admins those of others", async () =
   await using server = await startTestServer();
   const alice = await cliUser(server, "alice@example.com");
   const root = await cliUser(server, "root@example.com", ["admin"]);
-  const listed = async (user: typeof alice, ...more: string[]) =>
-    JSON.parse((await user.svc("sign-ins", "list", "--json", ...more)).stdout).items as Record<
-      string,
-      unknown
-    >[];
+  const listed = async (user: typeof alice, ...more: string[]) => {
+    const ran = await user.svc("sign-ins", "list", "--json", ...more);
+    expect(ran).toMatchObject({ code: 0, stderr: "" });
+    return JSON.parse(ran.stdout).items as Record<string, unknown>[];
+  };
   expect((await listed(alice)).map(({ kind, is_current }) => [kind, is_current]).sort()).toEqual([
     ["browser", false],
     ["terminal", true],
