@@ -17,6 +17,8 @@ test("users list and end their sign-ins, and admins those of others", async () =
   ]);
   expect(await listed(alice, "--user", "root")).toEqual([]);
   expect(await listed(root)).toHaveLength(4);
+  for (const { id } of await listed(root))
+    expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   const stdout = wideTerminal(200);
   await alice.with({ stdout }).svc("sign-ins", "list");
   expect(stdout.text).toMatch(/^ID +User +Kind +Admin +Created +Expires\n/);

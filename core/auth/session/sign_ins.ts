@@ -37,8 +37,15 @@ const signIns = pgTable("sign_ins_now", {
 /** `isCurrent`: the actor uses it. `createdAt`: when a certificate of an organisation began to be valid. */
 export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "issuerSessionId">;
 
-/** Half a SHA-256 of the key, which itself is the SHA-256 of the cookie: neither can be computed from it. */
-const sessionId = sql`encode(substr(sha256('svc sign-in '::bytea || ${session.idHash}), 1, 16), 'hex')::uuid`;
+const keyDigest = sql`substr(sha256('svc sign-in '::bytea || ${session.idHash}), 1, 16)`;
+/** Sets the four or two bits of a UUID that say of which kind it is. */
+const withBits = (bytes: SQL, at: number, kept: number, bits: number) =>
+  sql`set_byte(${bytes}, ${sql.raw(`${at}`)}, get_byte(${bytes}, ${sql.raw(`${at}`)}) & ${sql.raw(`${kept} | ${bits}`)})`;
+/**
+ * Half a SHA-256 of the key, which itself is the SHA-256 of the cookie: neither can be computed from it. It is a UUID of version
+ * 8 (RFC 9562), because readers of the API may refuse others.
+ */
+const sessionId = sql`encode(${withBits(withBits(keyDigest, 6, 15, 128), 8, 63, 128)}, 'hex')::uuid`;
 
 /** The valid sign-ins of a user, or of all. Whoever reads them names this in `with`. */
 function signInsNow(
