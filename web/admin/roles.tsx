@@ -35,7 +35,8 @@ const fileField: Field = {
   help: "As svc access apply reads it. Omitted fields get their defaults. An omitted secret of an existing role keeps its value",
 };
 
-type Check = Awaited<ReturnType<typeof checkRole>>;
+/** `unknown` if the target has not answered in time. */
+type Check = Awaited<ReturnType<typeof checkRole>> | "unknown";
 
 /** What admins set: who gets which credentials. The page Access has what a user may request. */
 export function rolePages(site: Site) {
@@ -89,9 +90,7 @@ export function rolePages(site: Site) {
       if (error instanceof Conflict) return { problems: [{ problem: error.detail }] };
       throw error;
     });
-    const problem = `No answer within ${checkMilliseconds / 1000} s: svc access check ${slug} waits longer`;
-    const found = (await withTimeLimit(checkMilliseconds, checking)) ?? { problems: [{ problem }] };
-    return view(visit, found);
+    return view(visit, (await withTimeLimit(checkMilliseconds, checking)) ?? "unknown");
   });
 
   async function deleting(visit: Visit, trouble?: Trouble): Promise<PageContent> {
@@ -232,7 +231,14 @@ function One({ role, check }: { role: Role; check: Check | undefined }) {
       <h1>{role.slug}</h1>
       {role.disabledAt && <p class="late">Disabled: nobody gets it, and its leases end.</p>}
       <p dir="auto">{role.description}</p>
-      {check && <Problems {...check} />}
+      {check === "unknown" ? (
+        <p role="status">
+          It is not known whether it can issue credentials: no answer within {checkMilliseconds / 1000} s.{" "}
+          <code>svc access check {role.slug}</code> waits longer.
+        </p>
+      ) : (
+        check && <Problems {...check} />
+      )}
       <dl class="facts">
         {facts.map(([name, value]) => (
           <>
@@ -253,7 +259,7 @@ function One({ role, check }: { role: Role; check: Check | undefined }) {
   );
 }
 
-function Problems({ problems }: Check) {
+function Problems({ problems }: Exclude<Check, "unknown">) {
   const isUsable = problems.every(({ warning }) => warning);
   return (
     <div class={isUsable ? undefined : "alert"} role={isUsable ? "status" : "alert"}>
