@@ -30,7 +30,7 @@ export const document = pgTable(
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "restrict" }),
     /**
      * Where incident-task-sync resumes: a cursor chosen by the plugin. Null: it starts over, as it does with the words that a
-     * change or a redaction of a text in `document_content` writes.
+     * change of a text in `document_content` writes.
      */
     taskCursor: text("task_cursor"),
     taskSyncedAt: instant("task_synced_at"),

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { asc, eq, sql } from "drizzle-orm";
+import { redactDocument } from "../../core/incident/document/redact.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import { keepTasks, pageOfTaskPlaces } from "../../core/sync/document_tasks.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { signedIn } from "../../tests/support/domain/actor.ts";
 import {
   foundTask,
   startTaskSyncTest,
@@ -221,13 +223,17 @@ describe("with our own Markdown documents", () => {
   let id: number;
   beforeEach(async () => {
     plugins = await its.choose({ SVC_PLUGIN_DOCUMENT: "markdown" });
-    id = await its.addDocument(await its.addIncident(), { pluginSlug: "markdown", resourceId: "x" });
+    id = await start(await its.addIncident());
+  });
+  const start = async (incidentId: number, more = {}) => {
+    const id = await its.addDocument(incidentId, { pluginSlug: "markdown", resourceId: "x", ...more });
     await callPlugin(plugins.ofType("document")[0]!, "create", {
       document: { id, name: "Notes", resourceType: "incident" },
       name: "Notes",
       variables: {},
     });
-  });
+    return id;
+  };
   const facts = () => ({ id, name: "Notes", resourceType: "incident", resourceId: "x" });
   const edit = (text: string) =>
     callPlugin(plugins.ofType("document")[0]!, "update", { document: facts(), text });
@@ -251,6 +257,28 @@ describe("with our own Markdown documents", () => {
       "Free some more disk, Open, version 4, owner alice, for alice and bob",
       "Call the vendor, Open, version 3, owner bob, for bob",
     ]);
+  });
+
+  test("the tasks of a post-mortem stay when its text is redacted, until the text is edited", async () => {
+    id = await start(await its.addIncident("Closed"), { resourceType: "review", resourceId: "y" });
+    const text = "- [ ] Replace the certificate\n- [ ] Alert on full disks\n";
+    await edit(text);
+    await run();
+    await edit(`${text}- [ ] Change the password hunter2\n`);
+    const [read] = await pageOfTaskPlaces(its.db, { slug: "markdown" }, 0, 10);
+    const why = { id, reason: "A password", address: "192.0.2.1" };
+    const { version } = await redactDocument(its, signedIn("root", { admin: true }), why);
+    // A run that began before that keeps nothing of what it has read, before or after.
+    for (const cursor of [version - 1, version]) {
+      const kept = { found: [], cursor: String(cursor), clock: its.clock };
+      expect(await its.db.transaction((tx) => keepTasks(tx, read!, kept))).toBeUndefined();
+    }
+    expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
+    const both = ["Replace the certificate, Open, version 1", "Alert on full disks, Open, version 1"];
+    expect(await its.tasks()).toEqual(both);
+    await edit("# What we still want to do\n\n- [ ] Alert on full disks\n");
+    await run();
+    expect(await its.tasks()).toEqual(["Replace the certificate, Open, version 2, gone", both[1]!]);
   });
 
   test("a person known only through Restricted incidents is treated as a new name", async () => {

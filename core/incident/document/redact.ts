@@ -28,7 +28,7 @@ export interface DocumentRedaction {
  * @throws Conflict when it was redacted already, is the current version, or its text is not in our database
  */
 export async function redactDocument(
-  { db, clock }: Context,
+  { db, clock }: Pick<Context, "db" | "clock">,
   actor: Actor,
   wanted: { id: number; version?: number; reason: string; address: string },
 ): Promise<DocumentRedaction> {
@@ -53,11 +53,6 @@ export async function redactDocument(
         ? await redactAll(tx, { id, author: actor.user, at })
         : await redactVersion(tx, { id, version });
     if (redaction.texts === 0) throw new Conflict("This text was redacted already");
-    // Tasks that are being read from the earlier text are no longer kept.
-    await tx
-      .update(document)
-      .set({ taskCursor: `redacted ${at.toISOString()}` })
-      .where(eq(document.id, id));
     const data = { document_id: id, ...(version !== undefined && { version: String(version) }), reason };
     const action = "document.redacted";
     await audit(tx, { at, actor: actor.user, action, address, subject: String(id), data });
@@ -105,7 +100,9 @@ async function redactAll(
         target: [documentVersion.documentId, documentVersion.version],
         set: { content: sql`excluded.content` },
       });
-    await tx.update(document).set({ contentHash: hash }).where(eq(document.id, id));
+    // As if its tasks were known, so that those of the removed text stay; what is being read from that text is not kept.
+    const taskCursor = String(replaced.version);
+    await tx.update(document).set({ contentHash: hash, taskCursor }).where(eq(document.id, id));
   }
   return { version: replaced?.version ?? before, texts: earlier.length + (replaced ? 1 : 0) };
 }

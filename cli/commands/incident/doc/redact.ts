@@ -13,7 +13,7 @@ export default defineCommand({
   },
   examples: ['svc incident doc redact 12 --version 3 --reason "A password of db-2"'],
   notes: [
-    "Without --version, it removes the text and all its versions. To keep the rest of the text, edit it first, then remove the versions that had the words. Tasks that were found in the text keep their words, and existing backups still hold it. If it was a secret, replace that.",
+    "Without --version, it removes the text and all its versions. To keep the rest of the text, edit it first, then remove the versions that had the words. Tasks that were found in the text stay, with their words, until an edit of the text leaves out their lines. Existing backups still hold the text. If it was a secret, replace that.",
   ],
   run: (options, io) => docRedactCommand(options, io),
 });
