@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { accessRole, auditLog } from "../drizzle/schema/index.ts";
-import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
-import { somebodyWaits } from "../tests/support/database/blocked.ts";
+import { fieldsOf, type Page, PageReader, textOf } from "../tests/support/browser/reader.ts";
+import { inTheWay, somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type AccessWorld, startAccessWorld } from "../tests/support/domain/access_world.ts";
+import { roleWithoutSecrets, startWithoutKeySecret } from "../tests/support/http/key_file_server.ts";
 
 const path = "/app/admin/roles";
 let world: AccessWorld;
@@ -99,6 +100,55 @@ test("the roles before a refused one are applied and listed, and the text is kep
   );
   expect(fieldsOf(html, path).text).toBe(JSON.stringify([...roles, roleOf("after")]));
   expect([(await stored("between")).version, (await stored("after")).code]).toEqual([1, "not_found"]);
+});
+
+const applied = "Applied before it: open";
+
+test("without SVC_KEY_SECRET, the roles before the first secret are applied and listed", async () => {
+  await using without = await startWithoutKeySecret();
+  const reader = await PageReader.signIn(without, "root@example.com", ["admin"]);
+  const text = JSON.stringify([roleWithoutSecrets, roleOf("secret")]);
+  const { html } = await reader.submit(path, { text });
+  expect(textOf(html)).toContain(
+    `secret: SVC_KEY_SECRET: required to store the secrets of access roles. Applied before it: no-secrets created`,
+  );
+  for (const [slug, status] of [
+    ["no-secrets", 200],
+    ["secret", 404],
+  ] as const)
+    expect([slug, (await reader.open(`${path}/${slug}`)).status]).toEqual([slug, status]);
+});
+
+test("the roles before one that is deleted meanwhile are applied and listed", async () => {
+  const roles = [roleOf("open"), roleOf("deleted")];
+  await apply(roles);
+  const [ended] = await inTheWay(
+    world.server.db,
+    (tx) => tx.delete(accessRole).where(eq(accessRole.slug, "deleted")),
+    () => apply(roles),
+  );
+  const { status, html } = (ended as PromiseFulfilledResult<Page>).value;
+  expect([status, textOf(html)]).toEqual([
+    404,
+    expect.stringMatching(new RegExp(`deleted: There is no such access role.*${applied} updated`)),
+  ]);
+});
+
+test.each([
+  ["the disk of the database is full", "53100", 503, "fails: The disk of the database is full"],
+  ["the server has a fault", "P0001", 500, "fails: Unexpected error"],
+])("the roles before a failure are listed, too, when %s", async (_, sqlstate, status, reason) => {
+  const { db } = world.server;
+  await db.execute(
+    sql.raw(`create or replace function fail() returns trigger language plpgsql as
+      $$ begin raise 'a secret' using errcode = '${sqlstate}'; end $$;
+    create or replace trigger fail before insert on access_role for each row when (new.slug = 'fails')
+      execute function fail()`),
+  );
+  const answer = await apply([roleOf("open"), roleOf("fails")]);
+  expect(answer.status).toBe(status);
+  for (const text of [reason, `${applied} `]) expect(textOf(answer.html)).toContain(text);
+  expect(answer.html).not.toContain("a secret");
 });
 
 test.each([

@@ -98,10 +98,11 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));
   if (!known || known.code === "configuration" || known.code === "internal") {
     log.error({ err: error, request_id: requestId }, "request failed");
+    const ours = known?.code === "internal" ? `${known.detail}. ` : "";
     return {
       status: 500,
       code: "internal",
-      detail: "The server's log has the details under this request id",
+      detail: `${ours}The server's log has the details under this request id`,
       headers: {},
     };
   }

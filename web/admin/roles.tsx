@@ -11,7 +11,7 @@ import { Conflict, InvalidInput, NotFound, SvcError } from "../../platform/error
 import { withTimeLimit } from "../../platform/time_limit.ts";
 import { changedRole, newRole, roleFieldsOf } from "../../server/access/model.ts";
 import type { Deps } from "../../server/deps.ts";
-import { violationOf } from "../../server/http/error.ts";
+import { fromDatabase, violationOf } from "../../server/http/error.ts";
 import { largestBytes } from "../../server/http/size.ts";
 import { mostChoices } from "../incident/choices.ts";
 import { Alert, FormPage, type Trouble } from "../pages/forms.tsx";
@@ -132,10 +132,10 @@ export function rolePages(site: Site) {
 }
 
 /**
- * Creates or replaces the roles of a file in order, with the checks of the API. Those before a refused one stay applied.
+ * Creates or replaces the roles of a file in order, with the checks of the API. Those before a failure stay applied.
  *
  * @returns their slugs
- * @throws InvalidInput, Conflict
+ * @throws SvcError, which names the role that failed and those applied before it
  */
 async function applyRoles(context: Deps, actor: Actor, text: string): Promise<string[]> {
   if (Buffer.byteLength(text) > largestBytes) throw new InvalidInput("text", "The text is longer than 1 MiB");
@@ -147,10 +147,13 @@ async function applyRoles(context: Deps, actor: Actor, text: string): Promise<st
     try {
       done.push(`${role.slug} ${await applyRole(context, actor, role)}`);
     } catch (error) {
-      if (!(error instanceof SvcError) || !["invalid_input", "conflict"].includes(error.code)) throw error;
+      const { code, detail } =
+        error instanceof SvcError
+          ? error
+          : (fromDatabase(error) ?? { code: "internal", detail: "Unexpected error" });
       const before = done.length > 0 ? `. Applied before it: ${done.join(", ")}` : "";
-      const detail = `${name}: ${error.detail}${before}`;
-      throw error instanceof Conflict ? new Conflict(detail) : new InvalidInput("text", detail);
+      // Not of its class: a role that was changed meanwhile is one of many, and the form has no version of it.
+      throw new SvcError(code, `${name}: ${detail}${before}`, { cause: error });
     }
   }
   return roles.map(({ slug }) => slug);

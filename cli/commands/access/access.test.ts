@@ -3,12 +3,14 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { desc, eq } from "drizzle-orm";
-import { accessLease, accessRequest, incident } from "../../../drizzle/schema/index.ts";
+import { accessLease, accessRequest, accessRole, incident } from "../../../drizzle/schema/index.ts";
 import { fetchAt } from "../../../tests/support/cli/incident_cli.ts";
 import { testIo } from "../../../tests/support/cli/io.ts";
 import { spawnSvc, testProgram } from "../../../tests/support/cli/process.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
 import { type AccessTarget, startAccessTarget } from "../../../tests/support/domain/access_target.ts";
 import { insertIncident } from "../../../tests/support/domain/incident.ts";
+import { roleWithoutSecrets, startWithoutKeySecret } from "../../../tests/support/http/key_file_server.ts";
 import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { run } from "../../run.ts";
@@ -42,10 +44,10 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-async function signIn(user: string, groups: string[]): Promise<Record<string, string>> {
-  server.issuer.user = user;
-  server.issuer.claims = { email_verified: true, groups };
-  return { SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: home };
+async function signIn(user: string, groups: string[], at = server): Promise<Record<string, string>> {
+  at.issuer.user = user;
+  at.issuer.claims = { email_verified: true, groups };
+  return { SVC_SERVER: at.url, SVC_TOKEN: await signInToken(at), HOME: home };
 }
 /** Runs a command in this process, which does for all but those that start a program or wait. */
 const svc = async (env: Record<string, string>, ...args: string[]) => {
@@ -92,6 +94,11 @@ test("admins apply and check roles from files, and users list the roles they may
     expect.stringMatching(new RegExp(`${role} +${approval} +1h`));
   expect((await svc(root, "list")).stdout).toEqual(row("first", "only for oncall"));
   expect((await svc(alice, "list")).stdout).toEqual(row("first", "admin"));
+  expect(await svc(root, "apply", "--json", "-f", join(home, "roles.json"))).toMatchObject({
+    code: 1,
+    stdout: `${JSON.stringify({ items: [{ role: "first", did: "updated" }] })}\n`,
+    stderr: expect.stringContaining('"message":"second: The plugin no-such-plugin is not enabled'),
+  });
   await writeFile(join(home, "roles.json"), JSON.stringify([{ ...roles[0], slug: "nobodys", groups: [] }]));
   expect(await svc(root, "apply", "-f", join(home, "roles.json"))).toMatchObject({ code: 0 });
   expect((await svc(root, "list")).stdout).toMatch(/nobodys +nobody: no groups +1h/);
@@ -110,6 +117,34 @@ test("admins apply and check roles from files, and users list the roles they may
   expect(await svc(alice, "get", "nothing")).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("svc access list"),
+  });
+});
+
+test("a file that fails half way says which role failed, and which were applied before it", async () => {
+  const path = join(home, "half.json");
+  const secret = { slug: "secret", plugin: "postgresql-role", settings: target.settings };
+  await writeFile(path, JSON.stringify([roleWithoutSecrets, secret]));
+  await using without = await startWithoutKeySecret();
+  without.clock.advance((Date.now() - without.clock.now().getTime()) / 1000);
+  expect(await svc(await signIn("root@example.com", ["admin"], without), "apply", "-f", path)).toMatchObject({
+    code: 1,
+    stdout: "no-secrets created\n",
+    stderr: expect.stringMatching(/^svc: secret: The server's log has the details .*\(request .+\)\n$/),
+  });
+  const open = { ...secret, slug: "open" };
+  await writeFile(path, JSON.stringify([open, { ...open, slug: "deleted" }]));
+  await svc(root, "apply", "-f", path);
+  const [ran] = await inTheWay(
+    server.db,
+    (tx) => tx.delete(accessRole).where(eq(accessRole.slug, "deleted")),
+    () => svc(root, "apply", "-f", path),
+  );
+  expect(ran).toMatchObject({
+    value: {
+      code: 1,
+      stdout: "open updated\n",
+      stderr: expect.stringMatching(/^svc: deleted: There is no such access role/),
+    },
   });
 });
 

@@ -1,4 +1,4 @@
-import { InvalidInput } from "../../../platform/errors.ts";
+import { InvalidInput, SvcError } from "../../../platform/errors.ts";
 import { AccessClient } from "../../access/access.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
@@ -29,23 +29,38 @@ export default defineCommand({
     const roles = inputOf(() => parseRoleFile(text, file));
     const done: { role: string; did: "created" | "updated" }[] = [];
     await AccessClient.within(io, async (client) => {
-      for (const role of roles) {
-        const { slug } = role;
-        const known = await client.role(slug).catch((error: { code?: string }) => {
-          if (error.code === "not_found") return undefined;
-          throw error;
-        });
-        if (known === undefined) await client.call("POST", "/access/roles/", role);
-        else await client.call("PUT", `/access/roles/${slug}`, { ...role, version: known.version });
-        const did = known === undefined ? "created" : "updated";
-        done.push({ role: slug, did });
-        // At once, because a later role may be refused.
-        if (!json) io.stdout.write(`${slug} ${did}\n`);
+      try {
+        for (const role of roles) {
+          const { slug } = role;
+          const did = await applyRole(client, role).catch((error: unknown) => {
+            if (!(error instanceof SvcError)) throw error;
+            throw new SvcError(error.code, `${slug}: ${error.detail}`, { cause: error });
+          });
+          done.push({ role: slug, did });
+          // At once, because a later role may fail.
+          if (!json) io.stdout.write(`${slug} ${did}\n`);
+        }
+      } finally {
+        // Includes the roles that were applied before another one failed.
+        if (json) printJson(io, { items: done });
       }
     });
-    if (json) printJson(io, { items: done });
   },
 });
+
+async function applyRole(
+  client: AccessClient,
+  role: Record<string, unknown> & { slug: string },
+): Promise<"created" | "updated"> {
+  const { slug } = role;
+  const known = await client.role(slug).catch((error: { code?: string }) => {
+    if (error.code === "not_found") return undefined;
+    throw error;
+  });
+  if (known === undefined) await client.call("POST", "/access/roles/", role);
+  else await client.call("PUT", `/access/roles/${slug}`, { ...role, version: known.version });
+  return known === undefined ? "created" : "updated";
+}
 
 /** @throws UsageError */
 function inputOf<T>(read: () => T): T {
