@@ -144,7 +144,9 @@ describe("a post-mortem", () => {
     expect(html).toContain("withdrawn by carol");
     expect(html).not.toContain("Bob");
     const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
-    const { html: form } = await root.open(`${path}/redact?entry=${items[0].id}`);
+    const redact = `${path}/redact?entry=${items[0].id}`;
+    expect((await carol.open(redact)).status).toBe(403);
+    const { html: form } = await root.open(redact);
     expect(form).toMatch(
       /These documents cite it, and may have its words: INC-\d+ post-mortem: Broken &lt;b>/,
     );

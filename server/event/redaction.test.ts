@@ -217,6 +217,18 @@ test("only admins redact, once, with a reason, and what they redacted cannot be 
   }
 });
 
+test("documents that have the text are looked for after the redaction, while others write", async () => {
+  const id = await note("zebra");
+  const { redacting, written } = await server.db.transaction(async (tx) => {
+    await tx.execute(sql`lock table document_content`);
+    const redacting = redact(id, admin, { "idempotency-key": crypto.randomUUID() });
+    await somebodyWaits(server.db);
+    return { redacting, written: await note("yak") };
+  });
+  expect((await redacting).body.cited_by).toEqual([]);
+  expect((await timeline()).slice(-2)).toMatchObject([{ kind: "redacted" }, { id: written }]);
+});
+
 test("a message that is being sent counts as received, and is sent again without its text", async () => {
   const id = await note("zebra is here");
   const [claim] = await claimAll(context(), eq(delivery.pluginSlug, "mail"));

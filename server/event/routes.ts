@@ -3,7 +3,7 @@ import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
 import { type EventIds, getEvent } from "../../core/incident/event/get.ts";
 import { listEvents } from "../../core/incident/event/list.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
-import { redactEvent } from "../../core/incident/event/redact.ts";
+import { documentsWithText, redactEvent } from "../../core/incident/event/redact.ts";
 import { listRevisions } from "../../core/incident/event/revisions.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { parseInstant } from "../../platform/instant.ts";
@@ -119,25 +119,18 @@ export const eventRoutes = (deps: Deps) =>
       async ({ actor, params, body, request, server }) => {
         const ids = idsOf(params);
         const address = addressOf(deps, request, server);
-        const made = await withIdempotencyKey(
+        let removed: string[] | undefined;
+        const { body: redacted } = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {
-            const { event, receivedBy, citedBy } = await redactEvent(context, actor, {
-              ...ids,
-              ...body,
-              address,
-            });
-            return {
-              event: viewOf(event),
-              received_by: receivedBy,
-              cited_by: citedBy,
-              notice: redactionNotice,
-            };
+            const done = await redactEvent(context, actor, { ...ids, ...body, address });
+            removed = done.removed;
+            return { event: viewOf(done.event), received_by: done.receivedBy, notice: redactionNotice };
           },
           () => seeIncident(deps, actor, ids.incidentId),
         );
-        return made.body;
+        return { ...redacted, cited_by: await documentsWithText(deps, actor, { ...ids, removed }) };
       },
       {
         actor: true,

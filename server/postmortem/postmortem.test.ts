@@ -31,7 +31,8 @@ const edit = async ({ document_id, version }: { document_id: number; version: st
   const { http } = await given.member.call("PUT", `/documents/${document_id}/content`, { text, version });
   expect(http).toBe(200);
 };
-const close = async (status = "Closed") => {
+const close = (status = "Closed") => edited({ status });
+const edited = async (change: object) => {
   const { version, ...now } = await call("GET", "");
   const names = [
     "title",
@@ -42,7 +43,7 @@ const close = async (status = "Closed") => {
     "resolution",
   ];
   const kept = Object.fromEntries(names.map((name) => [name, now[name]]));
-  await call("PUT", "", { ...kept, status, version });
+  await call("PUT", "", { ...kept, status: now.status, version, ...change });
 };
 const lineOf = (text: string, words: string) => text.split("\n").findIndex((line) => line.includes(words));
 
@@ -279,6 +280,31 @@ describe("a post-mortem", () => {
       expect(await redact(other.id)).toEqual([drafted.document_id]);
       const uncited = await note("Uncited");
       expect(await redact(uncited.id)).toEqual([]);
+    });
+
+    test("is named when an earlier description is redacted, if a version has its words", async () => {
+      const words = "  - The *password* of db_2 | is\n    hunter2 & co.";
+      await edited({ description: words });
+      const drafted = await draft();
+      const other = { description: "", weblink: null, incident_id: id, resource_type: "reference" };
+      const write = async (name: string, text: string) => {
+        const { body } = await given.member.call("POST", "/documents/", { ...other, name });
+        await edit({ document_id: body.id, version: null as unknown as string }, text);
+        return body.id;
+      };
+      const typed = await write("Typed", `> ${words.trim()}`.replace("\n", "\r\n"));
+      // As a template has it.
+      const filled = await write(
+        "Filled",
+        "\\- The \\*password\\* of db\\_2 \\| is\n    hunter2 \\& co.\n\n# More",
+      );
+      await edited({ description: "Everything is down" });
+      const events = await call("GET", "/events?kind=incident.updated&sort=id");
+      const [, last] = events.items;
+      const link = `/app/incidents/${id}?at=${last.id}#event-${last.id}`;
+      await write("Another", `[Changed](${link}): The password of db-2`);
+      await edit(drafted, "# Without its words");
+      expect(await redact(last.id)).toEqual([drafted.document_id, typed, filled]);
     });
 
     test("corrected later names it until its line has the words as they are now", async () => {

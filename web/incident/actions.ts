@@ -5,11 +5,10 @@ import { services } from "../../core/catalog/service.ts";
 import type { Actor } from "../../core/context.ts";
 import { getAffected, setAffected } from "../../core/incident/affected/affected.ts";
 import { createDocument } from "../../core/incident/document/create.ts";
-import { documentsCiting } from "../../core/incident/document/texts.ts";
 import { amendEntry, withdrawEntry } from "../../core/incident/event/amend.ts";
 import { getEvent } from "../../core/incident/event/get.ts";
 import { noteOnTimeline } from "../../core/incident/event/note.ts";
-import { redactEvent } from "../../core/incident/event/redact.ts";
+import { documentsWithText, redactEvent } from "../../core/incident/event/redact.ts";
 import { retryFlow } from "../../core/incident/flow/retry.ts";
 import type { IncidentDetail } from "../../core/incident/incident/get.ts";
 import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
@@ -680,8 +679,9 @@ export const actions: Record<string, Action> = {
   redact: {
     title: "Redact an entry",
     button: "Redact",
-    about: async ({ context: { db }, incident, about }) => {
-      const cites = await documentsCiting(db, { incidentId: incident.id, eventId: about.id("entry") });
+    about: async ({ context, actor, incident, about }) => {
+      const ids = { incidentId: incident.id, eventId: about.id("entry") };
+      const cites = await documentsWithText(context, actor, ids);
       const names = cites.map(({ name }) => name).join(", ");
       return [
         "Removes the text from the database for good. Plugins and backups may still have it.",

@@ -1,11 +1,11 @@
 import { and, eq, isNotNull, ne, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { document, documentContent, documentVersion } from "../../../drizzle/schema/index.ts";
-import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
+import { Conflict, NotFound } from "../../../platform/errors.ts";
 import { sha256 } from "../../../platform/secret.ts";
 import { parseName } from "../../../platform/text.ts";
 import { audit } from "../../audit.ts";
-import type { Actor, Context } from "../../context.ts";
+import { type Actor, type Context, requireAdmin } from "../../context.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
 import { redactedText } from "../timeline/entry.ts";
 import { recordEvent } from "../timeline/event.ts";
@@ -33,7 +33,7 @@ export async function redactDocument(
   wanted: { id: number; version?: number; reason: string; address: string },
 ): Promise<DocumentRedaction> {
   const { id, version, address } = wanted;
-  if (!actor.admin) throw new Forbidden("Only an admin can redact a text");
+  requireAdmin(actor, "redact a text");
   const reason = parseName("reason", wanted.reason);
   return db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id, actor);

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, ne, or, type SQLWrapper, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { document, documentContent, documentVersion } from "../../../drizzle/schema/index.ts";
+import { asTyped } from "../../../platform/markdown.ts";
 
 /** The document plugin whose texts are in our database (`document_content`), where they can be read directly. */
 export const ownTextSlug = "markdown";
@@ -53,14 +54,25 @@ export async function pageOfTexts(
 
 /**
  * The documents of an incident that link to an entry of its timeline, or did so in an earlier version, and may have its
- * words. Only texts in our database are looked at.
+ * words. With `texts`, those that have one of these words: a draft or a template writes the description without a link. Only
+ * texts in our database are looked at.
  */
 export async function documentsCiting(
   db: Reader,
-  { incidentId, eventId }: { incidentId: number; eventId: number },
+  { incidentId, eventId, texts }: { incidentId: number; eventId: number; texts: readonly string[] },
 ): Promise<{ id: number; name: string }[]> {
-  const cites = (column: SQLWrapper) =>
-    sql`strpos(${column}, ${`/incidents/${incidentId}?at=${eventId}#`}) > 0`;
+  const link = `/incidents/${incidentId}?at=${eventId}#`;
+  // As they are, and as a draft has them. Escapes are ignored, because a template has others.
+  const words = texts
+    .map((text) => text.trim())
+    .filter((text) => text !== "")
+    .flatMap((text) => [text, asTyped(text)].map((one) => one.replaceAll(/[\\\r]/g, "")));
+  const cites = (column: SQLWrapper) => {
+    const plain = sql`replace(replace(${column}, chr(92), ''), chr(13), '')`;
+    return words.length === 0
+      ? sql`strpos(${column}, ${link}) > 0`
+      : or(...[...new Set(words)].map((one) => sql`strpos(${plain}, ${one}) > 0`));
+  };
   const of = ({ documentId, content }: typeof documentContent | typeof documentVersion) =>
     sql`exists (select from ${documentId.table} where ${documentId} = ${document.id} and ${cites(content)})`;
   return db

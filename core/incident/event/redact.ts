@@ -10,11 +10,11 @@ import {
   flowStep,
   idempotencyKey,
 } from "../../../drizzle/schema/index.ts";
-import { Conflict, Forbidden, InvalidInput } from "../../../platform/errors.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import { literally } from "../../../platform/markdown.ts";
 import { parseName } from "../../../platform/text.ts";
 import { audit } from "../../audit.ts";
-import type { Actor } from "../../context.ts";
+import { type Actor, requireAdmin } from "../../context.ts";
 import { channelSlug } from "../../outbox/conversations.ts";
 import type { AppContext } from "../../plugin/context.ts";
 import { documentsCiting } from "../document/texts.ts";
@@ -29,8 +29,8 @@ export interface Redaction {
   event: Event;
   /** The conversation plugins that were sent the text, or are being sent it, by slug. */
   receivedBy: string[];
-  /** The documents that may still have the text. */
-  citedBy: { id: number; name: string }[];
+  /** The earlier texts of the incident that were removed. */
+  removed: string[];
 }
 
 /** The long texts of an incident, whose earlier values are in `incident.updated`. */
@@ -53,22 +53,42 @@ export async function redactEvent(
 ): Promise<Redaction> {
   const { db, clock } = context;
   const { incidentId, eventId, address } = wanted;
-  if (!actor.admin) throw new Forbidden("Only an admin can redact a text");
+  requireAdmin(actor, "redact a text");
   const reason = parseName("reason", wanted.reason);
   return db.transaction(async (tx) => {
     const found = await lockEvent(tx, actor, wanted);
     if (found.redactedAt) throw new Conflict("This text was redacted already");
     const at = clock.now();
     await tx.update(event).set({ redactedAt: at }).where(eq(event.id, eventId));
+    const removed = isEntry(found) ? [] : earlierTexts(found).map(({ from }) => from);
     const receivedBy = isEntry(found)
       ? await redactEntry(tx, context, actor, found, { at, reason })
       : await redactEarlierTexts(tx, actor, found, { at, reason });
     const data = { incident_id: incidentId, kind: found.kind, reason };
     const subject = String(eventId);
     await audit(tx, { at, actor: actor.user, action: "event.redacted", address, subject, data });
-    const citedBy = await documentsCiting(tx, wanted);
-    return { event: await getEvent({ db: tx }, actor, wanted), receivedBy, citedBy };
+    return { event: await getEvent({ db: tx }, actor, wanted), receivedBy, removed };
   });
+}
+
+/**
+ * The documents that may have the text of an event, before or after its redaction. This reads all versions of their texts, so
+ * it is no part of that transaction, which holds the lock of the incident.
+ *
+ * @param wanted.removed what `redactEvent` has removed. Without it, nobody can find the words of a redacted description
+ *   any more, and the documents that link to the event are returned
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound also for an event of another incident
+ */
+export async function documentsWithText(
+  { db }: Pick<AppContext, "db">,
+  actor: Actor,
+  wanted: EventIds & { removed?: string[] },
+): Promise<{ id: number; name: string }[]> {
+  requireAdmin(actor, "redact a text");
+  const found = await getEvent({ db }, actor, wanted);
+  const texts = wanted.removed ?? (found.redactedAt ? [] : earlierTexts(found).map(({ from }) => from));
+  return documentsCiting(db, { ...wanted, texts });
 }
 
 async function redactEntry(
@@ -106,17 +126,23 @@ async function redactEntry(
   return await recordCorrection(tx, context, actor, entry, { at, action: "redacted", text: gone, reason });
 }
 
+/** The texts that a change of an incident has replaced. */
+function earlierTexts({ kind, data }: Pick<Event, "kind" | "data">) {
+  return longTexts.flatMap((field) => {
+    const { from } = Object(kind === "incident.updated" ? data[field] : undefined) as { from?: unknown };
+    return typeof from === "string" && from !== "" ? [{ field, from }] : [];
+  });
+}
+
 /** Redacts what a change of an incident has replaced. */
 async function redactEarlierTexts(
   tx: Transaction,
   actor: Actor,
-  { id, incidentId, kind, version, data }: Awaited<ReturnType<typeof lockEvent>>,
+  found: Awaited<ReturnType<typeof lockEvent>>,
   { at, reason }: { at: Date; reason: string },
 ): Promise<string[]> {
-  const earlier = longTexts.flatMap((field) => {
-    const { from } = Object(kind === "incident.updated" ? data[field] : undefined) as { from?: unknown };
-    return typeof from === "string" && from !== "" ? [{ field, from }] : [];
-  });
+  const { id, incidentId, kind, version, data } = found;
+  const earlier = earlierTexts(found);
   if (earlier.length === 0) throw new InvalidInput("event_id", "This event has no text that can be redacted");
   const gone = Object.fromEntries(earlier.map(({ field }) => [field, { from: redactedText }]));
   await tx
