@@ -76,7 +76,7 @@ export const redactionView = t.Object(
     }),
     cited_by: t.Array(t.Object({ id, name: t.String() }, closed), {
       description:
-        "The documents of the incident that link to the entry, also in an earlier version, and may have its words: redact them as well",
+        "The documents of the incident that may have its words: they link to the entry or, after an edit of the description or resolution, have the earlier text, also in an earlier version. Edit each so that it no longer has them, then redact its versions that had them",
     }),
     notice: t.String({ description: "What else still has the text: existing backups" }),
   },

@@ -685,7 +685,11 @@ export const actions: Record<string, Action> = {
       const names = cites.map(({ name }) => name).join(", ");
       return [
         "Removes the text from the database for good. Plugins and backups may still have it.",
-        ...(names ? [`These documents cite it, and may have its words: ${names}. Redact them, too.`] : []),
+        ...(names
+          ? [
+              `These documents may have its words: ${names}. Edit each so that it no longer has them, then redact its versions that had them.`,
+            ]
+          : []),
       ].join(" ");
     },
     isDangerous: true,

@@ -49,7 +49,7 @@ test("a post-mortem is drafted once, edited, and added to", async () => {
     ...["inc", "redact", `e${event.id}`, "-i", name, "--reason", "A name", "--yes"],
   );
   expect(redacted.stderr).toContain(
-    `${name} post-mortem: Broken <b> cites it, and may have its words: svc incident doc redact ${document}\n`,
+    `${name} post-mortem: Broken <b> may have its words: remove them with svc incident doc edit ${document}, then redact each version that had them: svc incident doc redact ${document} --version N\n`,
   );
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("use --force")]);
 });

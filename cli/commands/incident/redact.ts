@@ -26,7 +26,7 @@ export default defineCommand({
   },
   examples: ['svc incident redact e1042 --reason "A password of db-2"'],
   notes: [
-    "It removes the text and all its earlier versions from the database. The edit of a description or resolution has a name, too, by which the earlier text is removed. It prints which plugins were sent the text, and which documents cite the entry: remove it there, too. Existing backups still hold it. If it was a secret, replace that.",
+    "It removes the text and all its earlier versions from the database. The edit of a description or resolution has a name, too, by which the earlier text is removed. It prints which plugins were sent the text, and which documents may have its words: remove them there, too. Existing backups still hold it. If it was a secret, replace that.",
   ],
   async run({ entry, reason, incident: typed, yes, json }, io) {
     const id = parseEntry(entry);
@@ -44,7 +44,7 @@ export default defineCommand({
         io.stderr.write(`The plugin ${printable(slug, 80)} was sent the text: remove it there, too\n`);
       for (const { id, name } of cited_by)
         io.stderr.write(
-          `${printable(name, 80)} cites it, and may have its words: svc incident doc redact ${id}\n`,
+          `${printable(name, 80)} may have its words: remove them with svc incident doc edit ${id}, then redact each version that had them: svc incident doc redact ${id} --version N\n`,
         );
       io.stderr.write(`${printable(notice, 200)}\n`);
     });
