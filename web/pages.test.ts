@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
+import { clicked } from "../tests/support/browser/browser.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { somebodyWaits } from "../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 import { startTestServer } from "../tests/support/http/server.ts";
+import { slowBody } from "../tests/support/http/slow_body.ts";
 import { until, within } from "../tests/support/process/until.ts";
 import { actions } from "./incident/actions.ts";
 
@@ -106,6 +108,29 @@ describe("signing in", () => {
       .where(eq(session.userName, "ended@example.com"));
     expect(rows).toEqual([]);
   });
+});
+
+test("a form that arrives after the end of its sign-in is shown again instead of done", async () => {
+  const user = "slow@example.com";
+  const slow = await PageReader.signIn(given.server, user);
+  const fields = { ...fieldsOf((await slow.open(path)).html, `${path}/note`), text: "Slowly" };
+  const cookies = [...slow.browser.cookies.get(new URL(given.server.url).host)!];
+  const send = (meanwhile: () => Promise<unknown>) =>
+    given.server.app.handle(
+      new Request(`${given.server.url}${path}/note`, {
+        method: "POST",
+        headers: {
+          ...clicked,
+          "content-type": "application/x-www-form-urlencoded",
+          cookie: cookies.map((pair) => pair.join("=")).join("; "),
+        },
+        body: slowBody(`${new URLSearchParams(fields)}`, meanwhile),
+      }),
+    );
+  const end = () => given.admin.call("DELETE", `/sign_ins/?user=${user}`);
+  const refused = await send(end);
+  expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining("Slowly")]);
+  expect(await events("note")).toEqual([]);
 });
 
 test("a page is compressed for those who accept that, with a token that differs each time", async () => {

@@ -98,11 +98,15 @@ export class Site {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
       const { deps } = this;
       requireOwnOrigin(deps.config, request);
-      const found = await inTime(this.visitors.find(request)).catch(unsettled);
-      const [visitor, trouble] = found instanceof SvcError ? [undefined, found] : [found, undefined];
+      const find = () => inTime(this.visitors.find(request)).catch(unsettled);
+      const begun = await find();
       const url = new URL(request.url);
-      const fields = await readForm(request, visitor ? largestPageForm : largestKeptForm, mostFields);
+      const isSignedIn = begun !== undefined && !(begun instanceof SvcError);
+      const fields = await readForm(request, isSignedIn ? largestPageForm : largestKeptForm, mostFields);
       await requireConnection(request);
+      // The form may have taken minutes to arrive: it is done with the rights that its sender has now.
+      const found = isSignedIn ? await find() : begun;
+      const [visitor, trouble] = found instanceof SvcError ? [undefined, found] : [found, undefined];
       if (trouble || !visitor?.isOwn(fields.get("csrf") ?? ""))
         return this.#kept(url, fields, visitor, trouble);
       const visit = { request, server, params, visitor, url };

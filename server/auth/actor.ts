@@ -64,10 +64,15 @@ export const actorMacro = (deps: Deps) => {
   };
   const transform = async (context: Transformed): Promise<void> => {
     const { request, route, params, server } = context;
-    verified.set(request, await identify(request, server));
+    const check = async () => verified.set(request, await identify(request, server));
+    await check();
     // Only now, so that nothing of a stranger's body is read. A DELETE takes none.
     if (!reads(request)) {
-      if (request.method !== "DELETE") context.body = await readJson(request, route);
+      if (request.method !== "DELETE") {
+        context.body = await readJson(request, route);
+        // The body may have taken minutes to arrive.
+        await check();
+      }
       await requireConnection(request);
     }
     refuseCondition(request, context.body);

@@ -1,8 +1,17 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { findClientCertificate, issueClientCertificate } from "../../core/auth/certificate/certificate.ts";
+import { decideChallenge } from "../../core/auth/challenge/decide.ts";
+import type { SignedInSession } from "../../core/auth/session/session.ts";
 import type { Actor } from "../../core/context.ts";
-import { auditLog, authorityKey, issuerSession, session, token } from "../../drizzle/schema/index.ts";
+import {
+  auditLog,
+  authorityKey,
+  challenge,
+  issuerSession,
+  session,
+  token,
+} from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { toHex } from "../../platform/secret.ts";
 import { PageReader } from "../../tests/support/browser/reader.ts";
@@ -10,7 +19,8 @@ import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
 import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
-import { decide, newChallenge, poll } from "../../tests/support/http/server.ts";
+import { decide, newChallenge, poll, rowOf, signInToken } from "../../tests/support/http/server.ts";
+import { slowBody } from "../../tests/support/http/slow_body.ts";
 
 let { server, context, newUser, issue } = {} as CertificateServer;
 useCertificateServer((given) => {
@@ -78,6 +88,12 @@ describe("the list", () => {
     const times = items.map(({ created_at }) => created_at);
     expect(times).toEqual(times.toSorted().reverse());
     expect(items.at(-1)!.kind).toBe("organisation certificate");
+  });
+
+  test("has a token that is bound to a certificate of another user", async () => {
+    const others = await issue(newUser());
+    await insertToken({ certificateSha256: others.sha256 });
+    expect(await kindsOf(await admin())).toEqual(["terminal"]);
   });
 
   test("goes on after its cursor, also at equal times", async () => {
@@ -177,6 +193,56 @@ describe("ending", () => {
     },
   );
 
+  test("a browser leaves the token that it has approved and that is bound to an earlier certificate", async () => {
+    const [by, { sha256 }] = [await admin(), await issue(user)];
+    await bothSignedIn();
+    const [found] = await server.db.select().from(issuerSession).where(eq(issuerSession.userName, user));
+    await server.db
+      .update(token)
+      .set({ certificateSha256: sha256 })
+      .where(eq(token.issuerSessionId, found!.id));
+    expect([await end(by, "browser"), await atIssuer()]).toEqual([204, [false]]);
+  });
+
+  describe("a browser that is about to approve a terminal", () => {
+    const opened = async () => {
+      const { browser } = await PageReader.signIn(server, user);
+      const wanted = await newChallenge(server, { user });
+      await browser.open(wanted.challengeUrl);
+      const { id, sessionHash } = await rowOf(server, wanted);
+      const [before] = await server.db.select().from(session).where(eq(session.idHash, sessionHash!));
+      const approve = { id, decision: "approve" as const, session: before as SignedInSession };
+      return {
+        wanted,
+        approve: () =>
+          decideChallenge({ ...context, watch: server.watch }, { ...approve, address: "127.0.0.1" }),
+      };
+    };
+    const detach = () =>
+      server.db.update(session).set({ issuerSessionId: null }).where(eq(session.userName, user));
+
+    test.each([true, false])("has no user any more (known to the issuer: %p)", async (isKnown) => {
+      const [by, { wanted, approve }] = [await admin(), await opened()];
+      if (!isKnown) await detach();
+      expect(await end(by, "browser")).toBe(204);
+      await expect(approve()).rejects.toThrow("You are no longer signed in in this browser");
+      expect((await poll(server, wanted)).body.status).not.toBe("success");
+    });
+
+    test("as it ends, approves nothing that can be collected", async () => {
+      const [by, { wanted, approve }] = [await admin(), await opened()];
+      await detach();
+      const id = await idOf(by, "browser");
+      await inTheWay<unknown>(
+        server.db,
+        (tx) => tx.select().from(challenge).where(eq(challenge.userName, user)).for("update"),
+        () => by.call("DELETE", `/sign_ins/${id}`),
+        approve,
+      );
+      expect((await poll(server, wanted)).body.status).toBe("expired");
+    });
+  });
+
   test("a certificate ends what is bound to it", async () => {
     const { sha256, person } = await issue(user);
     const bound = await insertToken({ certificateSha256: sha256 });
@@ -202,7 +268,8 @@ describe("ending", () => {
 
   test("all of a user leaves certificates of an organisation", async () => {
     const [by, name, { works }] = [await admin(), newUser(), await bothSignedIn()];
-    await issue(user);
+    const { sha256 } = await issue(user);
+    await insertToken({ certificateSha256: sha256 });
     await insertToken({ jti: ofOrganisation() });
     const others = await personOf(server, name);
     const { body } = await by.call("DELETE", `/sign_ins/?user=${user}`);
@@ -216,6 +283,21 @@ describe("ending", () => {
     expect((await by.call("DELETE", "/sign_ins/")).http).toBe(400);
     expect((await others.call("DELETE", `/sign_ins/?user=${name}`)).body).toEqual({ ended: 1 });
   });
+});
+
+test("a request whose body arrives after the end of its sign-in is refused", async () => {
+  const authorization = `Bearer ${await signInToken(server)}`;
+  const send = (meanwhile: () => Promise<unknown>) =>
+    server.app.handle(
+      new Request(`${server.url}/documents/`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json" },
+        body: slowBody('{"name":"Notes","resource_type":"notes"}', meanwhile),
+      }),
+    );
+  expect((await send(async () => {})).status).toBe(201);
+  const revoke = () => server.fetch("/tokens/current", { method: "DELETE", headers: { authorization } });
+  expect((await send(revoke)).status).toBe(401);
 });
 
 test("a certificate that is being issued while its user is signed out everywhere ends as well", async () => {

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { and, desc, eq } from "drizzle-orm";
+import { decideChallenge } from "../../core/auth/challenge/decide.ts";
 import { type AskIssuer, refreshSignIn } from "../../core/auth/session/refresh.ts";
-import { createSession, signInSession } from "../../core/auth/session/session.ts";
+import { createSession, type SignedInSession, signInSession } from "../../core/auth/session/session.ts";
 import type { Actor } from "../../core/context.ts";
 import { auditLog, challenge, issuerSession, session, token } from "../../drizzle/schema/index.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
+import { toHex } from "../../platform/secret.ts";
 import { PageReader } from "../../tests/support/browser/reader.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
@@ -13,6 +15,7 @@ import {
   decide,
   newChallenge,
   poll,
+  rowOf,
   signInToken,
   startTestServer,
   type TestServer,
@@ -202,6 +205,21 @@ describe("groups that the issuer was asked for before a newer sign-in of the use
     expect(await refresh(async () => ({ user, groups: ["admin"] }))).toEqual(["admin"]);
   });
 
+  test("do not replace those that it has said of another sign-in since then", async () => {
+    const [terminal] = [await signIn(), await PageReader.signIn(server, user, ["admin"])];
+    const [row] = await server.db.select().from(session).where(eq(session.userName, user));
+    const { groups, expiresAt } = row!;
+    const sessionKey = toHex(row!.idHash);
+    const browser: Actor = { kind: "user", user, groups, admin: true, sessionKey, expiresAt };
+    server.clock.advance(301);
+    const current = await refresh(async () => {
+      server.clock.advance(1);
+      await refreshSignIn(contextOf(), browser, async () => ({ user, groups: ["oncall"] }));
+      return { user, groups: ["admin"] };
+    });
+    expect([current, await terminal.whoami()]).toEqual([["oncall"], ["oncall"]]);
+  });
+
   test("wait until that sign-in is stored", async () => {
     const terminal = await signIn();
     server.clock.advance(61);
@@ -230,6 +248,21 @@ describe("an approval that no terminal has collected gets the groups", () => {
     const wanted = await newChallenge(server, { user });
     await decide(wanted, "approve");
     await PageReader.signIn(server, user, ["oncall"]);
+    expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
+  });
+
+  test("that have changed while its form arrived", async () => {
+    const [{ browser }, wanted] = [
+      await PageReader.signIn(server, user, ["admin"]),
+      await newChallenge(server, { user }),
+    ];
+    await browser.open(wanted.challengeUrl);
+    const { id, sessionHash } = await rowOf(server, wanted);
+    const [before] = await server.db.select().from(session).where(eq(session.idHash, sessionHash!));
+    await PageReader.signIn(server, user, ["oncall"]);
+    const context = { ...contextOf(), watch: server.watch };
+    const approve = { id, decision: "approve" as const, session: before as SignedInSession };
+    await decideChallenge(context, { ...approve, address: "127.0.0.1" });
     expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
   });
 

@@ -1,11 +1,11 @@
 import { and, eq, gt, isNull, sql } from "drizzle-orm";
-import { challenge } from "../../../drizzle/schema/index.ts";
+import { challenge, session as sessions } from "../../../drizzle/schema/index.ts";
 import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
 import { toHex } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
 import { holdIssuerSession } from "../session/issuer_session.ts";
-import type { SignedInSession } from "../session/session.ts";
+import { lockGroups, type SignedInSession } from "../session/session.ts";
 import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
 import { countChallenge } from "./outcomes.ts";
@@ -16,7 +16,7 @@ import type { ChallengeWatch } from "./watch.ts";
  * Approves or denies a challenge for the user of the session that opened it. Only the first decision counts.
  *
  * @throws NotFound when this session did not open such a challenge, or may not from this address
- * @throws Forbidden when the challenge is for another user, or the issuer has ended the sign-in of the session meanwhile
+ * @throws Forbidden when the challenge is for another user, or the sign-in of the session has ended meanwhile
  * @throws Conflict when it is over: already decided or expired
  */
 export async function decideChallenge(
@@ -33,10 +33,22 @@ export async function decideChallenge(
     await noteWrongUser(context, found, { actor, address });
     throw new Forbidden("This sign-in request is for somebody else");
   }
-  const { groups, issuerSessionId } = session;
   const decided = await db.transaction(async (tx) => {
-    if (issuerSessionId && !(await holdIssuerSession(tx, sql`${issuerSessionId}::uuid`)))
+    // The form's body may have arrived long after the session was read.
+    await lockGroups(tx, actor);
+    const isValid = and(
+      eq(sessions.idHash, session.idHash),
+      eq(sessions.userName, actor),
+      gt(sessions.expiresAt, at),
+    );
+    const [now] = await tx
+      .select({ groups: sessions.groups, issuerSessionId: sessions.issuerSessionId })
+      .from(sessions)
+      .where(isValid);
+    const issuerSessionId = now?.issuerSessionId ?? null;
+    if (!now || (issuerSessionId && !(await holdIssuerSession(tx, sql`${issuerSessionId}::uuid`))))
       throw new Forbidden("You are no longer signed in in this browser: reload the page");
+    const { groups } = now;
     const [decided] = await tx
       .update(challenge)
       .set(decision === "approve" ? { approvedAt: at, groups, issuerSessionId } : { deniedAt: at })
@@ -51,8 +63,8 @@ export async function decideChallenge(
       )
       .returning();
     if (!decided) {
-      const [now] = await tx.select().from(challenge).where(eq(challenge.id, id));
-      throw new Conflict(`This sign-in request is already ${now ? stateOf(now, at) : "gone"}`);
+      const [over] = await tx.select().from(challenge).where(eq(challenge.id, id));
+      throw new Conflict(`This sign-in request is already ${over ? stateOf(over, at) : "gone"}`);
     }
     await auditBeginning(tx, decided);
     await audit(tx, {

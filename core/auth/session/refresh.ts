@@ -90,8 +90,10 @@ export async function refreshSignIn(context: Context, actor: Actor, ask: AskIssu
     });
     if (identity && identity.user !== userName)
       throw new Unauthenticated("Your user name at the sign-in provider has changed: svc login");
-    await store({ refreshedAt: at });
-    if (!identity) return actor;
+    if (!identity) {
+      await store({ refreshedAt: at });
+      return actor;
+    }
     const groups = await db.transaction(async (tx) =>
       (await setGroups(tx, identity, { id, at })) ? identity.groups : storedGroups(tx, actor),
     );

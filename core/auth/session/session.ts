@@ -140,7 +140,7 @@ export async function signInSession(
  * Replaces the groups of all sign-ins of a user at the issuer, in terminals and browsers: what it said last counts everywhere.
  * An approval that no terminal has collected gets them as well.
  *
- * @param asked the sign-in that the issuer was asked about, and when. A sign-in since then knows better
+ * @param asked the sign-in that the issuer was asked about, and when. What it has said about another one since then is newer
  * @returns whether they are replaced
  */
 export async function setGroups(
@@ -148,12 +148,12 @@ export async function setGroups(
   { user, groups }: Pick<Identity, "user" | "groups">,
   asked?: { id: string; at: Date },
 ): Promise<boolean> {
-  // So that a question sees the sign-in that is being stored, or is stored before it.
-  await lockName(tx, `svc groups ${user}`);
-  const { id, userName, createdAt } = issuerSession;
+  await lockGroups(tx, user);
+  const { id, userName, refreshedAt } = issuerSession;
   if (asked) {
-    const isNewer = and(eq(userName, user), gte(createdAt, asked.at), ne(id, asked.id));
+    const isNewer = and(eq(userName, user), gte(refreshedAt, asked.at), ne(id, asked.id));
     if ((await tx.$count(issuerSession, isNewer)) > 0) return false;
+    await tx.update(issuerSession).set({ refreshedAt: asked.at }).where(eq(id, asked.id));
   }
   type Table = typeof challenge | typeof token | typeof session;
   const isOutdated = ({ userName, groups: known, issuerSessionId }: Table) =>
@@ -174,6 +174,11 @@ export async function setGroups(
     afterCommit(tx, forgetTokens);
   }
   return true;
+}
+
+/** Keeps the groups of a user from changing until the transaction ends: what it stores is seen by the next change. */
+export async function lockGroups(tx: Transaction, user: string): Promise<void> {
+  await lockName(tx, `svc groups ${user}`);
 }
 
 /** Whether a row could not refer to its session, which has ended, or was signed in by another tab, meanwhile. */

@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, gt, inArray, isNotNull, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, inArray, isNull, ne, type SQL, sql } from "drizzle-orm";
 import { bigint, boolean, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { challenge, issuerSession, session } from "../../../drizzle/schema/index.ts";
@@ -31,11 +31,13 @@ const signIns = pgTable("sign_ins_now", {
   /** Of the newest certificate of ours. */
   serial: text("serial"),
   isCurrent: boolean("is_current").notNull(),
+  /** To a certificate of ours of the same user: see the terminology. */
+  isBound: boolean("is_bound").notNull(),
   issuerSessionId: uuid("issuer_session_id"),
 });
 
 /** `isCurrent`: the actor uses it. `createdAt`: when a certificate of an organisation began to be valid. */
-export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "issuerSessionId">;
+export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "isBound" | "issuerSessionId">;
 
 const keyDigest = sql`substr(sha256('svc sign-in '::bytea || ${session.idHash}), 1, 16)`;
 /** Sets the four or two bits of a UUID that say of which kind it is. */
@@ -47,7 +49,7 @@ const withBits = (bytes: SQL, at: number, kept: number, bits: number) =>
  */
 const sessionId = sql`encode(${withBits(withBits(keyDigest, 6, 15, 128), 8, 63, 128)}, 'hex')::uuid`;
 
-/** The valid sign-ins of a user, or of all. Whoever reads them names this in `with`. */
+/** The valid sign-ins of a user, or of all, for the `with` of a query of `signIns`. */
 function signInsNow(
   db: Database | Transaction,
   { clock, config }: Pick<Context, "clock" | "config">,
@@ -59,26 +61,30 @@ function signInsNow(
   const isAdmin = (groups: SQL) => sql`${config.adminGroup} = any (${groups})`;
   return db.$with("sign_ins_now", getTableColumns(signIns)).as(sql`
     select id, ('x' || right(id::text, 12))::bit(48)::bigint + 1 as place,
-      kind, user_name, created_at, expires_at, is_admin, serial, is_current, issuer_session_id
+      kind, user_name, created_at, expires_at, is_admin, serial, is_current, is_bound, issuer_session_id
     from (
       select ${sessionId} as id, 'browser' as kind, user_name, coalesce(signed_in_at, created_at) as created_at, expires_at,
         ${isAdmin(sql`groups`)} as is_admin, null as serial,
-        id_hash is not distinct from decode(${sessionKey ?? null}::text, 'hex') as is_current, issuer_session_id
+        id_hash is not distinct from decode(${sessionKey ?? null}::text, 'hex') as is_current, false as is_bound, issuer_session_id
       from session where user_name is not null and expires_at > ${now} and ${ofUser(sql`user_name`)}
       union all
       select token.jti, case when newest.serial is not null then 'certificate'
           when substr(token.jti::text, 15, 1) = '8' then 'organisation certificate' else 'terminal' end,
         token.user_name, token.issued_at, token.expires_at,
         ${isAdmin(sql`case when newest.serial is null then token.groups else ${latestGroups} end`)}, newest.serial,
-        token.jti is not distinct from ${tokenId ?? null}::uuid, token.issuer_session_id
+        token.jti is not distinct from ${tokenId ?? null}::uuid,
+        exists (select from client_certificate join token holder on holder.jti = client_certificate.jti
+          where sha256 = token.certificate_sha256 and holder.user_name = token.user_name),
+        token.issuer_session_id
       from token left join lateral (
         select serial, expires_at from client_certificate where jti = token.jti order by expires_at desc limit 1
       ) as newest on true
       where token.revoked_at is null and token.expires_at > ${now} and ${ofUser(sql`token.user_name`)}
         and (newest.expires_at is null or newest.expires_at > ${now})
-        and not exists (select from client_certificate where sha256 = token.certificate_sha256)
     ) as valid`);
 }
+
+const isListed = eq(signIns.isBound, false);
 
 const missing = "There is no such sign-in, or it has ended";
 
@@ -101,12 +107,12 @@ export async function listSignIns(
     .with(signInsNow(db, context, actor, actor.admin ? user : actor.user))
     .select({ item: getTableColumns(signIns), key: page.key })
     .from(signIns)
-    .where(page.within(user === undefined ? undefined : eq(signIns.user, user)))
+    .where(page.within(and(isListed, user === undefined ? undefined : eq(signIns.user, user))))
     .orderBy(...page.orderBy)
     .limit(page.limit);
   const placed = rows.map(({ item: { place, ...item }, key }) => ({ item: { item, id: place }, key }));
   const { items, next_cursor } = page.finish(placed);
-  return { items: items.map(({ item: { issuerSessionId: _, ...item } }) => item), next_cursor };
+  return { items: items.map(({ item: { isBound: _, issuerSessionId: __, ...item } }) => item), next_cursor };
 }
 
 /**
@@ -126,7 +132,7 @@ export async function endSignIn(context: Context, actor: Actor, id: string, addr
         .with(signInsNow(tx, context, actor, ofActor))
         .select()
         .from(signIns);
-    const [found] = await valid().where(eq(signIns.id, id));
+    const [found] = await valid().where(and(eq(signIns.id, id), isListed));
     if (!found) throw new NotFound(missing);
     const { kind, user, issuerSessionId } = found;
     const isLast = async (atIssuer: SQL | undefined) => {
@@ -145,18 +151,18 @@ export async function endSignIn(context: Context, actor: Actor, id: string, addr
   });
 }
 
-/** Ends a browser session, with what it has approved and no terminal has collected yet. */
+/** Ends a browser session, with what it has approved and no terminal has collected yet, or may be about to approve. */
 async function endBrowser(tx: Transaction, user: string, id: string, at: Date): Promise<void> {
   const ended = and(eq(session.userName, user), eq(sessionId, id));
   const ofSession = inArray(
     challenge.sessionHash,
     tx.select({ idHash: session.idHash }).from(session).where(ended),
   );
-  const approved = and(isNotNull(challenge.approvedAt), isNull(challenge.collectedAt));
+  const isOpen = and(isNull(challenge.deniedAt), isNull(challenge.collectedAt));
   await tx
     .update(challenge)
     .set({ expiresAt: at })
-    .where(and(ofSession, approved, gt(challenge.expiresAt, at)));
+    .where(and(ofSession, isOpen, gt(challenge.expiresAt, at)));
   await tx.update(session).set(anonymous(at)).where(ended);
 }
 
@@ -180,7 +186,7 @@ export async function endSignIns(
       .with(signInsNow(tx, context, actor, user))
       .select({ count: sql<number>`count(*)::int` })
       .from(signIns)
-      .where(ne(signIns.kind, "organisation certificate"));
+      .where(and(ne(signIns.kind, "organisation certificate"), isListed));
     await signOutEverywhere({ ...context, db: tx }, { user, by: actor.user, address });
     return ended!.count;
   });
