@@ -1,10 +1,14 @@
 import { Unauthenticated } from "../platform/errors.ts";
 import { pageHeaders } from "../server/page/page.ts";
-import { withoutTimeout } from "../server/stream/routes.ts";
 import type { Site, Visit } from "./site.tsx";
 
 /** In UTF-16 characters, sent at once. */
 const pieceLength = 65_536;
+/**
+ * How long nobody may ask for the next piece. Bun does not notice that a slow reader empties the buffers of the network, which
+ * hold megabytes.
+ */
+const unreadSeconds = 240;
 
 /** Headers of a file. `type` is its media type, of a text. */
 export const fileHeaders = (name: string, type: string) => ({
@@ -23,32 +27,31 @@ export function download(
   file: { name: string; type: string; pieces: AsyncIterator<string> },
 ): Response {
   const { user, admin } = visitor.actor;
+  const headers = fileHeaders(file.name, file.type);
+  if (request.method === "HEAD") return new Response(null, { headers });
   let isBegun = false;
-  const ended = withoutTimeout(server, request);
   const body = new ReadableStream<string>({
     async pull(controller) {
+      server?.timeout(request, 0);
       if (isBegun) {
         const now = (await visitors.find(request))?.actor;
         if (now?.user !== user || (admin && !now.admin)) throw new Unauthenticated("The sign-in has ended");
       }
       isBegun = true;
       let text = "";
-      while (text.length < pieceLength) {
+      let isLast = false;
+      while (text.length < pieceLength && !isLast) {
         const { done, value } = await file.pieces.next();
-        if (done) {
-          controller.enqueue(text);
-          ended();
-          return controller.close();
-        }
-        text += value;
+        if (done) isLast = true;
+        else text += value;
       }
       controller.enqueue(text);
+      if (isLast) controller.close();
+      server?.timeout(request, unreadSeconds);
     },
     async cancel() {
       await file.pieces.return?.();
     },
   });
-  return new Response(body.pipeThrough(new TextEncoderStream()), {
-    headers: fileHeaders(file.name, file.type),
-  });
+  return new Response(body.pipeThrough(new TextEncoderStream()), { headers });
 }

@@ -1,10 +1,12 @@
-import { expect, test } from "bun:test";
+import { describe, expect, mock, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { document, event, session } from "../drizzle/schema/index.ts";
 import { PageReader } from "../tests/support/browser/reader.ts";
 import { cliUser } from "../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 import { until } from "../tests/support/process/until.ts";
+import { download } from "./download.ts";
+import type { Site, Visit } from "./site.tsx";
 
 let given: IncidentServer;
 useIncidentServer(
@@ -75,6 +77,47 @@ test("an export names a text whose plugin is not in use", async () => {
     const before = format === "json" ? '"content_error": "' : "The text could not be read: ";
     expect(file.html).toContain(`${before}The plugin that stores the text of this document is not enabled`);
   }
+});
+
+describe("a download", () => {
+  const actor = { user: "carol@example.com", admin: false };
+  const begin = (method: string, pieces: AsyncIterator<string>) => {
+    const timeouts: number[] = [];
+    const visit = {
+      request: new Request("http://svc.test/", { method }),
+      server: { timeout: (_: Request, seconds: number) => timeouts.push(seconds) },
+      visitor: { actor },
+    };
+    const site = { visitors: { find: async () => ({ actor }) } };
+    const file = { name: "x.md", type: "text/markdown", pieces };
+    return { timeouts, response: download(site as unknown as Site, visit as unknown as Visit, file) };
+  };
+
+  test("that nobody reads is closed, and waits as long as it needs for its next piece", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const pieces = (async function* () {
+      yield "x".repeat(100_000);
+      await promise;
+      yield "end";
+    })();
+    const { timeouts, response } = begin("GET", pieces);
+    const reader = response.body!.getReader();
+    await reader.read();
+    expect(timeouts.slice(0, 2)).toEqual([0, 240]);
+    const rest = reader.read();
+    await until("the next piece", async () => timeouts.length === 3);
+    expect(timeouts[2]).toBe(0);
+    resolve();
+    await rest;
+    expect(timeouts).toEqual([0, 240, 0, 240]);
+  });
+
+  test("is not begun by HEAD", async () => {
+    const next = mock();
+    const { timeouts, response } = begin("HEAD", { next });
+    expect(response.headers.get("content-disposition")).toBe("attachment; filename*=UTF-8''x.md");
+    expect([response.body, timeouts, next.mock.calls]).toEqual([null, [], []]);
+  });
 });
 
 test("a download fails when its reader is signed out meanwhile", async () => {

@@ -38,13 +38,14 @@ export function auditPages(site: Site) {
     if (!format) throw new NotFound(noRoute);
     const query = { ...queryOf(visit, new Values(new Map(visit.url.searchParams))), limit: largestLimit };
     const first = await listAudit(deps, actor, query);
-    await audit(deps.db, {
-      at: deps.clock.now(),
-      actor: actor.user,
-      action: "audit.exported",
-      address: addressOf(deps, visit.request, visit.server),
-      data: Object.fromEntries(visit.url.searchParams),
-    });
+    if (visit.request.method === "GET")
+      await audit(deps.db, {
+        at: deps.clock.now(),
+        actor: actor.user,
+        action: "audit.exported",
+        address: addressOf(deps, visit.request, visit.server),
+        data: Object.fromEntries(visit.url.searchParams),
+      });
     async function* pieces() {
       yield format!.header;
       for (let page = first; ; page = await listAudit(deps, actor, { ...query, cursor: page.next_cursor! })) {
