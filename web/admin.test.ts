@@ -6,7 +6,17 @@ import { claimDue, claimNow } from "../core/schedule/claims.ts";
 import { pauseTask, resumeTask } from "../core/schedule/operate.ts";
 import { finishRun } from "../core/schedule/runs.ts";
 import { findTask, scheduledTasks } from "../core/schedule/tasks.ts";
-import { auditLog, delivery, flowStep, run, scheduledTask, service, term } from "../drizzle/schema/index.ts";
+import {
+  auditLog,
+  delivery,
+  flowStep,
+  run,
+  scheduledTask,
+  service,
+  term,
+  token,
+} from "../drizzle/schema/index.ts";
+import { after } from "../platform/clock.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
 
@@ -292,6 +302,8 @@ describe("the audit log", () => {
       expect.objectContaining({ actor: "system", subject: '=1+"2"', address: null, data: { task_id: 7 } }),
     ]);
     expect((await root.open("/app/admin/audit/download/xml")).status).toBe(404);
+    const url = `${given.server.url}/app/admin/audit/download/csv`;
+    expect((await root.browser.request(url, { method: "HEAD" })).status).toBe(200);
     const exports = await db.select().from(auditLog).where(eq(auditLog.action, "audit.exported"));
     expect(exports.map(({ actor, data }) => [actor, data])).toEqual([
       ["root@example.com", { actor: "carol@example.com" }],
@@ -438,6 +450,21 @@ test("sign-ins are listed, filtered and ended, one or all of a user", async () =
   const gone = await end({ sign_in: crypto.randomUUID() });
   expect([gone.status, gone.html]).toEqual([404, expect.stringContaining("There is no such sign-in")]);
   for (const id of ["", "7"]) expect((await end({ sign_in: id })).status).toBe(404);
+
+  const ofOrganisation = crypto.randomUUID().replace(/^(.{14})./, "$18");
+  const now = given.server.clock.now();
+  const certificate = { jti: ofOrganisation, userName: user, issuedAt: now, expiresAt: after(now, 3600) };
+  await given.server.db.insert(token).values(certificate);
+  const { html } = await root.open(filtered);
+  const [, csrf, key] = html.match(
+    /name="csrf" value="([^"]+)"\/?><input type="hidden" name="key" value="([^"]+)"\/?><input type="hidden" name="certificate"/,
+  )!;
+  const asked = await root.send(filtered, { csrf: csrf!, key: key!, certificate: ofOrganisation });
+  expect([asked.status, asked.html]).toEqual([200, expect.stringContaining("This cannot be undone")]);
+  const listed = () => shown(filtered).then((text) => text.includes("certificate of your organisation"));
+  expect(await listed()).toBe(true);
+  expect((await root.send(filtered, fieldsOf(asked.html, filtered))).path).toBe(filtered);
+  expect(await listed()).toBe(false);
 
   const question = filtered.replace("?", "/end?");
   expect((await root.open(filtered)).html).toContain(`href="${question}"`);

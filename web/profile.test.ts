@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { auditLog, challenge, individual, session, token } from "../drizzle/schema/index.ts";
+import { after } from "../platform/clock.ts";
 import { clicked } from "../tests/support/browser/browser.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
@@ -184,6 +185,21 @@ test("sign-ins of the reader are listed and ended; those of others are not", asy
   // It is led to the sign-in, where the issuer still knows the reader.
   await send(own);
   expect((await reader.open(page)).html).not.toContain(own);
+});
+
+test("a certificate of the reader's organisation is ended after a question", async () => {
+  const { db, clock } = given.server;
+  const now = clock.now();
+  const jti = crypto.randomUUID().replace(/^(.{14})./, "$18");
+  await db.insert(token).values({ jti, userName: user, issuedAt: now, expiresAt: after(now, 3600) });
+  const action = `${page}/sign-ins`;
+  const { csrf, key } = fieldsOf((await reader.open(page)).html, action) as Record<string, string>;
+  const asked = await reader.send(action, { csrf: csrf!, key: key!, certificate: jti });
+  expect([asked.status, asked.html]).toEqual([200, expect.stringContaining("This cannot be undone")]);
+  const revokedAt = async () => (await db.select().from(token).where(eq(token.jti, jti)))[0]!.revokedAt;
+  expect(await revokedAt()).toBeNull();
+  expect((await reader.send(action, fieldsOf(asked.html, action))).path).toBe(page);
+  expect(await revokedAt()).not.toBeNull();
 });
 
 describe("signing out everywhere", () => {

@@ -3,7 +3,7 @@ import { useContext } from "preact/hooks";
 import { endSignIn, listSignIns, type SignIn } from "../core/auth/session/sign_ins.ts";
 import { getProfile, updateProfile } from "../core/catalog/person/profile.ts";
 import { parseTimeZone } from "../platform/time_zone.ts";
-import { SignIns } from "./admin/sign_ins.tsx";
+import { certificateQuestion, SignIns } from "./admin/sign_ins.tsx";
 import { Alert, type Trouble } from "./pages/forms.tsx";
 import { type Field, Form } from "./parts/form.tsx";
 import { Reader } from "./parts/reader.ts";
@@ -45,13 +45,18 @@ export function profilePages(site: Site) {
     again: async (fill) => view(visit, fill(await fieldsOf(visit))),
   }));
 
-  const end = site.submit(async (visit, values, address) => ({
-    run: async (context) => {
-      await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
-      return profilePath;
-    },
-    again: async (fill) => view(visit, { fields: await fieldsOf(visit), trouble: fill([]).trouble }),
-  }));
+  const end = site.submit(async (visit, values, address) => {
+    const certificate = values.given("certificate");
+    if (certificate !== undefined)
+      return certificateQuestion({ id: certificate, action: signInsPath, back: profilePath });
+    return {
+      run: async (context) => {
+        await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
+        return profilePath;
+      },
+      again: async (fill) => view(visit, { fields: await fieldsOf(visit), trouble: fill([]).trouble }),
+    };
+  });
 
   async function view(visit: Visit, form: ProfileForm): Promise<PageContent> {
     const { actor } = visit.visitor;

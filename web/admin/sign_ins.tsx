@@ -55,7 +55,7 @@ export function signInPages(site: Site) {
 
   const question = (user: string) => ({
     title: "End all sign-ins",
-    about: `Ends all sign-ins of ${user}: browsers, access tokens and certificates of svc, with the access that was obtained there. Certificates of your organisation stay.`,
+    about: `Ends all sign-ins of ${user}: browsers, access tokens and certificates of svc, with the access that was obtained there. Certificates of your organisation and the sign-in at the provider stay.`,
     button: "End all",
     isDangerous: true,
     action: `${path}/end`,
@@ -63,13 +63,19 @@ export function signInPages(site: Site) {
     fields: [{ name: "user", label: "", kind: "hidden" as const, value: user }],
   });
 
-  const end = adminsSubmit(site, async (visit, values, address) => ({
-    run: async (context) => {
-      await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
-      return pathOf({ user: userOf(visit) });
-    },
-    again: async (fill) => ({ ...(await view(visit, fill([]).trouble)), here: "admin" }),
-  }));
+  const end = adminsSubmit(site, async (visit, values, address) => {
+    const back = pathOf({ user: userOf(visit) });
+    const certificate = values.given("certificate");
+    if (certificate !== undefined)
+      return { ...certificateQuestion({ id: certificate, action: back, back }), here: "admin" };
+    return {
+      run: async (context) => {
+        await endSignIn(context, visit.visitor.actor, values.text("sign_in"), address);
+        return back;
+      },
+      again: async (fill) => ({ ...(await view(visit, fill([]).trouble)), here: "admin" }),
+    };
+  });
 
   const endAll = adminsSubmit(site, async (visit, values, address) => {
     const user = parseUserName("user", values.text("user"), deps.config.domain);
@@ -103,7 +109,28 @@ export function signInPages(site: Site) {
     .post("/end", endAll);
 }
 
-/** A table of sign-ins, each with a button that ends it. */
+/** Before the end of a certificate of an organisation, because a new sign-in does not bring it back. */
+export function certificateQuestion({
+  id,
+  action,
+  back,
+}: {
+  id: string;
+  action: string;
+  back: string;
+}): PageContent {
+  const page = {
+    title: "End a certificate of your organisation",
+    about:
+      "Ends it with the access that was obtained with it. This cannot be undone: svc refuses the certificate from then on, and its holder needs another one.",
+    button: "End",
+    isDangerous: true,
+    fields: [{ name: "sign_in", label: "", kind: "hidden" as const, value: id }],
+  };
+  return { title: page.title, content: <FormPage {...page} action={action} back={back} /> };
+}
+
+/** A table of sign-ins, each with a button that ends it. The button of a certificate of an organisation asks first. */
 export function SignIns({
   items,
   action,
@@ -138,7 +165,7 @@ export function SignIns({
           <td class="num">
             <RowForm
               action={action}
-              name="sign_in"
+              name={kind === "organisation certificate" ? "certificate" : "sign_in"}
               value={id}
               button="End"
               label={`End ${kind} of ${user}`}
