@@ -121,16 +121,21 @@ describe("a post-mortem", () => {
     expect(drafted.path).toMatch(/^\/app\/documents\/\d+$/);
     expect(drafted.html).toContain("It was &lt;the&gt; disk");
     await carol.submit(`${drafted.path}/edit`, { text: "# Mine\n\n## Timeline\n\nNothing.\n" });
-    expect((await carol.open(page)).html).toContain("Sections: Summary, Impact, What");
-    const { "entry-1": _, ...rest } = fieldsOf((await carol.open(page)).html, page);
-    const [one, ...others] = Object.keys(rest).filter((name) => name.startsWith("entry-"));
-    expect(others.length).toBeGreaterThan(0);
-    const kept = Object.fromEntries(Object.entries(rest).filter(([name]) => name !== one));
+    for (const text of ["Unwanted", "It was <its> fan"]) await carol.submit(`${path}/note`, { text });
+    const fields = fieldsOf((await carol.open(page)).html, page);
+    const [one, ...others] = Object.keys(fields).filter((name) => name.startsWith("entry-"));
+    expect(others).toHaveLength(1);
+    const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => name !== one));
     expect((await carol.send(page, kept)).path).toBe(page);
     const { html } = await carol.open(drafted.path);
     expect(html).toContain("<p>Nothing.</p>");
-    expect(html).toContain("It was &lt;the&gt; disk");
+    expect(html).toContain("It was &lt;its&gt; fan");
     expect(html).not.toContain(`#event-${one!.slice("entry-".length)}"`);
+    await carol.submit(`${drafted.path}/edit`, { text: "" });
+    await carol.submit(page);
+    const anew = (await carol.open(drafted.path)).html;
+    for (const words of ["What went well", "It was &lt;the&gt; disk", "Unwanted"])
+      expect(anew).toContain(words);
   });
 
   test("names the entries that were withdrawn since, without their words", async () => {
@@ -169,6 +174,7 @@ describe("a post-mortem", () => {
     // Each later one happened before the one before it.
     const notes = Array.from({ length: 230 }, (_, n) => ({ ...note, at: at(n), description: `Note ${n}.` }));
     await db.insert(event).values(notes);
+    expect((await carol.open(page)).html).toContain("Sections: Summary, Impact, Timeline");
     await carol.submit(page, {}, page);
     await carol.submit(page, {}, page);
     const { text } = await get(`/documents/${made.id}/content`);

@@ -109,7 +109,7 @@ function PostmortemPage({ postmortem, trouble }: Shown) {
 /** What the text does not have yet. */
 function Review({ postmortem, path }: Shown & { path: string }) {
   const { news, empty, outdated, incident } = postmortem;
-  // By their ids: what is newer than all of the text is proposed again.
+  // By their ids: what is newer than all that was added is proposed again.
   const earliest = news.happenings.toSorted((a, b) => a.eventId - b.eventId).slice(0, mostShown);
   const isNew = news.happenings.length + news.tasks.length + news.sections.length > 0;
   return (
@@ -125,8 +125,8 @@ function Review({ postmortem, path }: Shown & { path: string }) {
           <h2>Changed since</h2>
           <p class="quiet">
             The text links to these entries, and may still have their earlier words. An entry leaves this list
-            when the text no longer links to it, and a corrected one also when its line has exactly its new
-            words.
+            when the text no longer links to it, and a corrected one also when each link to it begins a line
+            that has exactly its new words.
           </p>
           <ul>
             {outdated.map(({ eventId, change, who, at }) => (

@@ -31,6 +31,13 @@ const edit = async ({ document_id, version }: { document_id: number; version: st
   const { http } = await given.member.call("PUT", `/documents/${document_id}/content`, { text, version });
   expect(http).toBe(200);
 };
+/** Begins the post-mortem without svc. */
+const begun = async (text?: string): Promise<number> => {
+  const wanted = { name: "Review", description: "", resource_type: "review", weblink: null, incident_id: id };
+  const { body } = await given.member.call("POST", "/documents/", wanted);
+  if (text !== undefined) await edit({ document_id: body.id, version: null as unknown as string }, text);
+  return body.id;
+};
 const close = (status = "Closed") => edited({ status });
 const edited = async (change: object) => {
   const { version, ...now } = await call("GET", "");
@@ -123,20 +130,53 @@ describe("a post-mortem", () => {
     expect(first.id).toBeLessThan(late.id);
   });
 
+  test("that lost its newest lines, or their links, does not get them again", async () => {
+    const task = { incident_id: id, description: "Buy disks" };
+    expect((await given.member.call("POST", "/tasks/", task)).http).toBe(201);
+    const [gone, unlinked] = [await note("Deleted note"), await note("Unlinked note")];
+    const drafted = await draft();
+    const text = drafted.text
+      .replace(/^- .*Deleted note\n/m, "")
+      .replace(/\[[^\]]*\]\(.*\) (.*Unlinked note)$/m, "$1")
+      .replace(/^- \[Buy disks\].*\n/m, "");
+    expect(text).not.toMatch(new RegExp(`event-(${gone.id}|${unlinked.id})\\)|^- \\[Buy disks`, "m"));
+    await edit(drafted, text);
+    const nothing = { new_entries: [], new_tasks: [] };
+    expect(await call("GET", "/postmortem/")).toMatchObject(nothing);
+    expect(await draft()).toMatchObject({ text, ...nothing });
+    // So it is with lines that were added later, also when all lines are deleted.
+    const late = await note("Late note");
+    const added = await draft();
+    expect(added.text).toContain("Late note");
+    await edit(added, "# Mine");
+    expect(await call("GET", "/postmortem/")).toMatchObject({ ...nothing, missing_sections: [] });
+    // What was not added is still new.
+    const last = await note("Last note");
+    expect((await draft({ entries: [] })).new_entries).toMatchObject([{ event_id: last.id }]);
+    // An empty text is drafted anew.
+    await edit(await call("GET", "/postmortem/"), "");
+    const anew = await draft();
+    for (const words of ["Deleted note", "Unlinked note", "Late note", "Buy disks"])
+      expect(anew.text).toContain(words);
+    expect(late.id).toBeLessThan(last.id);
+  });
+
+  test("that is another document knows only what its own lines link to", async () => {
+    const drafted = await draft();
+    expect((await given.admin.call("DELETE", `/documents/${drafted.document_id}`)).http).toBe(204);
+    const document_id = await begun(drafted.text);
+    const { version, new_entries } = await call("GET", "/postmortem/");
+    expect(new_entries).toEqual([]);
+    await edit({ document_id, version }, "# Ours");
+    expect((await call("GET", "/postmortem/")).new_entries).not.toEqual([]);
+  });
+
   test("that was begun without svc keeps its own sections, and gets the others", async () => {
     await note("It was the disk");
-    const wanted = {
-      name: "Review",
-      description: "",
-      resource_type: "review",
-      weblink: null,
-      incident_id: id,
-    };
-    const { body: made } = await given.member.call("POST", "/documents/", wanted);
     const own = "# Review\n\n```\n## Impact\n```\n\n## Timeline ##\n\nIt began at noon.\n\n## Why\n\nA disk.";
-    await edit({ document_id: made.id, version: null as unknown as string }, own);
+    const made = await begun(own);
     expect(await call("GET", "/postmortem/")).toMatchObject({
-      document_id: made.id,
+      document_id: made,
       missing_sections: ["Summary", "Impact", "What went well", "What went badly", "Follow-up"],
       empty_sections: [],
     });
@@ -148,12 +188,11 @@ describe("a post-mortem", () => {
   });
 
   test("takes no longer than its text, whatever that is", async () => {
-    const drafted = await draft();
     for (let n = 0; n < 3; n += 1) await note(`Note ${n}`);
     const lines = ["# a", "#".repeat(100_000), "- [", "- [x]("].map(
       (line) => `${line}${" ".repeat(100_000)}b`,
     );
-    await edit(drafted, `${lines.join("\n")}${"\n".repeat(100_000)}x`);
+    await begun(`${lines.join("\n")}${"\n".repeat(100_000)}x`);
     expect((await call("GET", "/postmortem/")).missing_sections).toHaveLength(6);
     expect((await draft()).text).toContain("Note 2");
   });
@@ -176,16 +215,9 @@ describe("a post-mortem", () => {
   });
 
   test("whose first text could not be written is drafted whole the next time", async () => {
-    const wanted = {
-      name: "Empty",
-      description: "",
-      resource_type: "review",
-      weblink: null,
-      incident_id: id,
-    };
-    const { body: made } = await given.member.call("POST", "/documents/", wanted);
+    const made = await begun();
     const { document_id, text } = await draft({ entries: [], sections: false });
-    expect(document_id).toBe(made.id);
+    expect(document_id).toBe(made);
     expect(text).toContain("| Priority |");
   });
 
@@ -206,6 +238,7 @@ describe("a post-mortem", () => {
     path = `/incidents/${long}`;
     const drafted = await draft();
     await edit(drafted, "# Mine");
+    await note("Late note");
     expect((await draft()).text).toStartWith("# Mine\n");
   });
 
@@ -270,6 +303,47 @@ describe("a post-mortem", () => {
       expect(await outdated()).toHaveLength(1);
       await edit(await call("GET", "/postmortem/"), drafted.text.replace(link, ""));
       expect(await outdated()).toEqual([]);
+    });
+
+    test("corrected before it was drafted does not name it, whatever is added to its line", async () => {
+      const [early, late] = [await note("It was the dsk"), await note("It was the fan")];
+      await call("PUT", `/events/${early.id}`, { version: 1, description: "It was the disk" });
+      given.server.clock.advance(60);
+      const drafted = await draft();
+      const remark = (text: string) => text.replace(/the (disk|fan)$/gm, "the $1, as we know now");
+      await edit(drafted, remark(drafted.text));
+      expect(await outdated()).toEqual([]);
+      given.server.clock.advance(60);
+      await call("PUT", `/events/${late.id}`, { version: 1, description: "It was not the fan" });
+      const named = [[late.id, "corrected", "carol"]];
+      expect(await outdated()).toEqual(named);
+      // What is added later is compared with the time of that, and the others are not.
+      const last = await note("It was the dsk");
+      await call("PUT", `/events/${last.id}`, { version: 1, description: "And the disk" });
+      given.server.clock.advance(60);
+      const added = await draft();
+      await edit(added, remark(added.text));
+      expect(await outdated()).toEqual(named);
+    });
+
+    test("corrected later names it wherever a link to it has other words", async () => {
+      const wrong = await note("It was the dsk");
+      const drafted = await draft();
+      given.server.clock.advance(60);
+      await call("PUT", `/events/${wrong.id}`, { version: 1, description: "It was the disk" });
+      const named = [[wrong.id, "corrected", "carol"]];
+      const link = `(/app/incidents/${id}?at=${wrong.id}#event-${wrong.id})`;
+      let version = drafted.version;
+      const write = async (text: string) => {
+        await edit({ document_id: drafted.document_id, version }, text);
+        ({ version } = await call("GET", "/postmortem/"));
+        return outdated();
+      };
+      expect(await write(`Somebody [thought]${link} that it was the dsk.`)).toEqual(named);
+      expect(await write(`1. [12:00]${link} It was the dsk`)).toEqual(named);
+      expect(await write(`- [12:00]${link} It was the disk`)).toEqual([]);
+      expect(await write(`- [12:00]${link} It was the disk\n\nThe dsk [again]${link}.`)).toEqual(named);
+      expect(await write("It was the disk")).toEqual([]);
     });
 
     test("is named when that is redacted, also if only an earlier version cited it", async () => {

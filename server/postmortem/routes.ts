@@ -18,7 +18,8 @@ const postmortemView = t.Object(
     text: t.String({ description: "Markdown" }),
     version: nullable(t.String({ description: "As `version` of the document's content" })),
     new_entries: t.Array(entryView, {
-      description: "Entries of the timeline that were written after all that the text links to",
+      description:
+        "Entries of the timeline that were written after all that were added to the text, and all that its lines link to",
     }),
     new_tasks: t.Array(t.Object({ id, description: t.String() }, closed)),
     missing_sections: t.Array(t.String(), {
@@ -37,7 +38,7 @@ const postmortemView = t.Object(
       ),
       {
         description:
-          "Entries of the timeline that the text links to, and whose earlier words it may still have: they were withdrawn or redacted, or were corrected and their line is not exactly their words as they are now",
+          "Entries of the timeline that the text links to, and whose earlier words it may still have: they were withdrawn or redacted, or corrected after they were added to the text, and a link to them is elsewhere than before exactly their words as they are now",
       },
     ),
     gaps: t.Array(t.Object({ from: instant, to: instant }, closed), {

@@ -41,7 +41,7 @@ export async function getContent(context: AppContext, actor: Actor, id: number):
 /**
  * Replaces the text of a document through its plugin. A document without a text gets it in the first document plugin.
  * `version` is then null, as it is for a plugin without versions: this plugin's text must still be `before`, if that is
- * given. An edit between this comparison and the plugin's own writing is lost.
+ * given. An edit between this comparison and the plugin's own writing is lost. `data` is for the event on the timeline.
  *
  * @throws InvalidInput
  * @throws NotFound as getContent
@@ -51,9 +51,9 @@ export async function getContent(context: AppContext, actor: Actor, id: number):
 export async function putContent(
   context: AppContext,
   actor: Actor,
-  change: DocumentText & { id: number; before?: string },
+  change: DocumentText & { id: number; before?: string; data?: Record<string, unknown> },
 ): Promise<DocumentText> {
-  const { id, version } = change;
+  const { id, version, data } = change;
   const text = parseText("text", change.text, longestContent);
   const found = await getDocument(context, actor, id);
   const start =
@@ -76,7 +76,7 @@ export async function putContent(
     throw new Unavailable(updated.detail);
   }
   const { version: written = null } = updated.value;
-  await recordContentChange(context, actor, { id, version: written });
+  await recordContentChange(context, actor, { id, version: written, data });
   return { text, version: written };
 }
 
@@ -119,7 +119,7 @@ async function expectText(
 async function recordContentChange(
   { db, clock }: AppContext,
   actor: Actor,
-  { id, version: written }: { id: number; version: string | null },
+  { id, version: written, data }: { id: number; version: string | null; data?: Record<string, unknown> },
 ): Promise<void> {
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id, actor);
@@ -137,7 +137,7 @@ async function recordContentChange(
       actor: actor.user,
       kind: "document.updated",
       description: `Text of a document changed: ${changed.name}`,
-      data: { document_id: id, ...(written !== null && { version: written }) },
+      data: { document_id: id, ...(written !== null && { version: written }), ...data },
     });
   });
 }

@@ -6,7 +6,8 @@ import type { Participant } from "../participant/participant.ts";
 import type { Task } from "../task/task.ts";
 
 // The text of a post-mortem. A line of its timeline links to its entry, and a line of its tasks to its task: that is how
-// drafting again knows what the text has already. Everything between these lines belongs to those who write it.
+// drafting again knows what the text has already, together with what was drafted before (`Drafted`). Everything between these
+// lines belongs to those who write it.
 
 /** What happened, as a line of the timeline. */
 export interface Happening {
@@ -26,6 +27,24 @@ export interface Facts {
   tasks: readonly Task[];
   affected: Affected;
   publicUrl: string;
+}
+
+/** What was drafted into a text. Its event on the timeline has it, so that what somebody then deletes stays deleted. */
+export interface Drafted {
+  /** The newest entry and the newest task; 0 without one. */
+  entry: number;
+  task: number;
+  /** No later than these were read. */
+  at: Date;
+}
+
+export function draftedOf({ happenings, tasks }: Pick<Facts, "happenings" | "tasks">, at: Date): Drafted {
+  const newest = (ids: readonly number[]) => ids.reduce((a, b) => Math.max(a, b), 0);
+  return {
+    entry: newest(happenings.map(({ eventId }) => eventId)),
+    task: newest(tasks.map(({ id }) => id)),
+    at,
+  };
 }
 
 /** A section, and the question that its writer answers. The order is that of the draft. */
@@ -122,15 +141,16 @@ export interface News {
 }
 
 /**
- * What is new since the text was drafted: entries and tasks that are newer than all that it links to. One that somebody has
- * deleted from the text does not come back.
+ * What is new since the text was drafted: entries and tasks that are newer than all that were drafted into it, or that its
+ * lines link to. One that somebody has deleted from the text does not come back.
  */
-export function newsOf(text: string, facts: Facts): News {
+export function newsOf(text: string, facts: Facts, drafted: readonly Drafted[]): News {
   const { happenings, tasks } = facts;
-  const entry = text.split("\n").reduce(newestIn(entryLineOf(facts)), 0);
+  const before = (of: "entry" | "task") => drafted.reduce((newest, one) => Math.max(newest, one[of]), 0);
+  const entry = text.split("\n").reduce(newestIn(entryLineOf(facts)), before("entry"));
   const known = new Set(tasks.map(({ id }) => id));
   const linked = Array.from(text.matchAll(taskLink), ([, id]) => Number(id)).filter((id) => known.has(id));
-  const task = linked.reduce((a, b) => Math.max(a, b), 0);
+  const task = linked.reduce((a, b) => Math.max(a, b), before("task"));
   const headings = new Set(headingsOf(text).map(({ title }) => title));
   return {
     happenings: happenings.filter(({ eventId }) => eventId > entry),
@@ -262,9 +282,18 @@ export function citedIn(text: string, incidentId: number): number[] {
 
 /**
  * Of `changed`, which the text cites: those whose earlier words it may still have. One that was withdrawn or redacted always
- * may, and one that was corrected, unless its lines are exactly its words as they are now.
+ * may. So may one that was corrected since it was drafted into the text, unless each link to it begins a line with exactly its
+ * words as they are now. `created` is when the document was, for what was not drafted.
  */
-export function outdatedIn(text: string, facts: Facts, changed: readonly ChangedEntry[]): ChangedEntry[] {
+export function outdatedIn(
+  text: string,
+  facts: Facts,
+  {
+    changed,
+    drafted,
+    created,
+  }: { changed: readonly ChangedEntry[]; drafted: readonly Drafted[]; created: Date },
+): ChangedEntry[] {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const begin = entryLineOf(facts);
   const starts = lines.flatMap((line, index) => {
@@ -272,18 +301,19 @@ export function outdatedIn(text: string, facts: Facts, changed: readonly Changed
     return id === undefined ? [] : [{ index, id: Number(id) }];
   });
   const words = (part: string) => part.replaceAll(/\s+/g, " ").trim();
-  const quoted = new Map<number, Set<string>>();
+  const now = new Map(changed.map(({ eventId, text }) => [eventId, words(asTyped(text.trim()))]));
   for (const [place, { index, id }] of starts.entries()) {
     // Each line is read once, also where an item is within another one.
     const item = lines.slice(index, starts[place + 1]?.index);
     const quote = item.slice(0, endOfItem(item, 0)).join("\n").replace(begin, "").trimStart();
-    const before = quoted.get(id) ?? new Set();
-    quoted.set(id, before.add(words(quote.replace(/^\*\*(?:[^*\\]|\\.)*\*\* /, ""))));
+    if (words(quote.replace(/^\*\*(?:[^*\\]|\\.)*\*\* /, "")) === now.get(id))
+      lines[index] = lines[index]!.replace(begin, "");
   }
-  return changed.filter(({ eventId, change, text }) => {
-    const now = words(asTyped(text.trim()));
-    return change !== "corrected" || [...(quoted.get(eventId) ?? [])].some((quote) => quote !== now);
-  });
+  const others = new Set(citedIn(lines.join("\n"), facts.incident.id));
+  const since = (id: number) => drafted.find(({ entry }) => entry >= id)?.at ?? created;
+  return changed.filter(
+    ({ eventId, change, at }) => change !== "corrected" || (at >= since(eventId) && others.has(eventId)),
+  );
 }
 
 /** Sections of the draft that are in the text, and that nobody has written anything into. */

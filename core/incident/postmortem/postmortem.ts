@@ -21,6 +21,8 @@ import { maySee } from "../visibility/see.ts";
 import {
   type ChangedEntry,
   citedIn,
+  type Drafted,
+  draftedOf,
   draftOf,
   emptySections,
   type Facts,
@@ -88,25 +90,31 @@ export async function draftPostmortem(
   actor: Actor,
   { incidentId, entries, sections = true }: Drafting,
 ): Promise<Postmortem> {
+  const at = context.clock.now();
   const facts = await factsOf(context, actor, incidentId);
   const found = await findText(context, actor, incidentId);
   // Also after a first attempt that made the document and not its text.
   if (!found || found.text.trim() === "") {
     const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
+    const drafted = draftedOf(facts, at);
     const written = await putContent(context, actor, {
-      ...{ id, version, text: draftOf(facts), before: found?.text },
+      ...{ id, version, text: draftOf(facts), before: found?.text, data: { drafted } },
     });
     await recordDraft(context, actor, { incidentId, documentId: id });
-    return reviewed(context, actor, facts, { id, ...written });
+    return reviewed(context, actor, facts, { id, ...written, drafted: [drafted], createdAt: at });
   }
-  const news = newsOf(found.text, without(facts, found.id));
+  const { id, version, text: before } = found;
+  const news = newsOf(before, without(facts, id), found.drafted);
   const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
   const wanted = { ...news, happenings, ...(!sections && { sections: [] }) };
-  const text = withNews(found.text, facts, wanted);
-  const { id, version, text: before } = found;
-  const written = text === before ? found : await putContent(context, actor, { id, text, version, before });
+  const text = withNews(before, facts, wanted);
+  const drafted = draftedOf(wanted, at);
+  const written =
+    text === before
+      ? found
+      : await putContent(context, actor, { id, text, version, before, data: { drafted } });
   await recordDraft(context, actor, { incidentId, documentId: id });
-  return reviewed(context, actor, facts, { id, ...written });
+  return reviewed(context, actor, facts, { ...found, ...written, drafted: [...found.drafted, drafted] });
 }
 
 /** Tasks that were found in its own text are in it already. */
@@ -119,20 +127,25 @@ async function reviewed(
   context: AppContext,
   actor: Actor,
   facts: Facts,
-  found: (DocumentText & { id: number }) | undefined,
+  found: FoundText | undefined,
 ): Promise<Postmortem> {
   const text = found?.text ?? draftOf(facts);
+  const changed = found ? await changedOf(context, actor, facts.incident.id, text) : [];
   return {
     incident: facts.incident,
     documentId: found?.id ?? null,
     text,
     version: found?.version ?? null,
-    news: found ? newsOf(text, without(facts, found.id)) : { happenings: [], tasks: [], sections: [] },
+    news: found
+      ? newsOf(text, without(facts, found.id), found.drafted)
+      : { happenings: [], tasks: [], sections: [] },
     gaps: gapsOf(facts),
     empty: emptySections(text),
-    outdated: outdatedIn(text, facts, await changedOf(context, actor, facts.incident.id, text)).map(
-      ({ text: _, ...one }) => one,
-    ),
+    outdated: found
+      ? outdatedIn(text, facts, { changed, drafted: found.drafted, created: found.createdAt }).map(
+          ({ text: _, ...one }) => one,
+        )
+      : [],
   };
 }
 
@@ -185,17 +198,49 @@ async function findDocument(context: AppContext, actor: Actor, incidentId: numbe
   return items.find(({ weblink, resourceId }) => weblink === null || resourceId !== null);
 }
 
+/** The text of a document, and what was drafted into it, oldest first. */
+interface FoundText extends DocumentText {
+  id: number;
+  createdAt: Date;
+  drafted: Drafted[];
+}
+
 /** Undefined before it is drafted. */
 async function findText(
   context: AppContext,
   actor: Actor,
   incidentId: number,
-): Promise<(DocumentText & { id: number }) | undefined> {
+): Promise<FoundText | undefined> {
   const found = await findDocument(context, actor, incidentId);
   if (!found) return undefined;
-  const { id, resourceId } = found;
-  if (resourceId === null) return { id, text: "", version: null };
-  return { id, ...(await getContent(context, actor, id)) };
+  const { id, resourceId, createdAt } = found;
+  if (resourceId === null) return { id, createdAt, drafted: [], text: "", version: null };
+  const content = await getContent(context, actor, id);
+  // After the text, so that all that was drafted into it is known. An empty text is drafted anew.
+  const isEmpty = content.text.trim() === "";
+  const drafted = isEmpty ? [] : await draftedInto(context, actor, { incidentId, id });
+  return { id, createdAt, ...content, drafted };
+}
+
+async function draftedInto(
+  { db }: AppContext,
+  actor: Actor,
+  { incidentId, id }: { incidentId: number; id: number },
+): Promise<Drafted[]> {
+  const rows = await db
+    .select({ drafted: sql<Omit<Drafted, "at"> & { at: string }>`${event.data} -> 'drafted'` })
+    .from(event)
+    .where(
+      and(
+        eq(event.incidentId, incidentId),
+        maySee(actor, incidentId),
+        eq(event.kind, "document.updated"),
+        sql`${event.data} -> 'document_id' = to_jsonb(${id}::bigint)`,
+        sql`${event.data} ? 'drafted'`,
+      ),
+    )
+    .orderBy(asc(event.id));
+  return rows.map(({ drafted }) => ({ ...drafted, at: new Date(drafted.at) }));
 }
 
 /** @throws NotFound */
