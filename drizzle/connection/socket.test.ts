@@ -1,5 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { testServerUrl } from "../../tests/support/database/database.ts";
+import { openSpoiltWay } from "../../tests/support/database/spoilt_way.ts";
 import { until, within } from "../../tests/support/process/until.ts";
 import { DatabaseSocket, UnreachableRetry } from "./socket.ts";
 import { openSql } from "./sql.ts";
@@ -71,4 +72,25 @@ test("a host that was never reached is reported at once", async () => {
   network.failures = Number.POSITIVE_INFINITY;
   expect(await sql`select 1`.catch((error: unknown) => error)).toMatchObject(gone);
   expect(network.attempts).toBe(1);
+});
+
+test("statements that are sent while their connection closes leave the next connection usable", async () => {
+  using way = await openSpoiltWay(await testServerUrl());
+  using to = spyOn(DatabaseSocket.prototype, "to");
+  const sql = openSql(way.url, { max: 1 });
+  await sql.unsafe("select 1");
+  way.silence();
+  const sent: Promise<unknown>[] = [];
+  const sending = (async () => {
+    for (let turn = 0; turn < 10; turn += 1) {
+      sent.push(sql.unsafe("select 1").catch(() => {}));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  // After the loop has begun, so that each turn sends before the socket's own steps.
+  (to.mock.results[0]!.value as DatabaseSocket).destroy();
+  await sending;
+  await within("their answers or errors", Promise.all(sent), 20);
+  expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }]);
+  await sql.end();
 });

@@ -118,12 +118,20 @@ tls.connect = ((...args: Parameters<typeof connect>) => {
   return socket;
 }) as typeof connect;
 
+/** An accessor, because Bun assigns another `write` when the socket connects, and when it ends. */
 function beforeWriting(socket: Socket, note: () => void): void {
-  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
-  socket.write = (...args: unknown[]) => {
+  let { write } = socket;
+  const noting = ((...args: Parameters<typeof write>) => {
     note();
-    return write(...args);
-  };
+    return write.apply(socket, args);
+  }) as typeof write;
+  Object.defineProperty(socket, "write", {
+    configurable: true,
+    get: () => noting,
+    set: (other: typeof write) => {
+      write = other;
+    },
+  });
 }
 
 /**
@@ -138,12 +146,13 @@ class SilenceLimit {
     this.#timer = setTimeout(close, seconds * 1000).unref();
   }
 
-  /** Follows what is sent and received on the connection's socket, or on the one above it for TLS. */
+  noteWritten(): void {
+    if (!this.#isAsked) this.#timer.refresh();
+    this.#isAsked = true;
+  }
+
+  /** Follows what is received on the connection's socket, or on the one above it for TLS. */
   watch(socket: Socket): void {
-    beforeWriting(socket, () => {
-      if (!this.#isAsked) this.#timer.refresh();
-      this.#isAsked = true;
-    });
     socket.on("data", () => {
       this.#isAsked = false;
       this.#timer.refresh();
@@ -248,6 +257,7 @@ export class DatabaseSocket extends Socket {
   }
 
   noteWritten(): void {
+    this.silence?.noteWritten();
     this.#isBuffered = false;
     // Before anything else can be buffered.
     if (this.#onceWritten) queueMicrotask(this.#onceWritten);
