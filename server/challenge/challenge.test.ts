@@ -8,6 +8,7 @@ import {
   decide,
   newChallenge,
   poll,
+  pollUntilRemembered,
   rowOf,
   startTestServer,
   type TestServer,
@@ -304,8 +305,7 @@ describe("verifier", () => {
     ],
   ])("%s is never answered from memory", async (_, wrong) => {
     const challenge = await newChallenge(server);
-    await poll(server, challenge);
-    expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
+    await pollUntilRemembered(server, challenge);
     await poll(server, { ...challenge, verifier: wrong(challenge.verifier!) });
     const row = await rowOf(server, challenge);
     // Only a lookup of the challenge records this.

@@ -5,6 +5,7 @@ import {
   decide,
   newChallenge,
   poll,
+  pollUntilRemembered,
   startTestServer,
   type TestChallenge,
   type TestServer,
@@ -130,8 +131,7 @@ describe("a held poll", () => {
 describe("the cache", () => {
   test("forgets a challenge that another process decides", async () => {
     const challenge = await newChallenge(first, { legacy: true });
-    expect((await poll(second, challenge)).body.status).toBe("pending");
-    expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
+    await pollUntilRemembered(second, challenge);
     await decide(challenge, "approve");
     await until("the decision to be heard", async () => {
       const { body } = await poll(second, challenge);
@@ -140,31 +140,33 @@ describe("the cache", () => {
   });
 
   test("does not answer a poll whose URL has something after the token", async () => {
-    const { pollPath, verifier } = await newChallenge(first);
-    for (const [path, remembered] of [
-      [`${pollPath}?x=1`, false],
-      [`${pollPath}/`, false],
-      [pollPath, true],
-    ] as const) {
+    const challenge = await newChallenge(first);
+    const { pollPath, verifier } = challenge;
+    for (const path of [`${pollPath}?x=1`, `${pollPath}/`]) {
       await second.fetch(path, { headers: { authorization: `Challenge ${verifier}` } });
-      expect([path, second.watch.recall(second.url + path) !== undefined]).toEqual([path, remembered]);
+      expect([path, second.watch.recall(second.url + path)]).toEqual([path, undefined]);
     }
+    await pollUntilRemembered(second, challenge);
   });
 
   test("is cleared, and held polls still end, when the LISTEN connection is cut", async () => {
-    const challenge = await newChallenge(first);
-    await poll(second, challenge);
-    expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
-    const { answer } = await hold(second, challenge);
+    // Nothing looks this one up later, so it stays forgotten.
+    const idle = await newChallenge(first);
+    await pollUntilRemembered(second, idle);
+    const held = await newChallenge(first);
+    const { answer } = await hold(second, held);
     const admin = openSql(first.databaseUrl, { max: 1 });
     const cut = await admin`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'svc listen' and datname = current_database()`;
     expect(cut).toHaveLength(2);
     await admin.end();
-    const forgotten = () => !second.watch.recall(second.url + challenge.pollPath);
-    await until("it to be forgotten", forgotten);
-    expect((await decide(challenge, "approve")).status).toBe(303);
+    const recalled = () => second.watch.recall(second.url + idle.pollPath);
+    await until("it to be forgotten", () => !recalled());
+    expect((await decide(held, "approve")).status).toBe(303);
     expect((await answer).body.status).toBe("success");
+    // The server listens again.
+    await pollUntilRemembered(second, await newChallenge(first));
+    expect(recalled()).toBeUndefined();
   });
 });
 

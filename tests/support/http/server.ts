@@ -15,6 +15,7 @@ import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 import { noPlugins } from "../domain/plugins.ts";
 import { recordingLog } from "../log.ts";
+import { until } from "../process/until.ts";
 import { startTestIssuer, type TestIssuer } from "./issuer.ts";
 
 export interface TestServer {
@@ -222,6 +223,17 @@ export async function signInToken(server: TestServer): Promise<string> {
   await decide(challenge, "approve");
   const { body } = await poll(server, challenge);
   return body.encoded_jwt as string;
+}
+
+/**
+ * Polls until the server remembers the challenge. A message that arrives during a poll keeps it from that, such as one about
+ * a challenge that was decided before.
+ */
+export function pollUntilRemembered(server: TestServer, challenge: TestChallenge, init?: RequestInit) {
+  return until("the challenge to be remembered", async () => {
+    await poll(server, challenge, init);
+    return server.watch.recall(server.url + challenge.pollPath);
+  });
 }
 
 /** The database row of a challenge. */
