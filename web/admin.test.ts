@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { desc, eq } from "drizzle-orm";
+import { desc, eq, sql } from "drizzle-orm";
 import { audit } from "../core/audit.ts";
 import { databaseClock } from "../core/database_clock.ts";
 import { claimDue, claimNow } from "../core/schedule/claims.ts";
@@ -215,6 +215,53 @@ describe("the catalog", () => {
     expect(html).toContain("12 hours each");
     await root.submit(`${catalog}/services/${onCall.id}`, { description: "Changed" });
     expect(await api(`/services/${onCall.id}`)).toMatchObject({ description: "Changed", rotation });
+  });
+
+  test("the boxes that were shown decide, whichever records are the first hundred by then", async () => {
+    const { db, clock } = given.server;
+    const stamps = { createdAt: clock.now(), updatedAt: clock.now(), discoverable: false };
+    const texts = Array.from({ length: 101 }, (_, n) => ({ text: `0${1000 + n}`, ...stamps }));
+    const ids = (await db.insert(term).values(texts).returning({ id: term.id })).map(({ id }) => id);
+    const [unticked = 0, ticked = 0] = ids;
+    const unlisted = ids.at(-1)!;
+    const linked = { name: "Shifting", term_ids: [unticked, unlisted] };
+    const { id } = (await given.admin.call("POST", "/teams/", linked)).body;
+    const page = `${catalog}/teams/${id}`;
+    const termsOf = async () => (await api(`/teams/${id}`)).term_ids;
+    const rename = (one: number, text: string) => db.update(term).set({ text }).where(eq(term.id, one));
+    const sent = fieldsOf((await root.open(page)).html, page);
+    expect([sent[`termIds-${unticked}`], sent[`termIds-${unlisted}`]]).toEqual(["on", undefined]);
+    delete sent[`termIds-${unticked}`];
+    sent[`termIds-${ticked}`] = "on";
+    await rename(unlisted, "00");
+    await rename(unticked, "09");
+    const refused = await root.send(page, { ...sent, name: " " });
+    // What is shown again has other boxes: a new one as it is stored.
+    expect(refused.status).toBe(400);
+    const again = fieldsOf(refused.html, page);
+    expect([again[`termIds-${ticked}`], again[`termIds-${unlisted}`]]).toEqual(["on", "on"]);
+    await root.send(page, { ...sent, key: crypto.randomUUID() });
+    expect(await termsOf()).toEqual([ticked, unlisted]);
+    await rename(unlisted, "08");
+    // A list of boxes that no form has sent.
+    await root.submit(page, { "termIds-boxes": `x ${Number.MAX_VALUE} <b> -1  0` });
+    expect(await termsOf()).toEqual([ticked, unlisted]);
+    const unknown = await root.submit(page, { "termIds-999999": "on" });
+    expect([unknown.status, unknown.html]).toEqual([
+      400,
+      expect.stringContaining("a record that does not exist"),
+    ]);
+  });
+
+  test("a page reads no list that it does not show", async () => {
+    const { db } = given.server;
+    await db.transaction(async (tx) => {
+      await tx.execute(
+        sql`lock table service, incident_type, incident_priority, term in access exclusive mode`,
+      );
+      for (const at of ["", "/applications", "/applications/new"])
+        expect([at, (await root.open(`${catalog}${at}`)).status]).toEqual([at, 200]);
+    });
   });
 
   test.each([

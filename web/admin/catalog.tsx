@@ -39,7 +39,7 @@ interface Column extends Omit<Field, "value" | "name"> {
   parse(values: Values, name: string): unknown;
 }
 
-/** The boxes of a column: what their labels begin with, and the names of the records by id. Further records stay as they are. */
+/** The boxes of a column: what their labels begin with, and the names of the records by id. A link without a box stays as it is. */
 interface Boxes {
   about: string;
   names: ReadonlyMap<number, string>;
@@ -81,22 +81,32 @@ const whole = (label: string, help: string): Column =>
     },
   });
 
-/** Templates and rotations stay as they are: the API writes them. */
-async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Record<string, Kind>> {
+/**
+ * Templates and rotations stay as they are: the API writes them.
+ *
+ * @param written the kind whose form is shown: it alone gets its boxes and choices
+ */
+async function kindsOf(
+  deps: Deps,
+  { visitor: { actor } }: Visit,
+  written?: string,
+): Promise<Record<string, Kind>> {
   const { domain } = deps.config;
   const onCall = services(deps.registry);
-  const namesIn = async <T extends CatalogTable, C extends Columns, F extends object>(
+  const namesFor = async <T extends CatalogTable, C extends Columns, F extends object>(
+    kinds: readonly string[],
     resource: Resource<T, C, F>,
     sort: "name" | "text" = "name",
   ) => {
+    if (written === undefined || !kinds.includes(written)) return new Map<number, string>();
     const { items } = await listRecords(deps, actor, resource, { limit: mostChoices, sort, filters: {} });
     return new Map(items.map((item) => [item.id, String((item as Any)[sort])]));
   };
   const [serviceNames, types, priorities, words] = await Promise.all([
-    namesIn(onCall),
-    namesIn(incidentTypes),
-    namesIn(incidentPriorities),
-    namesIn(terms, "text"),
+    namesFor(["types"], onCall),
+    namesFor(["teams", "people"], incidentTypes),
+    namesFor(["teams", "people"], incidentPriorities),
+    namesFor(["teams", "people", "definitions"], terms, "text"),
   ]);
   const byTerm = { termIds: { about: "Term", names: words } };
   const reasons = {
@@ -191,9 +201,9 @@ async function kindsOf(deps: Deps, { visitor: { actor } }: Visit): Promise<Recor
 export function catalogPages(site: Site) {
   const { deps } = site;
 
-  async function kindOf(visit: Visit): Promise<[string, Kind]> {
+  async function kindOf(visit: Visit, isWritten = false): Promise<[string, Kind]> {
     const { kind = "" } = visit.params;
-    const kinds = await kindsOf(deps, visit);
+    const kinds = await kindsOf(deps, visit, isWritten ? kind : undefined);
     const found = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
     if (!found) throw new NotFound(noRoute);
     return [kind, found];
@@ -225,8 +235,11 @@ export function catalogPages(site: Site) {
     return (await getRecord(deps, visit.visitor.actor, resource, id)) as Any;
   }
 
-  async function form(visit: Visit, trouble?: Trouble, fields?: readonly Field[]): Promise<PageContent> {
-    const [name, kind] = await kindOf(visit);
+  async function form(
+    visit: Visit,
+    fill = (fields: readonly Field[]): { fields: readonly Field[]; trouble?: Trouble } => ({ fields }),
+  ): Promise<PageContent> {
+    const [name, kind] = await kindOf(visit, true);
     const record = await recordOf(visit, kind);
     const members = new Set((record?.rotation as Rotation | null | undefined)?.members);
     const people = new Map<number, string>();
@@ -234,7 +247,7 @@ export function catalogPages(site: Site) {
       const person = await getRecord(deps, visit.visitor.actor, individuals(deps.config.domain), id);
       people.set(id, person.name);
     }
-    return editing(name, kind, { record, people, trouble, fields: fields ?? fieldsOf(kind, record) });
+    return editing(name, kind, { record, people, ...fill(fieldsOf(kind, record)) });
   }
 
   const save = adminsSubmit(site, async (visit, values) => {
@@ -242,14 +255,18 @@ export function catalogPages(site: Site) {
     const { resource, columns, links = {}, blank } = kind;
     const record = await recordOf(visit, kind);
     const { actor } = visit.visitor;
+    const linked = Object.keys(links);
+    const sentBoxes = new Set(linked.flatMap((column) => boxesIn(values, column)));
+    const isOther = (box: string) => !sentBoxes.has(box);
     return {
       run: async (context) => {
         const written = Object.fromEntries(
           Object.entries(columns).map(([column, { parse }]) => [column, parse(values, column)]),
         );
-        for (const [column, { names }] of Object.entries(links)) {
-          const unseen = ((record?.[column] ?? []) as number[]).filter((id) => !names.has(id));
-          written[column] = [...unseen, ...values.ticked(column).filter((id) => names.has(id))];
+        for (const column of linked) {
+          const before = (record?.[column] ?? []) as number[];
+          const others = before.filter((id) => isOther(`${column}-${id}`));
+          written[column] = [...others, ...values.ticked(column)];
         }
         if (record) {
           const change = { id: record.id, version: values.id("version"), fields: { ...record, ...written } };
@@ -257,11 +274,15 @@ export function catalogPages(site: Site) {
         } else await createRecord(context, actor, resource, { ...blank, ...written });
         return `${path}/${name}`;
       },
-      again: async (fill) => {
-        const now = await recordOf(visit, kind);
-        const { fields, trouble } = fill(fieldsOf(kind, now));
-        return form(visit, trouble, fields);
-      },
+      again: (fill) =>
+        form(visit, (fields) => {
+          // A box that the sent form did not have shows what is stored.
+          const isNew = (field: Field) =>
+            linked.some((column) => field.name.startsWith(`${column}-`)) && isOther(field.name);
+          const { fields: sent, trouble } = fill(fields.filter((field) => !isNew(field)));
+          const filled = new Map(sent.map((field) => [field.name, field]));
+          return { fields: fields.map((field) => filled.get(field.name) ?? field), trouble };
+        }),
     };
   });
 
@@ -331,13 +352,24 @@ function fieldsOf({ columns, links = {} }: Kind, record: Any | undefined): Field
     }),
     ...Object.entries(links).flatMap(([column, { about, names }]) => {
       const linked = new Set((record?.[column] ?? []) as number[]);
-      return [...names].map(([id, name]): Field => {
-        const value = linked.has(id) ? "on" : undefined;
-        return { name: `${column}-${id}`, label: `${about} ${name}`, kind: "check", value };
-      });
+      const ids = [...names.keys()].join(" ");
+      return [
+        { name: `${column}-boxes`, label: "", kind: "hidden", value: ids } as const,
+        ...[...names].map(([id, name]): Field => {
+          const value = linked.has(id) ? "on" : undefined;
+          return { name: `${column}-${id}`, label: `${about} ${name}`, kind: "check", value };
+        }),
+      ];
     }),
   ];
 }
+
+/** The names of the boxes that a sent form had: other records may be the first ones by now. */
+const boxesIn = (values: Values, column: string) =>
+  values
+    .text(`${column}-boxes`)
+    .split(" ")
+    .map((id) => `${column}-${id}`);
 
 /** Of a definition, its beginning. */
 function nameOfRecord({ columns }: Pick<Kind, "columns">, record: Any): string {
