@@ -37,6 +37,7 @@ const tab = await Tab.open();
 await tab.goto(`${server}/app`);
 await signInAt(tab, { user: "alice@example.com" });
 await tab.says("Times are in");
+await requireExample();
 for (const [name, path] of Object.entries(pages)) await photograph(name, path);
 // After the others, which it would appear in.
 const reported = await tab.ask<string>(`(async () => {
@@ -46,6 +47,21 @@ const reported = await tab.ask<string>(`(async () => {
   return new URL((await fetch("/app/report", { method: "POST", body })).url).pathname;
 })()`);
 await photograph("long", reported);
+
+/** Others' data, or data that was changed since, must not get into the documentation. */
+async function requireExample(): Promise<void> {
+  const lines = (await Bun.file(join(import.meta.dir, "../trial/example/data/incident.jsonl")).text()).trim();
+  const incidents = lines.split("\n").map((line) => JSON.parse(line) as { id: number; title: string });
+  const { id, title } = incidents.at(-1)!;
+  const [newest, next] = await tab.ask<[string, number]>(`(async () => [
+    new DOMParser().parseFromString(await (await fetch("/app/incidents/${id}")).text(), "text/html").title,
+    (await fetch("/app/incidents/${id + 1}")).status,
+  ])()`);
+  if (newest.includes(title) && next === 404) return;
+  throw new Error(
+    `${server} does not have the example data of a fresh npm start: name the address of one that has`,
+  );
+}
 
 async function photograph(name: string, path: string): Promise<void> {
   await tab.goto(`${server}${path}`);
