@@ -98,6 +98,12 @@ test.concurrent("a statement that takes too long is cancelled, and its connectio
   expect(await whichBackend()).toEqual(before);
 });
 
+test.concurrent("a statement on a connection that was idle has as much time as any", async () => {
+  await using client = await openLimited();
+  await Bun.sleep(limitSeconds * 750);
+  expect(await failure(client.run(sql`select pg_sleep(30)`))).toMatchObject(cancelled);
+});
+
 test.concurrent("a write on its own is not cancelled: that could commit it without its standby", async () => {
   await using client = await openLimited();
   await whileLocked(2, async (lock) => {
