@@ -10,6 +10,8 @@ import {
   auditLog,
   delivery,
   flowStep,
+  incidentPriority,
+  incidentType,
   run,
   scheduledTask,
   service,
@@ -250,6 +252,24 @@ describe("the catalog", () => {
     expect([unknown.status, unknown.html]).toEqual([
       400,
       expect.stringContaining("a record that does not exist"),
+    ]);
+  });
+
+  test("a team is saved with every box of three lists of a hundred", async () => {
+    const { db, clock } = given.server;
+    const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
+    const names = Array.from({ length: 100 }, (_, n) => `000 ${n}`);
+    await db.insert(incidentType).values(names.map((name) => ({ name, ...stamps })));
+    await db.insert(incidentPriority).values(names.map((name) => ({ name, reminderHours: 1, ...stamps })));
+    await db.insert(term).values(names.map((text) => ({ text, discoverable: false, ...stamps })));
+    const { id } = (await given.admin.call("POST", "/teams/", { name: "For everything" })).body;
+    const page = `${catalog}/teams/${id}`;
+    const boxes = [...(await shown(page)).matchAll(/name="(\w+Ids-\d+)"/g)].map(([, name]) => [name, "on"]);
+    expect(boxes).toHaveLength(300);
+    expect((await root.submit(page, Object.fromEntries(boxes))).path).toBe(`${catalog}/teams`);
+    const { term_ids, incident_type_ids, incident_priority_ids } = await api(`/teams/${id}`);
+    expect([term_ids, incident_type_ids, incident_priority_ids].map((ids) => ids.length)).toEqual([
+      100, 100, 100,
     ]);
   });
 

@@ -10,6 +10,7 @@ import { readForm, requireConnection } from "../server/http/body.ts";
 import { fromDatabase } from "../server/http/error.ts";
 import { inTime, redirect } from "../server/page/page.ts";
 import { answer, type DocumentProps } from "./document.tsx";
+import { mostChoices } from "./incident/choices.ts";
 import { KeptPage, type Trouble } from "./pages/forms.tsx";
 import type { Field } from "./parts/form.tsx";
 import type { ReaderFacts } from "./parts/reader.ts";
@@ -25,8 +26,8 @@ const flowMilliseconds = 300;
 const largestPageForm = 4 * 1024 * 1024;
 /** Of somebody who is no longer signed in: the longest note in the longest encoding. */
 const largestKeptForm = 256 * 1024;
-/** What is affected has a field for each service. */
-const mostFields = 250;
+/** A team has a box for each choice of three lists, and a few fields of its own. */
+const mostFields = 3 * mostChoices + 50;
 
 /** A request, as Elysia passes it. */
 export interface Arrival {
