@@ -62,7 +62,9 @@ describe("create", () => {
       const made = await textOf(facts);
       const text = made.ok && made.value ? made.value.text : "";
       expect(text).toBe("# INC-1\n\n- [ ] Keep the logs\n\n");
-      expect(parseTasks(`${text}Appended\n`, undefined)).toMatchObject([{ description: "Keep the logs" }]);
+      expect(parseTasks(`${text}Appended\n`, undefined).tasks).toMatchObject([
+        { description: "Keep the logs" },
+      ]);
     }
   });
 
@@ -194,6 +196,27 @@ describe("tasks", () => {
     const back = await write("- [ ] Write it down", edited.cursor);
     expect(back.tasks.filter(({ deleted }) => !deleted)).toMatchObject([{ externalId: write3 }]);
     expect(back.tasks.filter(({ deleted }) => deleted)).toHaveLength(3);
+  });
+
+  test("reports none as deleted from a text that is too long to be read whole", async () => {
+    const follow = "## Follow-up\n\n- [ ] Buy disks\n";
+    const facts = await newDocument(follow);
+    await keep(facts, (await tasksOf(facts)).tasks);
+    const write = async (text: string) => {
+      await callPlugin(plugin, "update", { document: facts, text: `- [ ] First\n\n${text}` });
+      return (await tasksOf(facts)).tasks.map(({ description, deleted }) => [description, deleted]);
+    };
+    const long = "It failed.\n".repeat(50_000);
+    expect(await write(`${long}${follow}`)).toEqual([["First", undefined]]);
+    // Its section alone counts.
+    expect(await write(`## Timeline\n\n${long}${follow}`)).toEqual([
+      ["First", undefined],
+      ["Buy disks", undefined],
+    ]);
+    expect(await write("")).toEqual([
+      ["First", undefined],
+      ["Buy disks", true],
+    ]);
   });
 
   test("reports tasks as deleted if the text is deleted", async () => {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { effort } from "../../tests/support/database/effort.ts";
 import { longestParsed, mostLines, mostPairs, mostTasks, parseTasks, type WrittenTask } from "./parse.ts";
 
-const parse = (text: string, domain: string | undefined = "example.com") => parseTasks(text, domain);
+const parse = (text: string, domain: string | undefined = "example.com") => parseTasks(text, domain).tasks;
 const open = (description: string, more: Partial<WrittenTask> = {}): WrittenTask => ({
   description,
   status: "Open",
@@ -68,7 +68,7 @@ describe("stays part of the description:", () => {
   );
 
   test("a bare name without a domain to complete it", () => {
-    expect(parseTasks("- [ ] a @alice\n- [ ] b @alice@x.org", undefined)).toEqual([
+    expect(parseTasks("- [ ] a @alice\n- [ ] b @alice@x.org", undefined).tasks).toEqual([
       open("a @alice"),
       open("b", { assignees: ["alice@x.org"] }),
     ]);
@@ -122,6 +122,45 @@ test("ignores everything beyond the limits", () => {
   expect(parse(`${"x\n".repeat(mostLines)}\n- [ ] a`)).toEqual([]);
   expect(parse(Array.from({ length: 20 }, (_, i) => `${"  ".repeat(i)}- [ ] a`).join("\n"))).toHaveLength(12);
   expect(parse(`${"x".repeat(longestParsed)}\n\n- [ ] a`)).toEqual([]);
+});
+
+describe("a text whose tasks were not all read is cut:", () => {
+  test.each([
+    ["characters", `- [ ] a\n\n${"x".repeat(longestParsed)}`],
+    ["lines", `- [ ] a\n${"x\n".repeat(mostLines)}`],
+    ["tasks", "- [ ] a\n".repeat(mostTasks + 1)],
+    ["punctuation", `- [ ] ${"*a_".repeat(663)}\n`.repeat(100)],
+  ])("%s", (_, text) => {
+    expect(parseTasks(text, undefined).isCut).toBe(true);
+  });
+
+  test("not at the limits", () => {
+    for (const text of ["- [ ] a\n".repeat(mostTasks), `- [ ] a${"x\n".repeat(mostLines - 3)}`])
+      expect(parseTasks(text, undefined).isCut).toBe(false);
+  });
+});
+
+describe("sections without a checkbox do not count", () => {
+  const timeline = `## Timeline\n\n${"- [12:00](/app) What was \\[x\\] said\n".repeat(25_000)}`;
+
+  test("whatever is before and after them", () => {
+    const text = `- [ ] a\n# Summary\n- [ ] b\n${timeline}\n## Follow-up\n\n- [x] c\n\n${timeline}`;
+    const all = { tasks: [open("a"), open("b"), open("c", { status: "Resolved" })], isCut: false };
+    expect(parseTasks(text, undefined)).toEqual(all);
+    expect(parseTasks(text.replaceAll("\n", "\r"), undefined)).toEqual(all);
+  });
+
+  test("unless code or HTML goes on in them", () => {
+    for (const [begin, end] of [
+      ["```", "```"],
+      ["~~~", "~~~"],
+      ["<!--", "-->"],
+      ["<div>", ""],
+    ])
+      expect(parse(`# One\n${begin}\n# Two\n${end}\n# Three\n- [ ] a\n${begin}\n# Four\n- [ ] b`)).toEqual([
+        open("a"),
+      ]);
+  });
 });
 
 test("parses only a share of tasks that consist of punctuation", () => {

@@ -51,6 +51,18 @@ const wordsAlone = {
 /** The prefix of a line: the white space, quotes and list markers before its text. */
 const beginning = /^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$))*/;
 
+const box = /\[[ \txX]\]/;
+
+/** The beginning of a line of HTML, or of a code fence. These go on after a heading. */
+const html = /^[ \t>*+\-\d.)]*</m;
+const fence = /^[ \t>*+\-\d.)]*(?:```|~~~)/m;
+
+/** The tasks of a text, and whether it may have more of them beyond the limits. */
+export interface Parsed {
+  tasks: WrittenTask[];
+  isCut: boolean;
+}
+
 /**
  * Returns the tasks of a Markdown text, from top to bottom: list items that begin with `[ ]` or `[x]`, at any depth, but
  * not in code.
@@ -58,9 +70,10 @@ const beginning = /^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$))*/;
  * `@alice` (completed with `domain`) and `@alice@example.com` are the assignees, and `(due 2026-12-01)` is the due day. An
  * invalid user name or day stays part of the description.
  */
-export function parseTasks(text: string, domain: string | undefined): WrittenTask[] {
-  const looked = withinLimits(text);
-  if (!/\[[ \txX]\]/.test(looked)) return [];
+export function parseTasks(text: string, domain: string | undefined): Parsed {
+  const { looked, ...limits } = withinLimits(withBoxes(text));
+  let { isCut } = limits;
+  if (!box.test(looked)) return { tasks: [], isCut };
   const tree = fromMarkdown(looked, {
     extensions: [gfmTaskListItem(), blocksAlone],
     mdastExtensions: [gfmTaskListItemFromMarkdown()],
@@ -68,34 +81,54 @@ export function parseTasks(text: string, domain: string | undefined): WrittenTas
   const tasks: WrittenTask[] = [];
   let pairs = 0;
   const walk = (node: Nodes) => {
-    if (tasks.length >= mostTasks) return;
     if (node.type === "listItem" && typeof node.checked === "boolean") {
+      if (tasks.length >= mostTasks) {
+        isCut = true;
+        return;
+      }
       const paragraph = node.children.find((child) => child.type === "paragraph");
       const raw = paragraph ? rawText(paragraph) : "";
       pairs += (raw.match(/[!-/:-@[-`{-~]/g)?.length ?? 0) ** 2;
-      if (pairs > mostPairs) return;
+      if (pairs > mostPairs) {
+        isCut = true;
+        return;
+      }
       const task = taskOf(raw, node.checked, domain);
       if (task) tasks.push(task);
     }
     if ("children" in node) for (const child of node.children) walk(child);
   };
   walk(tree);
-  return tasks;
+  return { tasks, isCut };
+}
+
+/**
+ * The text without the sections that have no checkbox, such as a long timeline before the tasks. A heading at the beginning of
+ * a line ends every other block, so that they change nothing in the rest.
+ */
+function withBoxes(text: string): string {
+  if (html.test(text)) return text;
+  const parts = text.split(/^(?=#{1,6}[ \t])/m);
+  return parts.filter((part) => box.test(part) || fence.test(part)).join("");
 }
 
 /** The part of the text within the limits, without lines that are nested too deeply. */
-function withinLimits(text: string): string {
+function withinLimits(text: string): { looked: string; isCut: boolean } {
   const kept: string[] = [];
   let count = 0;
+  let isCut = text.length > longestParsed;
   for (const line of text.slice(0, longestParsed).split(/\r\n?|\n/)) {
     const [begins = ""] = beginning.exec(line) ?? [];
     // Parsing is quadratic in empty lines, too; one is equivalent to many.
     if (begins.length > deepest || (line.trim() === "" && kept.at(-1) === "")) continue;
     count += 1 + (begins.match(/[^ \t]/g)?.length ?? 0);
-    if (count > mostLines) break;
+    if (count > mostLines) {
+      isCut = true;
+      break;
+    }
     kept.push(line.trim() === "" ? "" : line);
   }
-  return kept.join("\n");
+  return { looked: kept.join("\n"), isCut };
 }
 
 /** Returns undefined for a checkbox without text. */

@@ -4,7 +4,7 @@ import type { DocumentTask } from "../../core/plugin.ts";
 import { task } from "../../drizzle/schema/index.ts";
 import { align, type KnownTask } from "./align.ts";
 import { readContent } from "./content.ts";
-import { parseTasks } from "./parse.ts";
+import { parseTasks, type WrittenTask } from "./parse.ts";
 
 /**
  * Returns the tasks in the text of a document with their existing ids, and the deleted tasks if there are known ones.
@@ -19,14 +19,18 @@ export async function tasksSince(
   const now = String(content?.version ?? 0);
   if (now === cursor) return { tasks: [], cursor: now, complete: true };
   const known = await knownTasks(context, documentId);
-  const written = parseTasks(content?.text ?? "", context.config.domain);
-  return { tasks: identify(known, written), cursor: now, complete: true };
+  const { tasks, isCut } = parseTasks(content?.text ?? "", context.config.domain);
+  return { tasks: identify(known, tasks, isCut), cursor: now, complete: true };
 }
 
-/** The written tasks with ids from `known` or new ones, followed by the deleted tasks of `known`. */
+/**
+ * The written tasks with ids from `known` or new ones, followed by the deleted tasks of `known`. Of a text that `isCut`, none
+ * is known to be deleted.
+ */
 export function identify(
   known: readonly KnownTask[],
-  written: ReturnType<typeof parseTasks>,
+  written: readonly WrittenTask[],
+  isCut = false,
 ): DocumentTask[] {
   const ids = align(known, written);
   const present = written.map(({ assignees, ...words }, at) => ({
@@ -37,7 +41,7 @@ export function identify(
     ...(assignees[0] === undefined ? {} : { owner: assignees[0] }),
   }));
   const gone = known
-    .filter(({ externalId, deleted }) => !deleted && !ids.includes(externalId))
+    .filter(({ externalId, deleted }) => !isCut && !deleted && !ids.includes(externalId))
     .map(({ externalId, description, status }) => ({
       externalId,
       description,
