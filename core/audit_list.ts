@@ -1,13 +1,17 @@
 import { and, eq, gte, lt } from "drizzle-orm";
 import { auditLog } from "../drizzle/schema/index.ts";
 import type { AuditAction } from "./audit.ts";
+import { parseUserName } from "./auth/user/field.ts";
 import { type Actor, type Context, requireAdmin } from "./context.ts";
 import { type List, type ListQuery, startPage } from "./list/page.ts";
 
 export type AuditEntry = typeof auditLog.$inferSelect;
 
+/** Actors that are not users. A user of such a name is found by the name with its domain. */
+const notUsers = ["client", "system"];
+
 export interface AuditQuery extends ListQuery {
-  /** The whole user name. */
+  /** A user, or one of `notUsers`. */
   actor?: string;
   action?: AuditAction;
   /** The whole id or name of the object. */
@@ -30,12 +34,16 @@ const entries: List<"at"> = {
 
 /** Returns a page of the audit log, newest first. @throws Forbidden @throws InvalidInput */
 export async function listAudit(
-  { db }: Pick<Context, "db">,
+  { db, config }: Pick<Context, "db" | "config">,
   reader: Actor,
   query: AuditQuery,
 ): Promise<{ items: AuditEntry[]; next_cursor: string | null }> {
   requireAdmin(reader, "read the audit log");
-  const { actor, action, subject, since, until } = query;
+  const { action, subject, since, until } = query;
+  const actor =
+    query.actor === undefined || notUsers.includes(query.actor)
+      ? query.actor
+      : parseUserName("actor", query.actor, config.domain);
   const filters = { actor, action, subject, since: since?.toISOString(), until: until?.toISOString() };
   const page = startPage(entries, query, filters);
   const wanted = and(

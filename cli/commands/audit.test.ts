@@ -50,6 +50,7 @@ test("filters and the limit select entries", async () => {
   expect(await actions("--since", "10m")).toEqual([0, ["task.deleted"], ""]);
   expect(await actions("--until", "10m")).toEqual([0, ["token.revoked"], ""]);
   expect(await actions("--actor", "system")).toEqual([0, ["task.deleted"], ""]);
+  expect(await actions("--actor", "carol")).toEqual([0, ["token.revoked"], ""]);
   expect(await actions("--action", "token.revoked")).toEqual([0, ["token.revoked"], ""]);
   expect(await actions("--limit", "1")).toEqual([0, ["task.deleted"], "There are more: --limit 2\n"]);
   expect(await root.svc("audit", "--subject", "nothing")).toEqual({

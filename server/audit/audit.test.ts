@@ -50,7 +50,9 @@ test.each<[Record<string, string>, string[]]>([
   [{ action: "access.issued" }, ["dana access.issued", "carol access.issued"]],
   [{ subject: "reader", actor: "dana@example.com" }, ["dana access.issued"]],
   [{ since: "2026-11-01T02:00:00Z", until: "2026-11-01T03:00:00Z" }, ["dana access.issued"]],
-  [{ actor: "carol" }, []],
+  [{ actor: "Carol" }, ["carol token.revoked", "carol access.issued"]],
+  [{ actor: "system" }, ["system task.deleted"]],
+  [{ actor: "system@example.com" }, []],
 ])("the filters %j select %j", async (query, expected) => {
   expect((await shown(query)).actions).toEqual(expected);
 });
@@ -67,7 +69,7 @@ test("pages show each entry once, also those of the same time", async () => {
   expect(paged).toEqual(all);
 });
 
-test("a member, an unknown action and a time without an offset are refused", async () => {
+test("a member, an unknown action, no user name and a time without an offset are refused", async () => {
   expect(await member.call("GET", "/audit/")).toMatchObject({
     http: 403,
     body: { detail: "Only admins can read the audit log" },
@@ -75,6 +77,10 @@ test("a member, an unknown action and a time without an offset are refused", asy
   expect(await admin.call("GET", "/audit?action=shouted")).toMatchObject({
     http: 400,
     body: { field: "action" },
+  });
+  expect(await admin.call("GET", "/audit?actor=a+b")).toMatchObject({
+    http: 400,
+    body: { field: "actor", detail: "The user name must look like name@example.com" },
   });
   expect(await admin.call("GET", "/audit?since=2026-11-01")).toMatchObject({
     http: 400,

@@ -24,7 +24,9 @@ export const auditEntryView = t.Object(
 
 const exact = t.Optional(t.String({ minLength: 1, maxLength: nameLength }));
 const auditQuery = listQuery("`at` or `-at` (default)", {
-  actor: exact,
+  actor: t.Optional(
+    t.String({ minLength: 1, maxLength: nameLength, description: "A user; `client` or `system`" }),
+  ),
   action: t.Optional(oneOf(auditActions)),
   subject: exact,
   since: t.Optional(t.String({ description: "An ISO 8601 time with an offset" })),
