@@ -218,6 +218,21 @@ describe("a page that is open", () => {
   });
 });
 
+test("a form that leads to its own page shows the result, and can be sent again", async () => {
+  const draft = await given.member.call("POST", `/incidents/${id}/postmortem`, {});
+  for (const text of ["Thought of later", "Thought of last"]) {
+    await note(text);
+    await open(`${path}/postmortem`);
+    await tab.says(text);
+    await tab.click("section form > button");
+    await until("its absence", async () => !(await tab.text().catch(() => text)).includes(text));
+    await tab.shows("Post-mortem");
+  }
+  const { body } = await given.member.call("GET", `/documents/${draft.body.document_id}/content`);
+  expect(body.text).toContain("Thought of later");
+  expect(body.text).toContain("Thought of last");
+});
+
 test("the profile proposes the zone of the browser, until one is chosen", async () => {
   await open("/app/profile");
   const zone = await tab.ask<string>("Intl.DateTimeFormat().resolvedOptions().timeZone");

@@ -220,7 +220,7 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
     const answer = await fetch(address, { method: "POST", body });
     const html = await answer.text();
     const place = new URL(answer.url);
-    if (answer.ok && place.pathname === location.pathname) {
+    if (answer.ok && place.pathname === location.pathname && document.body.dataset.stream) {
       form.reset();
       form.closest("details")?.removeAttribute("open");
       // The address may have another view than the answer.
