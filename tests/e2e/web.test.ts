@@ -186,7 +186,7 @@ describe("a page that is open", () => {
     await tab.type("Not lost");
     await tab.click(".say button");
     await until("the reason", async () =>
-      (await tab.ask<string>("document.querySelector('.live').textContent")).includes("not sent: 502"),
+      (await tab.ask<string>("document.querySelector('#say').innerText")).includes("Not sent: 502"),
     );
     expect(await tab.ask<string>("document.querySelector('#text').value")).toBe("Not lost");
   });
@@ -231,6 +231,32 @@ test("a form that leads to its own page shows the result, and can be sent again"
   const { body } = await given.member.call("GET", `/documents/${draft.body.document_id}/content`);
   expect(body.text).toContain("Thought of later");
   expect(body.text).toContain("Thought of last");
+});
+
+test("a form that cannot be sent says so beside its button, and keeps the text", async () => {
+  const { id: documentId } = await documentOf(id);
+  for (const [at, sent] of [
+    [`${path}/note`, "Not lost"],
+    [`/app/documents/${documentId}/edit`, "Not lost either"],
+  ] as const) {
+    await open(at);
+    await tab.fill("#field-text", sent);
+    await tab.setOffline(true);
+    await tab.click(".fields .primary");
+    await until("the reason", async () =>
+      (await tab.ask<string>("document.querySelector('.fields .row').innerText")).includes(
+        "Not sent: no connection",
+      ),
+    );
+    expect(await tab.ask<string>("document.querySelector('.fields [role=status]').textContent")).toBe(
+      "Not sent: no connection",
+    );
+    expect(await tab.ask<string>("document.querySelector('#field-text').value")).toContain(sent);
+    await tab.setOffline(false);
+    await tab.click(".fields .primary");
+    await until("the result", async () => !(await tab.address()).endsWith(at));
+    await tab.says(sent);
+  }
 });
 
 test("the profile proposes the zone of the browser, until one is chosen", async () => {

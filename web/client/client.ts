@@ -199,7 +199,7 @@ document.addEventListener("submit", (event) => {
   const button = (event as SubmitEvent).submitter as HTMLButtonElement | null;
   if (form.method !== "post") return;
   const address = button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action;
-  if (!address.includes("/app/incidents/")) return;
+  if (!/\/app\/(incidents|documents)\//.test(address)) return;
   event.preventDefault();
   if (form.ariaBusy === "true") return;
   form.ariaBusy = "true";
@@ -210,28 +210,43 @@ document.addEventListener("submit", (event) => {
   );
 });
 
-const addressOf = ({ pathname, search }: Location) => pathname + search;
+const addressOf = ({ pathname, search }: Location | URL) => pathname + search;
 /** The address of the page that is shown. */
 let shown = addressOf(location);
 
+/** Empty at first, because what an element already has when it appears is not read out. */
+function statusOf(form: HTMLFormElement): HTMLElement {
+  form.querySelector(".sending")?.remove();
+  const status = document.createElement("span");
+  status.className = "sending";
+  status.role = "status";
+  (form.querySelector(".row") ?? form).append(status);
+  return status;
+}
+
 async function send(form: HTMLFormElement, address: string, body: URLSearchParams): Promise<void> {
-  const late = setTimeout(tell, patience, "still sending");
+  // Beside the button, so that it is seen on every page.
+  const status = statusOf(form);
+  const late = setTimeout(() => {
+    status.textContent = "Still sending";
+  }, patience);
   try {
     const answer = await fetch(address, { method: "POST", body });
     const html = await answer.text();
     const place = new URL(answer.url);
     if (answer.ok && place.pathname === location.pathname && document.body.dataset.stream) {
       form.reset();
+      status.remove();
       form.closest("details")?.removeAttribute("open");
       // The address may have another view than the answer.
       await refresh();
     } else if (answer.ok && answer.redirected) location.assign(answer.url);
     else if (!html.includes("<main")) {
       // A proxy's, or of a server that stops. What was written stays here.
-      tell(`not sent: ${answer.status}`);
+      status.textContent = `Not sent: ${answer.status}`;
     } else {
-      // An error: its page has what was written, and says what is wrong.
-      history.pushState(null, "", answer.url);
+      // An error: its page has what was written, and says what is wrong. Or a preview.
+      if (addressOf(place) !== shown) history.pushState(null, "", answer.url);
       shown = addressOf(location);
       form.reset();
       document.body.dataset.stream = "";
@@ -241,7 +256,7 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
       main().querySelector<HTMLElement>("[role=alert]")?.focus();
     }
   } catch {
-    tell("not sent: no connection");
+    status.textContent = "Not sent: no connection";
   } finally {
     clearTimeout(late);
     form.ariaBusy = null;

@@ -172,6 +172,16 @@ export class Tab {
     await this.view.cdp("Emulation.setScriptExecutionDisabled", { value: !allowed });
   }
 
+  async setOffline(offline: boolean): Promise<void> {
+    await this.view.cdp("Network.enable");
+    await this.view.cdp("Network.emulateNetworkConditions", {
+      offline,
+      latency: 0,
+      downloadThroughput: -1,
+      uploadThroughput: -1,
+    });
+  }
+
   async resize(width: number, height: number): Promise<void> {
     const mobile = width < 600;
     await this.view.cdp("Emulation.setDeviceMetricsOverride", {
