@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { incident, incidentType } from "../../drizzle/schema/index.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 
@@ -354,6 +355,33 @@ describe("a post-mortem", () => {
       expect(await redact(other.id)).toEqual([drafted.document_id]);
       const uncited = await note("Uncited");
       expect(await redact(uncited.id)).toEqual([]);
+    });
+
+    test("redacted while it is drafted is not written into it", async () => {
+      const { db } = given.server;
+      /** The draft has been read, and is written after `change`. */
+      const draftedAfter = async (change: () => Promise<unknown>) => {
+        const [, drafting] = await inTheWay<unknown>(
+          db,
+          (tx) => tx.select().from(incident).where(eq(incident.id, id)).for("update"),
+          change,
+          () => given.member.call("POST", `${path}/postmortem/`, {}),
+        );
+        expect(drafting).toMatchObject({
+          value: {
+            http: 409,
+            body: { detail: "The incident's texts were changed while it was drafted: draft it again" },
+          },
+        });
+      };
+      const redacted = (event: number) => async () => expect(await redact(event)).toEqual([]);
+      await draftedAfter(redacted((await note("The password is hunter2")).id));
+      await edited({ description: "The password is hunter2" });
+      await draftedAfter(() => edited({ description: "Everything is down" }));
+      const { text } = await draft();
+      expect(text).not.toContain("hunter2");
+      await draftedAfter(redacted((await note("The password is hunter2")).id));
+      expect((await draft()).text).toBe(text);
     });
 
     test("is named when an earlier description is redacted, if a version has its words", async () => {

@@ -1,8 +1,9 @@
 import { eq } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
 import { document } from "../../../drizzle/schema/index.ts";
 import { Changed, Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
 import { parseText } from "../../../platform/text.ts";
-import type { Actor } from "../../context.ts";
+import type { Actor, Context } from "../../context.ts";
 import { type ActivePlugin, callPlugin } from "../../plugin/call.ts";
 import type { AppContext } from "../../plugin/context.ts";
 import type { DocumentFacts } from "../../plugin/facts.ts";
@@ -42,6 +43,8 @@ export async function getContent(context: AppContext, actor: Actor, id: number):
  * Replaces the text of a document through its plugin. A document without a text gets it in the first document plugin.
  * `version` is then null, as it is for a plugin without versions: this plugin's text must still be `before`, if that is
  * given. An edit between this comparison and the plugin's own writing is lost. `data` is for the event on the timeline.
+ * `check` throws if the text must not be written any more. A plugin in our database writes in the same transaction, which has
+ * the incident locked.
  *
  * @throws InvalidInput
  * @throws NotFound as getContent
@@ -51,7 +54,12 @@ export async function getContent(context: AppContext, actor: Actor, id: number):
 export async function putContent(
   context: AppContext,
   actor: Actor,
-  change: DocumentText & { id: number; before?: string; data?: Record<string, unknown> },
+  change: DocumentText & {
+    id: number;
+    before?: string;
+    data?: Record<string, unknown>;
+    check?: (db: Context["db"]) => Promise<void>;
+  },
 ): Promise<DocumentText> {
   const { id, version, data } = change;
   const text = parseText("text", change.text, longestContent);
@@ -65,19 +73,38 @@ export async function putContent(
     if (change.before !== undefined && found.resourceId !== null)
       await expectText(plugin, facts, change.before);
   }
-  const updated = await callPlugin(plugin, "update", {
-    document: facts,
-    text,
-    author: actor.user,
-    ...(start.version === null ? {} : { version: start.version }),
-  });
+  const update = async (db: Context["db"], within?: Transaction) => {
+    await change.check?.(db);
+    const updated = await callPlugin(
+      plugin,
+      "update",
+      {
+        document: facts,
+        text,
+        author: actor.user,
+        ...(start.version === null ? {} : { version: start.version }),
+      },
+      { within },
+    );
+    if (updated.ok)
+      await recordContentChange({ ...context, db }, actor, {
+        id,
+        version: updated.value.version ?? null,
+        data,
+      });
+    return updated;
+  };
+  const updated = await (plugin.methodsWithin
+    ? context.db.transaction(async (tx) => {
+        await lockIncidentOf(tx, document, id, actor);
+        return update(tx, tx);
+      })
+    : update(context.db));
   if (!updated.ok) {
     await expectVersion(plugin, facts, start.version);
     throw new Unavailable(updated.detail);
   }
-  const { version: written = null } = updated.value;
-  await recordContentChange(context, actor, { id, version: written, data });
-  return { text, version: written };
+  return { text, version: updated.value.version ?? null };
 }
 
 /** Returns the plugin that stores the document's text, and the facts by which it knows the document. */
@@ -117,7 +144,7 @@ async function expectText(
 }
 
 async function recordContentChange(
-  { db, clock }: AppContext,
+  { db, clock }: Context,
   actor: Actor,
   { id, version: written, data }: { id: number; version: string | null; data?: Record<string, unknown> },
 ): Promise<void> {

@@ -1,5 +1,5 @@
-import { and, asc, desc, eq, isNotNull, notInArray, sql } from "drizzle-orm";
-import { event, individual } from "../../../drizzle/schema/index.ts";
+import { and, asc, desc, eq, isNotNull, notInArray, or, sql } from "drizzle-orm";
+import { event, incident, individual } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
@@ -99,6 +99,7 @@ export async function draftPostmortem(
     const drafted = draftedOf(facts, at);
     const written = await putContent(context, actor, {
       ...{ id, version, text: draftOf(facts), before: found?.text, data: { drafted } },
+      check: (db) => refuseRemoved(db, facts),
     });
     await recordDraft(context, actor, { incidentId, documentId: id });
     return reviewed(context, actor, facts, { id, ...written, drafted: [drafted], createdAt: at });
@@ -112,7 +113,10 @@ export async function draftPostmortem(
   const written =
     text === before
       ? found
-      : await putContent(context, actor, { id, text, version, before, data: { drafted } });
+      : await putContent(context, actor, {
+          ...{ id, text, version, before, data: { drafted } },
+          check: (db) => refuseRemoved(db, { ...facts, happenings }),
+        });
   await recordDraft(context, actor, { incidentId, documentId: id });
   return reviewed(context, actor, facts, { ...found, ...written, drafted: [...found.drafted, drafted] });
 }
@@ -147,6 +151,26 @@ async function reviewed(
         )
       : [],
   };
+}
+
+/**
+ * Refuses a text whose words were removed since they were read: who removed them was not told of it.
+ *
+ * @throws Conflict
+ */
+async function refuseRemoved(
+  db: AppContext["db"],
+  { incident: { id, description, resolution }, happenings }: Facts,
+): Promise<void> {
+  const ids = happenings.map(({ eventId }) => eventId);
+  const isRemoved = or(isNotNull(event.withdrawnAt), isNotNull(event.redactedAt));
+  const removed = await db.$count(event, and(sql`${event.id} = any(${sql.param(ids)}::bigint[])`, isRemoved));
+  const [now] = await db
+    .select({ description: incident.description, resolution: incident.resolution })
+    .from(incident)
+    .where(eq(incident.id, id));
+  if (removed > 0 || now?.description !== description || now.resolution !== resolution)
+    throw new Conflict("The incident's texts were changed while it was drafted: draft it again");
 }
 
 /** Two who draft it at once make one document: the other one waits, and finds it. */
