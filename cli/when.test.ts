@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { parseDue, parseWhen, zonedTime } from "./when.ts";
+import { parseDue, parseUntil, parseWhen, zonedTime } from "./when.ts";
 
 const zone = process.env.TZ;
 afterEach(() => {
@@ -18,6 +18,7 @@ const meant = (parse: (now: Date) => Date, now: string, tz = "Europe/Berlin") =>
 const at = (text: string, now: string, tz?: string) =>
   meant((date) => parseWhen("--at", text, date, false), now, tz);
 const since = (text: string, now: string) => meant((date) => parseWhen("--since", text, date), now);
+const until = (text: string, now: string) => meant((date) => parseUntil("--until", text, date), now);
 const due = (text: string, now: string) => meant((date) => parseDue("--due", text, date), now);
 
 describe("a time of day", () => {
@@ -45,6 +46,14 @@ describe("a time of day", () => {
   });
 });
 
+test("a day that ends a range is included, and only a day", () => {
+  const noon = "2026-11-20T12:00:00+01:00";
+  expect(until("2026-11-19", noon)).toBe("2026-11-19T23:00:00.000Z");
+  expect(until(" 2026-11-20 ", noon)).toBe("2026-11-20T23:00:00.000Z");
+  expect(until("2026-11-21", noon)).toBe("--until: 2026-11-21 is in the future");
+  for (const text of ["2026-11-19 14:00", "11:59", "2h"]) expect(until(text, noon)).toBe(since(text, noon));
+});
+
 describe("summer time", () => {
   test("skips a time when it begins", () => {
     const after = "2026-03-29T05:00:00+02:00";
@@ -68,6 +77,7 @@ describe("summer time", () => {
 
   test("does not move the end of a day, nor how long ago something was", () => {
     expect(due("2026-10-25", "2026-10-24T12:00:00+02:00")).toBe("2026-10-25T22:59:59.000Z");
+    expect(until("2026-10-25", "2026-10-26T12:00:00+01:00")).toBe("2026-10-25T23:00:00.000Z");
     expect(since("2026-10-25", "2026-10-26T12:00:00+01:00")).toBe("2026-10-24T22:00:00.000Z");
     expect(at("1d", "2026-10-25T12:00:00+01:00")).toBe("2026-10-24T11:00:00.000Z");
   });

@@ -63,6 +63,15 @@ export function parseWhen(option: string, text: string, now: Date, mayBeYesterda
   );
 }
 
+/** The end of a range: a day is included, so its end is the next one's start; everything else is as in `parseWhen`. */
+export function parseUntil(option: string, text: string, now: Date): Date {
+  const at = parseWhen(option, text, now);
+  return isDay(text.trim()) ? nextDay(at) : at;
+}
+
+/** Whether a text is a day, such as `2026-11-20`. */
+export const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text);
+
 /** The seconds in `90s`, `30m`, `1h30m` or `1d`; undefined for another text. */
 export function parseSpan(text: string): number | undefined {
   if (!/^(?:\d{1,6}[wdhms])+$/.test(text)) return undefined;
@@ -144,7 +153,7 @@ export function parseDue(option: string, text: string, now: Date): Date {
     );
   }
   // A day is due at its end.
-  if (/^\d{4}-\d\d-\d\d$/.test(word)) found = found.map(endOfDay);
+  if (isDay(word)) found = found.map((day) => new Date(nextDay(day).getTime() - 1000));
   const isPast = (times: readonly Date[]) => times.length > 0 && times.every((at) => at < now);
   if (isPast(found)) found = timeOfDay(word, now, 1) ?? found;
   if (isPast(found)) throw new UsageError(`${option}: ${printable(text, 60)} is in the past`);
@@ -155,8 +164,8 @@ export function parseDue(option: string, text: string, now: Date): Date {
   );
 }
 
-function endOfDay(day: Date): Date {
-  return new Date(new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1).getTime() - 1000);
+function nextDay(day: Date): Date {
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1);
 }
 
 function later(text: string, now: Date): Date | undefined {

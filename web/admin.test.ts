@@ -329,15 +329,36 @@ describe("the audit log", () => {
     expect(await shown("/app/admin/audit?subject=nothing")).toContain("No entry matches these filters");
   });
 
-  test.each(["action=shouted", "since=2026-02-30+12:00", "cursor=x"])(
-    "refuses the filter %s",
-    async (query) => {
-      expect((await root.open(`/app/admin/audit?${query}`)).status).toBe(400);
-      expect(
-        (await root.open(`/app/admin/audit/download/csv?${query.replace("cursor", "action")}`)).status,
-      ).toBe(400);
-    },
-  );
+  test("takes days of the reader's time zone, and includes them", async () => {
+    const found = async (query: string) =>
+      (await shown(`/app/admin/audit?subject=t9.&${query}`)).includes("t9.</td>");
+    for (const [query, expected] of [
+      ["since=2026-11-20&until=2026-11-20", true],
+      ["since=2026-11-21", false],
+      ["until=2026-11-19", false],
+    ] as const)
+      expect([query, await found(query)]).toEqual([query, expected]);
+  });
+
+  test.each([
+    ["action=shouted", "Choose one of the list"],
+    ["actor=a+b", "The user name must look like name@example.com"],
+    ["since=2026-02-30+12:00", "There is no such time"],
+    ["until=2h", "The field until must be a time such as"],
+    ["cursor=x", "cursor"],
+  ])("shows the filters again with the reason: %s", async (query, reason) => {
+    const { status, html } = await root.open(`/app/admin/audit?subject=mine&${query}`);
+    expect([status, html]).toEqual([
+      200,
+      expect.stringMatching(new RegExp(`role="alert"[^>]*><p>[^<]*${reason}`)),
+    ]);
+    expect(html).toContain('value="mine"');
+    const [name, typed] = [...new URLSearchParams(query)][0]!;
+    if (name !== "cursor" && name !== "action") expect(html).toContain(`value="${typed}"`);
+    for (const other of ["t9.", "No entry", "download/"]) expect(html).not.toContain(other);
+    const file = `/app/admin/audit/download/csv?${query.replace("cursor", "action")}`;
+    expect((await root.open(file)).status).toBe(400);
+  });
 
   test("is a file with all entries that the filters select", async () => {
     const link = (await shown("/app/admin/audit?actor=carol%40example.com")).match(
@@ -511,6 +532,10 @@ test("sign-ins are listed, filtered and ended, one or all of a user", async () =
   const filtered = `${path}?user=${encodeURIComponent(user)}`;
   const end = (fields = {}) => root.submit(filtered, fields, filtered);
   expect(await shown(filtered)).not.toContain("root@example.com, browser");
+  const refused = await shown(`${path}?user=a+b`);
+  for (const text of ["The user name must look like name@example.com", 'value="a b"'])
+    expect(refused).toContain(text);
+  expect(refused).not.toContain("Nobody is signed in");
   expect((await end()).path).toBe(filtered);
   expect((await open()).toSorted()).toEqual([200, 303]);
   expect(await ended()).toMatchObject({ actor: "root@example.com", action: "sign_in.ended" });

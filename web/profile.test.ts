@@ -155,6 +155,22 @@ describe("a time of a form", () => {
     );
   });
 
+  test("is a day in a filter, which is included", () => {
+    const bound = (name: "since" | "until", text: string, zone = "Europe/Berlin") =>
+      new Values(new Map([[name, text]])).bound(name, zone)?.toISOString();
+    expect(bound("since", "2026-10-25")).toBe("2026-10-24T22:00:00.000Z");
+    expect(bound("until", "2026-10-25")).toBe("2026-10-25T23:00:00.000Z");
+    // Without a midnight.
+    expect(bound("since", "2026-09-06", "America/Santiago")).toBe("2026-09-06T04:00:00.000Z");
+    for (const name of ["since", "until"] as const)
+      expect([bound(name, "2026-11-27 14:05"), bound(name, " ")]).toEqual([
+        "2026-11-27T13:05:00.000Z",
+        undefined,
+      ]);
+    for (const text of ["2026-02-30", "9999-12-31"])
+      expect(() => bound("until", text, "America/Los_Angeles")).toThrow("There is no such time");
+  });
+
   test("that comes twice stays the one that it was", () => {
     for (const before of [new Date("2026-10-25T00:30:37Z"), new Date("2026-10-25T01:30:37Z")])
       expect(read(timeText(before, "Europe/Berlin"), before)).toBe(before.toISOString());

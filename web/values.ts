@@ -52,6 +52,17 @@ export class Values {
     const [one, other] = [earlier, later].map((moment) => moment.toString({ timeZoneName: "never" }));
     throw new InvalidInput(name, `The clocks of ${timeZone} change then: write ${one} or ${other}`);
   }
+
+  /** Like `time` for a filter. A day, such as `2026-11-27`, is included. @throws InvalidInput */
+  bound(name: "since" | "until", timeZone: string): Date | undefined {
+    const text = this.given(name);
+    if (text === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(text)) return this.time(name, timeZone);
+    const days = name === "until" ? 1 : 0;
+    const moment = momentOf(name, () =>
+      Temporal.PlainDate.from(text).add({ days }).toZonedDateTime(timeZone),
+    );
+    return new Date(moment.epochMilliseconds);
+  }
 }
 
 /** A time for a field that `Values.time` reads. */
@@ -61,12 +72,18 @@ export function timeText(at: Date | null, timeZone: string): string {
 
 /** The first and the last moment that a time of day may mean. @throws InvalidInput */
 function momentsOf(name: string, local: string, timeZone: string) {
+  const of = (disambiguation: "earlier" | "later") =>
+    momentOf(name, () => Temporal.PlainDateTime.from(local).toZonedDateTime(timeZone, { disambiguation }));
+  return [of("earlier"), of("later")] as const;
+}
+
+/** @throws InvalidInput */
+function momentOf(name: string, read: () => Temporal.ZonedDateTime): Temporal.ZonedDateTime {
   try {
-    const plain = Temporal.PlainDateTime.from(local);
-    const later = plain.toZonedDateTime(timeZone, { disambiguation: "later" });
+    const moment = read();
     // In the west, the last hours of the year 9999 are in the next one.
-    if (!isStorable(new Date(later.epochMilliseconds))) throw new RangeError("after the last year");
-    return [plain.toZonedDateTime(timeZone, { disambiguation: "earlier" }), later] as const;
+    if (!isStorable(new Date(moment.epochMilliseconds))) throw new RangeError("after the last year");
+    return moment;
   } catch {
     throw new InvalidInput(name, "There is no such time: write it like 2026-11-27 14:05");
   }

@@ -49,6 +49,8 @@ test("filters and the limit select entries", async () => {
   };
   expect(await actions("--since", "10m")).toEqual([0, ["task.deleted"], ""]);
   expect(await actions("--until", "10m")).toEqual([0, ["token.revoked"], ""]);
+  const today = at.slice(0, 10);
+  expect((await actions("--since", today, "--until", today))[1]).toContain("task.deleted");
   expect(await actions("--actor", "system")).toEqual([0, ["task.deleted"], ""]);
   expect(await actions("--actor", "carol")).toEqual([0, ["token.revoked"], ""]);
   expect(await actions("--action", "token.revoked")).toEqual([0, ["token.revoked"], ""]);

@@ -5,7 +5,7 @@ import { defineCommand } from "../command.ts";
 import { limitArg, limitOf, tellMore } from "../incident/args.ts";
 import { printTable } from "../table.ts";
 import { printable, printJson } from "../text.ts";
-import { localTime, parseWhen } from "../when.ts";
+import { localTime, parseUntil, parseWhen } from "../when.ts";
 
 type Entry = Static<typeof auditEntryView>;
 
@@ -17,7 +17,7 @@ export default defineCommand({
       metavar: "TIME",
       description: "Only entries since then: 2h, 7d, 14:05, 2026-11-20",
     },
-    until: { type: "string", metavar: "TIME", description: "Only entries before then" },
+    until: { type: "string", metavar: "TIME", description: "Only entries before then; a day is included" },
     actor: {
       type: "string",
       metavar: "USER",
@@ -39,9 +39,11 @@ export default defineCommand({
   async run({ since, until, actor, action, subject, limit: given, json }, io) {
     const limit = limitOf(given);
     const now = io.clock.now();
-    const typed = Object.entries({ since, until }).flatMap(([name, text]) =>
-      text === undefined ? [] : [[name, text, parseWhen(`--${name}`, text, now).toISOString()] as const],
-    );
+    const typed = Object.entries({ since, until }).flatMap(([name, text]) => {
+      if (text === undefined) return [];
+      const parse = name === "until" ? parseUntil : parseWhen;
+      return [[name, text, parse(`--${name}`, text, now).toISOString()] as const];
+    });
     const times = Object.fromEntries(typed.map(([name, , at]) => [name, at]));
     const { ApiClient } = await import("../client/api_client.ts");
     const found = await ApiClient.within(io, async (client) => {

@@ -7,6 +7,7 @@ import { InvalidInput, NotFound, noRoute } from "../../platform/errors.ts";
 import { viewOf } from "../../server/audit/routes.ts";
 import { addressOf } from "../../server/deps.ts";
 import { download } from "../download.ts";
+import { Alert, type Trouble } from "../pages/forms.tsx";
 import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
 import type { PageContent, Site, Visit } from "../site.tsx";
@@ -24,11 +25,14 @@ export function auditPages(site: Site) {
 
   async function view(visit: Visit): Promise<PageContent> {
     const given = new Values(new Map(visit.url.searchParams));
-    const page = await listAudit(deps, visit.visitor.actor, {
-      ...queryOf(visit, given),
-      cursor: given.given("cursor"),
-    });
-    return { title: "Audit log", content: <Audit given={given} page={page} /> };
+    const shown = (found: Found) => ({ title: "Audit log", content: <Audit given={given} {...found} /> });
+    try {
+      const query = { ...queryOf(visit, given), cursor: given.given("cursor") };
+      return shown({ page: await listAudit(deps, visit.visitor.actor, query) });
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      return shown({ trouble: error });
+    }
   }
 
   /** All entries that the filters select, as they are read. */
@@ -88,12 +92,18 @@ function queryOf({ visitor: { timeZone } }: Visit, given: Values): AuditQuery {
     action,
     actor: given.given("actor"),
     subject: given.given("subject"),
-    since: given.time("since", timeZone),
-    until: given.time("until", timeZone),
+    since: given.bound("since", timeZone),
+    until: given.bound("until", timeZone),
   };
 }
 
-function Audit({ given, page }: { given: Values; page: Awaited<ReturnType<typeof listAudit>> }) {
+/** `trouble` is why a filter is refused. */
+interface Found {
+  page?: Awaited<ReturnType<typeof listAudit>>;
+  trouble?: Trouble;
+}
+
+function Audit({ given, page, trouble }: Found & { given: Values }) {
   const chosen = new URLSearchParams(
     filters.flatMap((name) => {
       const value = given.given(name);
@@ -118,12 +128,14 @@ function Audit({ given, page }: { given: Values; page: Awaited<ReturnType<typeof
       <Crumb />
       <div class="row head">
         <h1>Audit log</h1>
-        {formats.map(({ name, label }) => (
-          <a key={name} class="button" href={linkTo(`${path}/download/${name}`)} download>
-            {label}
-          </a>
-        ))}
+        {page &&
+          formats.map(({ name, label }) => (
+            <a key={name} class="button" href={linkTo(`${path}/download/${name}`)} download>
+              {label}
+            </a>
+          ))}
       </div>
+      <Alert trouble={trouble} />
       <form class="row filters bar" action={path}>
         {line("actor", "User")}
         <select name="action" aria-label="Action">
@@ -139,9 +151,10 @@ function Audit({ given, page }: { given: Values; page: Awaited<ReturnType<typeof
         {line("until", "Until", "Until 2026-11-27 14:05")}
         <button type="submit">Filter</button>
       </form>
-      {page.items.length === 0 ? (
+      {page?.items.length === 0 && (
         <p class="empty">{chosen.size > 0 ? "No entry matches these filters." : "The log is empty."}</p>
-      ) : (
+      )}
+      {page && page.items.length > 0 && (
         <Table columns={[["Time"], ["User"], ["Action"], ["Subject", "wide"], ["Address", "wide"]]}>
           {page.items.map(({ id, at, actor, action, subject, address, data }) => (
             <tr key={id}>
@@ -160,7 +173,7 @@ function Audit({ given, page }: { given: Values; page: Awaited<ReturnType<typeof
           ))}
         </Table>
       )}
-      {page.next_cursor && (
+      {page?.next_cursor && (
         <p>
           <a href={linkTo(path, { cursor: page.next_cursor })}>Older</a>
         </p>

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { endSignIn, endSignIns, listSignIns, type SignIn } from "../../core/auth/session/sign_ins.ts";
 import { parseUserName } from "../../core/auth/user/field.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import { Alert, FormPage, type Trouble } from "../pages/forms.tsx";
 import { Clock } from "../parts/time.tsx";
 import { adminPath } from "../paths.ts";
@@ -14,24 +15,45 @@ const pathOf = (query: Record<string, string | undefined>, rest = "") => {
   return `${path}${rest}${given.length > 0 ? `?${new URLSearchParams(given)}` : ""}`;
 };
 
+/** Without `found` if the filter was refused. */
+interface Shown {
+  trouble?: Trouble;
+  user?: string;
+  found?: Awaited<ReturnType<typeof listSignIns>>;
+}
+
 /** What users are signed in with: an admin ends one, or all of a user. */
 export function signInPages(site: Site) {
   const { deps } = site;
+  const typedIn = ({ url }: Visit) => new Values(new Map(url.searchParams)).given("user");
   /** @throws InvalidInput */
-  const userOf = ({ url }: Visit) => {
-    const name = new Values(new Map(url.searchParams)).given("user");
+  const userOf = (visit: Visit) => {
+    const name = typedIn(visit);
     return name === undefined ? undefined : parseUserName("user", name, deps.config.domain);
   };
 
   async function view(visit: Visit, trouble?: Trouble): Promise<PageContent> {
+    try {
+      return await listed(visit, trouble);
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      return page({ trouble: error, user: typedIn(visit) });
+    }
+  }
+
+  async function listed(visit: Visit, trouble?: Trouble): Promise<PageContent> {
     const [user, cursor] = [userOf(visit), visit.url.searchParams.get("cursor") ?? undefined];
-    const { items, next_cursor } = await listSignIns(deps, visit.visitor.actor, { user, cursor });
-    const content = (
+    return page({ trouble, user, found: await listSignIns(deps, visit.visitor.actor, { user, cursor }) });
+  }
+
+  const page = ({ trouble, user, found }: Shown): PageContent => ({
+    title: "Sign-ins",
+    content: (
       <>
         <Crumb />
         <div class="row head">
           <h1>Sign-ins</h1>
-          {user !== undefined && items.length > 0 && (
+          {user !== undefined && found && found.items.length > 0 && (
             <a class="button" href={pathOf({ user }, "/end")}>
               End all of <bdi>{user}</bdi>
             </a>
@@ -42,16 +64,15 @@ export function signInPages(site: Site) {
           <input name="user" aria-label="User" placeholder="User" value={user} dir="auto" />
           <button type="submit">Filter</button>
         </form>
-        <SignIns items={items} action={pathOf({ user })} hasUser />
-        {next_cursor && (
+        {found && <SignIns items={found.items} action={pathOf({ user })} hasUser />}
+        {found?.next_cursor && (
           <p>
-            <a href={pathOf({ user, cursor: next_cursor })}>Older</a>
+            <a href={pathOf({ user, cursor: found.next_cursor })}>Older</a>
           </p>
         )}
       </>
-    );
-    return { title: "Sign-ins", content };
-  }
+    ),
+  });
 
   const question = (user: string) => ({
     title: "End all sign-ins",
