@@ -1,6 +1,7 @@
-import { beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { incident, incidentType } from "../../drizzle/schema/index.ts";
+import { PageReader } from "../../tests/support/browser/reader.ts";
 import { type CliUser, cliUser } from "../../tests/support/cli/incident_cli.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 
@@ -37,6 +38,11 @@ const kinds = async (id: number) => {
   return { incident_type_id: incident_type.id, incident_priority_id: incident_priority.id };
 };
 
+const timeZone = process.env.TZ;
+afterEach(() => {
+  process.env.TZ = timeZone ?? "UTC";
+});
+
 const range = ["--since", "2026-06-01T00:00:00Z", "--until", "2026-06-15T00:00:00Z"];
 const note = "Restricted incidents count only if you take part in them.\n";
 
@@ -62,6 +68,24 @@ test("prints CSV that a spreadsheet takes for text, or JSON", async () => {
     { week: "2026-06-01", incidents: 1 },
     { week: "2026-06-08", incidents: 0 },
   ]);
+});
+
+test("a range of days has the numbers of the page: whole days in UTC, with the last one", async () => {
+  const reader = await PageReader.signIn(given.server);
+  for (const zone of ["Asia/Kolkata", "America/New_York"]) {
+    process.env.TZ = zone;
+    for (const [since, until, count] of [
+      ["2026-06-01", "2026-06-03", 1],
+      ["2026-06-03", "2026-06-03", 1],
+      ["2026-06-01", "2026-06-02", 0],
+      ["2026-06-04", "2026-06-14", 0],
+    ] as const) {
+      const page = await reader.open(`/app/numbers/csv?since=${since}&until=${until}`);
+      const { stdout } = await carol.svc("stats", "--since", since, "--until", until, "--csv");
+      expect([zone, since, until, stdout]).toEqual([zone, since, until, page.html]);
+      expect(page.html.split(/\r\n2026-\d\d-\d\d,1,/)).toHaveLength(1 + count);
+    }
+  }
 });
 
 test("says that there is nothing, also on a terminal", async () => {

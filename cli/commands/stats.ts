@@ -6,7 +6,7 @@ import { clientArgs } from "../incident/args.ts";
 import { IncidentClient } from "../incident/incident.ts";
 import { type Column, printTable } from "../table.ts";
 import { printable, printJson } from "../text.ts";
-import { localTime, parseWhen } from "../when.ts";
+import { isDay, localTime, parseWhen } from "../when.ts";
 
 const groupings = ["week", "type", "priority", "service"] as const satisfies readonly Grouping[];
 
@@ -21,6 +21,17 @@ const columns: Column[] = [
   { header: "TASKS", leaveOut: 1 },
 ];
 
+const day = 86_400_000;
+
+/** A day is one in UTC, as on the page: `days` later. */
+function instantOf(option: string, text: string | undefined, now: Date, days = 0): string | undefined {
+  if (text === undefined) return undefined;
+  const word = text.trim();
+  if (!isDay(word)) return parseWhen(option, text, now).toISOString();
+  const start = parseWhen(option, `${word}T00:00Z`, now);
+  return new Date(start.getTime() + days * day).toISOString();
+}
+
 export default defineCommand({
   summary: "Count incidents, how long they took and what they cost",
   args: {
@@ -32,7 +43,7 @@ export default defineCommand({
     until: {
       type: "string",
       metavar: "TIME",
-      description: "Incidents reported before then, at most 5 years later (default: now)",
+      description: "Incidents reported before then; a day is included (default: now)",
     },
     by: {
       type: "enum",
@@ -47,16 +58,15 @@ export default defineCommand({
   examples: [
     "svc stats",
     "svc stats --since 365d --by service",
-    "svc stats --since 2026-07-01 --until 2026-10-01 --csv > quarter.csv",
+    "svc stats --since 2026-07-01 --until 2026-09-30 --csv > quarter.csv",
   ],
   notes: [
-    "Half of the incidents took at most the first time, nine of ten at most the second one (p50 / p90). COMMANDER, REPORT, STABLE and CLOSE count from the report of an incident, IMPACT from its start. TASKS are open tasks of closed incidents. Weeks begin on Monday, in UTC. docs/numbers.md has the definitions.",
+    "Half of the incidents took at most the first time, nine of ten at most the second one (p50 / p90). COMMANDER, REPORT, STABLE and CLOSE count from the report of an incident, IMPACT from its start. TASKS are open tasks of closed incidents. Weeks begin on Monday; weeks and days are in UTC. A range has at most five years. docs/numbers.md has the definitions.",
   ],
   async run({ since, until, by, csv, json }, io) {
     if (csv && json) throw new UsageError("--csv and --json exclude each other");
-    const at = (option: string, text: string | undefined) =>
-      text === undefined ? undefined : parseWhen(option, text, io.clock.now()).toISOString();
-    const query = { since: at("--since", since), until: at("--until", until), by };
+    const now = io.clock.now();
+    const query = { since: instantOf("--since", since, now), until: instantOf("--until", until, now, 1), by };
     const stats = await IncidentClient.within(io, async (client) => {
       const found = await client.call<Stats<string>>("GET", `/stats${queryText(query)}`);
       if (since !== undefined) client.checkClock("--since", since);
