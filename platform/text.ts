@@ -43,8 +43,12 @@ export function parseText(field: string, text: string, longest: number): string 
  */
 export function printable(text: string, limit = 2000): string {
   const clean = text.replace(/[[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]--[\u200c\u200d]]/gv, "\uFFFD");
-  // Never in the middle of a character of two UTF-16 units.
-  return clean.length > limit ? `${clean.slice(0, limit).replace(/\p{Cs}$/u, "")}…` : clean;
+  return shortened(clean, limit);
+}
+
+/** Cuts a text after `limit` characters, never in the middle of one of two UTF-16 units. */
+export function shortened(text: string, limit: number): string {
+  return text.length > limit ? `${text.slice(0, limit).replace(/\p{Cs}$/u, "")}…` : text;
 }
 
 /**

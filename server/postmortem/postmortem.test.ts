@@ -172,6 +172,43 @@ describe("a post-mortem", () => {
     expect((await call("GET", "/postmortem/")).new_entries).not.toEqual([]);
   });
 
+  test("has the first 2,000 characters of each entry, and no more entries than there is room for", async () => {
+    // Each tab becomes 24 characters.
+    const noteLong = (name: string) => note(`${name}\n${"\t".repeat(19_000)}end`);
+    for (let n = 1; n <= 20; n += 1) await noteLong(`Note ${n}`);
+    const drafted = await draft();
+    expect(drafted.text.length).toBeLessThan(900_000);
+    expect(drafted.text.match(/&nbsp;…$/gm)).toHaveLength(18);
+    const all = `_Not all of them are here: see [the incident](${given.server.url}/app/incidents/${id})._`;
+    expect(drafted.text).toContain(`…\n\n${all}\n\n## What went well`);
+    const names = ({ new_entries }: { new_entries: { text: string }[] }) =>
+      new_entries.map(({ text }) => text.split("\n")[0]);
+    expect(names(drafted)).toEqual(["Note 19", "Note 20"]);
+    const full = await given.member.call("POST", `${path}/postmortem/`, {});
+    expect([full.http, full.body.detail]).toEqual([
+      409,
+      "The post-mortem has no room for more: shorten its text, or the description",
+    ]);
+    await edit(drafted, drafted.text.replace(/Note 1 .*\n.*…/, "Note 1"));
+    const added = await draft();
+    expect([lineOf(added.text, "Note 19") > 0, names(added)]).toEqual([true, ["Note 20"]]);
+  });
+
+  test("that has no room for the description leaves no document", async () => {
+    const long = "\t".repeat(30_000);
+    await given.server.db
+      .update(incident)
+      .set({ description: `a\n${long}b`, resolution: `a\n${long}b` })
+      .where(eq(incident.id, id));
+    expect((await given.member.call("POST", `${path}/postmortem/`, {})).http).toBe(409);
+    expect(
+      (await given.member.call("GET", `/documents/?incident_id=${id}&resource_type=review`)).body.items,
+    ).toEqual([]);
+    const begin = await begun("# Ours");
+    expect((await given.member.call("POST", `${path}/postmortem/`, {})).http).toBe(409);
+    expect((await draft({ sections: false })).document_id).toBe(begin);
+  });
+
   test("that was begun without svc keeps its own sections, and gets the others", async () => {
     await note("It was the disk");
     const own = "# Review\n\n```\n## Impact\n```\n\n## Timeline ##\n\nIt began at noon.\n\n## Why\n\nA disk.";

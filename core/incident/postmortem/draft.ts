@@ -1,5 +1,6 @@
 import { durationText } from "../../../platform/duration.ts";
 import { asTyped, literally } from "../../../platform/markdown.ts";
+import { shortened } from "../../../platform/text.ts";
 import type { Affected } from "../affected/affected.ts";
 import type { IncidentDetail } from "../incident/get.ts";
 import type { Participant } from "../participant/participant.ts";
@@ -25,6 +26,8 @@ export interface Facts {
   /** Also those who have left. */
   people: readonly Participant[];
   tasks: readonly Task[];
+  /** Whether the incident has more than these. */
+  more: { happenings: boolean; tasks: boolean };
   affected: Affected;
   publicUrl: string;
 }
@@ -64,11 +67,18 @@ const entryLineOf = ({ incident }: Facts) =>
   new RegExp(`^\\s*[-*+] \\[[^\\]]*\\]\\(\\S*/incidents/${incident.id}\\?at=(\\d+)#event-\\d+\\)`);
 const taskLink = /\/app\/tasks\/(\d+)\)/g;
 
+/** Maximum characters of a draft: less than a document may have, so that people can write into it. */
+const longestDraft = 900_000;
+/** Maximum characters of an entry, or of a task, in it. The line links to all of it. */
+const longestWords = 2000;
+
+const wordsOf = (text: string) => asTyped(shortened(text.trim(), longestWords));
+
 const minute = (at: Date) => at.toISOString().slice(0, 16).replace("T", " ");
 
 /** The whole draft, in Markdown. Times are in UTC. */
 export function draftOf(facts: Facts): string {
-  const { incident, happenings, tasks } = facts;
+  const { incident, happenings, tasks, more, publicUrl } = facts;
   return [
     `# ${asTyped(`${incident.name}: ${incident.title}`)}`,
     factsTable(facts),
@@ -82,11 +92,51 @@ export function draftOf(facts: Facts): string {
         ...(section === "Follow-up" && tasks.length > 0
           ? [tasks.map((task) => taskLine(facts, task)).join("\n")]
           : []),
+        ...((section === "Timeline" && more.happenings) || (section === "Follow-up" && more.tasks)
+          ? [`_Not all of them are here: see [the incident](${publicUrl}/app/incidents/${incident.id})._`]
+          : []),
       ];
     }),
   ]
     .join("\n\n")
     .concat("\n");
+}
+
+/** What a whole draft has room for. */
+export function draftable(facts: Facts): Facts {
+  const more = { happenings: true, tasks: true };
+  const { happenings, tasks } = thatFit(
+    draftOf({ ...facts, happenings: [], tasks: [], more }).length,
+    facts,
+    facts,
+  );
+  return {
+    ...facts,
+    happenings,
+    tasks,
+    more: {
+      happenings: facts.more.happenings || happenings.length < facts.happenings.length,
+      tasks: facts.more.tasks || tasks.length < facts.tasks.length,
+    },
+  };
+}
+
+/** The first of the tasks, and of the entries, for which a text of this length has room. */
+export function thatFit(
+  length: number,
+  facts: Facts,
+  { happenings, tasks }: Pick<News, "happenings" | "tasks">,
+): Pick<News, "happenings" | "tasks"> {
+  let end = length;
+  const some = <Item>(items: readonly Item[], lineOf: (facts: Facts, item: Item) => string) => {
+    const left = items.findIndex((item) => {
+      // With the empty lines around it.
+      end += lineOf(facts, item).length + 3;
+      return end > longestDraft;
+    });
+    return left < 0 ? items : items.slice(0, left);
+  };
+  return { tasks: some(tasks, taskLine), happenings: some(happenings, entryLine) };
 }
 
 /** What somebody has written about it already. */
@@ -119,14 +169,14 @@ function factsTable({ incident, people, affected }: Facts): string {
 /** Lines after the first one are indented, so that they stay in the list's item. */
 function entryLine({ incident, publicUrl }: Facts, { eventId, at, who, text }: Happening): string {
   const address = `${publicUrl}/app/incidents/${incident.id}?at=${eventId}#event-${eventId}`;
-  const words = asTyped(text.trim()).replaceAll("\n", "  \n  ");
+  const words = wordsOf(text).replaceAll("\n", "  \n  ");
   // What was done names who did it.
   const by = text.startsWith(who) ? "" : `**${literally(who)}** `;
   return `- [${minute(at)}](${address}) ${by}${words}`;
 }
 
 function taskLine({ publicUrl }: Facts, { id, description, status, assignees, resolveBy }: Task): string {
-  const words = asTyped(description.trim()).replaceAll(/\s*\n\s*/g, " ");
+  const words = wordsOf(description).replaceAll(/\s*\n\s*/g, " ");
   const who = assignees.map(({ name }) => asTyped(name)).join(", ");
   const state = status === "Open" ? `due ${resolveBy.toISOString().slice(0, 10)}` : status.toLowerCase();
   return `- [${words}](${publicUrl}/app/tasks/${id}): ${[who, state].filter(Boolean).join(", ")}`;
@@ -134,8 +184,8 @@ function taskLine({ publicUrl }: Facts, { id, description, status, assignees, re
 
 /** What the text does not have, and may propose. */
 export interface News {
-  happenings: Happening[];
-  tasks: Task[];
+  happenings: readonly Happening[];
+  tasks: readonly Task[];
   /** Sections of the draft that it has no heading for, until the first entry is in it: then its writers have decided. */
   sections: string[];
 }
@@ -301,7 +351,7 @@ export function outdatedIn(
     return id === undefined ? [] : [{ index, id: Number(id) }];
   });
   const words = (part: string) => part.replaceAll(/\s+/g, " ").trim();
-  const now = new Map(changed.map(({ eventId, text }) => [eventId, words(asTyped(text.trim()))]));
+  const now = new Map(changed.map(({ eventId, text }) => [eventId, words(wordsOf(text))]));
   for (const [place, { index, id }] of starts.entries()) {
     // Each line is read once, also where an item is within another one.
     const item = lines.slice(index, starts[place + 1]?.index);

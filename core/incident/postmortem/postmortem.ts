@@ -6,7 +6,7 @@ import type { Actor } from "../../context.ts";
 import { largestLimit } from "../../list/page.ts";
 import type { AppContext } from "../../plugin/context.ts";
 import { getAffected } from "../affected/affected.ts";
-import { type DocumentText, getContent, putContent } from "../document/content.ts";
+import { type DocumentText, getContent, longestContent, putContent } from "../document/content.ts";
 import { createDocument } from "../document/create.ts";
 import { listDocuments } from "../document/list.ts";
 import { postmortemType } from "../document/texts.ts";
@@ -22,6 +22,7 @@ import {
   type ChangedEntry,
   citedIn,
   type Drafted,
+  draftable,
   draftedOf,
   draftOf,
   emptySections,
@@ -32,6 +33,7 @@ import {
   type News,
   newsOf,
   outdatedIn,
+  thatFit,
   withNews,
 } from "./draft.ts";
 
@@ -79,10 +81,10 @@ export interface Drafting {
 
 /**
  * Drafts it from the timeline, roles, reports, messages, tasks, impact and cost, as a document of the incident. Of one that
- * was drafted before, it adds what is new, and changes nothing else.
+ * was drafted before, it adds what is new and has room, and changes nothing else.
  *
  * @throws NotFound when the actor may not read the incident
- * @throws Conflict when its text was changed meanwhile, or no document plugin is enabled
+ * @throws Conflict when its text was changed meanwhile, has no room for more, or no document plugin is enabled
  * @throws Unavailable when the plugin that keeps its text fails
  */
 export async function draftPostmortem(
@@ -95,31 +97,46 @@ export async function draftPostmortem(
   const found = await findText(context, actor, incidentId);
   // Also after a first attempt that made the document and not its text.
   if (!found || found.text.trim() === "") {
+    const whole = draftable(facts);
+    const text = draftOf(whole);
+    // Before anything is created.
+    if (text.length > longestContent) throw noRoom();
     const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
-    const drafted = draftedOf(facts, at);
+    const drafted = draftedOf(whole, at);
     const written = await putContent(context, actor, {
-      ...{ id, version, text: draftOf(facts), before: found?.text, data: { drafted } },
-      check: (db) => refuseRemoved(db, facts),
+      ...{ id, version, text, before: found?.text, data: { drafted } },
+      check: (db) => refuseRemoved(db, whole),
     });
     await recordDraft(context, actor, { incidentId, documentId: id });
     return reviewed(context, actor, facts, { id, ...written, drafted: [drafted], createdAt: at });
   }
   const { id, version, text: before } = found;
   const news = newsOf(before, without(facts, id), found.drafted);
-  const happenings = news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true);
-  const wanted = { ...news, happenings, ...(!sections && { sections: [] }) };
+  const chosen = {
+    happenings: news.happenings.filter(({ eventId }) => entries?.includes(eventId) ?? true),
+    tasks: news.tasks,
+    sections: sections ? news.sections : [],
+  };
+  const { length } = withNews(before, facts, { ...chosen, happenings: [], tasks: [] });
+  const wanted = { ...chosen, ...thatFit(length, facts, chosen) };
   const text = withNews(before, facts, wanted);
+  const isFull = wanted.happenings.length + wanted.tasks.length === 0;
+  if (text.length > longestContent || (isFull && chosen.happenings.length + chosen.tasks.length > 0))
+    throw noRoom();
   const drafted = draftedOf(wanted, at);
   const written =
     text === before
       ? found
       : await putContent(context, actor, {
           ...{ id, text, version, before, data: { drafted } },
-          check: (db) => refuseRemoved(db, { ...facts, happenings }),
+          check: (db) => refuseRemoved(db, { ...facts, happenings: wanted.happenings }),
         });
   await recordDraft(context, actor, { incidentId, documentId: id });
   return reviewed(context, actor, facts, { ...found, ...written, drafted: [...found.drafted, drafted] });
 }
+
+const noRoom = () =>
+  new Conflict("The post-mortem has no room for more: shorten its text, or the description");
 
 /** Tasks that were found in its own text are in it already. */
 const without = (facts: Facts, id: number): Facts => ({
@@ -133,7 +150,7 @@ async function reviewed(
   facts: Facts,
   found: FoundText | undefined,
 ): Promise<Postmortem> {
-  const text = found?.text ?? draftOf(facts);
+  const text = found?.text ?? draftOf(draftable(facts));
   const changed = found ? await changedOf(context, actor, facts.incident.id, text) : [];
   return {
     incident: facts.incident,
@@ -280,7 +297,8 @@ async function factsOf(context: AppContext, actor: Actor, incidentId: number): P
     getAffected(context, reader, incidentId),
   ]);
   const { publicUrl } = context.config;
-  return { incident, happenings, people: people.items, tasks: tasks.items, affected, publicUrl };
+  const more = { happenings: false, tasks: false };
+  return { incident, happenings, people: people.items, tasks: tasks.items, more, affected, publicUrl };
 }
 
 /** What people did and said, in order of time, without what was withdrawn or redacted. */
