@@ -392,11 +392,13 @@ describe("the audit log", () => {
     expect((await root.open("/app/admin/audit/download/xml")).status).toBe(404);
     const url = `${given.server.url}/app/admin/audit/download/csv`;
     expect((await root.browser.request(url, { method: "HEAD" })).status).toBe(200);
+    await root.open("/app/admin/audit/download/csv?actor=nobody&note=of+a+stranger");
     const exports = await db.select().from(auditLog).where(eq(auditLog.action, "audit.exported"));
     expect(exports.map(({ actor, data }) => [actor, data])).toEqual([
       ["root@example.com", { actor: "carol@example.com" }],
       ["root@example.com", {}],
       ["root@example.com", { actor: "system" }],
+      ["root@example.com", { actor: "nobody" }],
     ]);
     expect(exports[0]!.address).not.toBeNull();
   });
@@ -562,7 +564,7 @@ test("sign-ins are listed, filtered and ended, one or all of a user", async () =
   expect((await root.open(filtered)).html).toContain(`href="${question}"`);
   expect(await shown(question)).toContain(`Ends all sign-ins of ${user}`);
   expect((await open()).toSorted()).toEqual([200, 303]);
-  expect(textOf((await root.submit(question)).html)).toContain("Nobody is signed in");
+  expect(textOf((await root.submit(question)).html)).toContain("No sign-ins.");
   expect(await open()).toEqual([303, 303]);
   expect(await ended()).toMatchObject({ actor: "root@example.com", action: "session.signed_out" });
 });

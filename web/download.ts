@@ -34,7 +34,7 @@ export function download(
     async pull(controller) {
       server?.timeout(request, 0);
       if (isBegun) {
-        const now = (await visitors.find(request))?.actor;
+        const now = (await visitors.find(request, true))?.actor;
         if (now?.user !== user || (admin && !now.admin)) throw new Unauthenticated("The sign-in has ended");
       }
       isBegun = true;

@@ -81,12 +81,12 @@ test("an export names a text whose plugin is not in use", async () => {
 
 describe("a download", () => {
   const actor = { user: "carol@example.com", admin: false };
-  const begin = (method: string, pieces: AsyncIterator<string>) => {
+  const begin = (method: string, pieces: AsyncIterator<string>, admin = false) => {
     const timeouts: number[] = [];
     const visit = {
       request: new Request("http://svc.test/", { method }),
       server: { timeout: (_: Request, seconds: number) => timeouts.push(seconds) },
-      visitor: { actor },
+      visitor: { actor: { ...actor, admin } },
     };
     const site = { visitors: { find: async () => ({ actor }) } };
     const file = { name: "x.md", type: "text/markdown", pieces };
@@ -110,6 +110,21 @@ describe("a download", () => {
     resolve();
     await rest;
     expect(timeouts).toEqual([0, 240, 0, 240]);
+  });
+
+  test("fails when its reader is no longer an admin", async () => {
+    const { response } = begin(
+      "GET",
+      (async function* () {
+        for (let left = 9; left > 0; left -= 1) yield "x".repeat(100_000);
+      })(),
+      true,
+    );
+    const reader = response.body!.getReader();
+    const all = async () => {
+      while (!(await reader.read()).done);
+    };
+    await expect(all()).rejects.toThrow("The sign-in has ended");
   });
 
   test("is not begun by HEAD", async () => {

@@ -151,9 +151,11 @@ export function webRoutes(deps: Deps, streams: IncidentStreams) {
     })
     .post("/sign_out", async ({ request, server }) => {
       requireOwnOrigin(config, request);
-      const visitor = await site.visitors.find(request);
+      const begun = await site.visitors.find(request);
       const form = await readForm(request);
       await requireConnection(request);
+      // The form may have taken minutes to arrive: a sign-in that has ended meanwhile ends nothing.
+      const visitor = begun && (await site.visitors.find(request, true));
       if (visitor && !visitor.isOwn(form.get("csrf") ?? ""))
         throw new Forbidden("This form is not from this browser: reload the page and try again");
       const address = addressOf(deps, request, server);

@@ -99,14 +99,14 @@ export class Site {
     return async ({ request, server, params }: Arrival): Promise<Response> => {
       const { deps } = this;
       requireOwnOrigin(deps.config, request);
-      const find = () => inTime(this.visitors.find(request)).catch(unsettled);
+      const find = (again?: boolean) => inTime(this.visitors.find(request, again)).catch(unsettled);
       const begun = await find();
       const url = new URL(request.url);
       const isSignedIn = begun !== undefined && !(begun instanceof SvcError);
       const fields = await readForm(request, isSignedIn ? largestPageForm : largestKeptForm, mostFields);
       await requireConnection(request);
       // The form may have taken minutes to arrive: it is done with the rights that its sender has now.
-      const found = isSignedIn ? await find() : begun;
+      const found = isSignedIn ? await find(true) : begun;
       const [visitor, trouble] = found instanceof SvcError ? [undefined, found] : [found, undefined];
       if (trouble || !visitor?.isOwn(fields.get("csrf") ?? ""))
         return this.#kept(url, fields, visitor, trouble);

@@ -50,15 +50,18 @@ export class Visitors {
     this.#attempts = new RateLimit(deps.clock, rateGenerate, rateGenerate);
   }
 
-  /** Undefined when nobody is signed in, or their sign-in has ended at the issuer. */
-  async find(request: Request): Promise<Visitor | undefined> {
+  /**
+   * Undefined when nobody is signed in, or their sign-in has ended at the issuer.
+   * @param again whether the request was found before: what a proxy said of it then still counts, even if it has expired since
+   */
+  async find(request: Request, again = false): Promise<Visitor | undefined> {
     const { deps } = this;
     const { config, sso } = deps;
     const id = readCookie(request, sessionCookieName(config));
     const session = id && (await findSession(deps, id));
     if (!session || !isSignedIn(session)) return undefined;
     // Behind a proxy the header identifies each request: another user's session does not count.
-    if (sso.kind === "header" && !isSame(session, await sso.identify(request))) return undefined;
+    if (sso.kind === "header" && !again && !isSame(session, await sso.identify(request))) return undefined;
     const { userName: user, groups, expiresAt } = session;
     const sessionKey = toHex(session.idHash);
     const admin = groups.includes(config.adminGroup);

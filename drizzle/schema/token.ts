@@ -20,7 +20,10 @@ export const token = pgTable(
     issuedAt: instant("issued_at").notNull(),
     expiresAt: instant("expires_at").notNull(),
     revokedAt: instant("revoked_at"),
-    /** The client certificate that an access token is bound to: SHA-256 in base64url, as in `x5t#S256` (RFC 8705). */
+    /**
+     * The client certificate that an access token is bound to, or the one of an organisation that the row stands for: SHA-256 in
+     * base64url, as in `x5t#S256` (RFC 8705).
+     */
     certificateSha256: text("certificate_sha256"),
     issuerSessionId: issuerSessionId(),
   },

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { eq } from "drizzle-orm";
+import { token } from "../../drizzle/schema/index.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
 import {
   asAuthority,
@@ -369,6 +371,20 @@ describe("a token collected with a certificate", () => {
       for (const answer of [await ask(other, weep, cookie), await server.fetch(weep, cookie)])
         expect([answer.status, await answer.json()]).toMatchObject([401, { code: "invalid_jwt" }]);
     }
+  });
+
+  test("ends when its user ends the certificate", async () => {
+    const user = `zoe-${crypto.randomUUID()}@example.com`;
+    const client = of({ extensions: email(user) });
+    server.issuer.user = user;
+    const [jwt] = await collect(client);
+    const listed = await ask(client, `/sign_ins/?user=${user}`, bearer(jwt!));
+    const { items } = (await listed.json()) as { items: Record<string, string>[] };
+    const certificate = items.find(({ kind }) => kind === "organisation certificate")!;
+    expect((await ask(client, `/sign_ins/${certificate.id}`, { method: "DELETE" })).status).toBe(204);
+    const rows = await server.db.select().from(token).where(eq(token.userName, user));
+    expect(rows.map(({ revokedAt }) => revokedAt !== null)).toEqual([true, true]);
+    server.issuer.user = "alice@example.com";
   });
 
   test("ends with it", async () => {

@@ -2,19 +2,22 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { findClientCertificate, issueClientCertificate } from "../../core/auth/certificate/certificate.ts";
 import { decideChallenge } from "../../core/auth/challenge/decide.ts";
-import type { SignedInSession } from "../../core/auth/session/session.ts";
+import { type SignedInSession, signInSession } from "../../core/auth/session/session.ts";
+import { listSignIns } from "../../core/auth/session/sign_ins.ts";
 import type { Actor } from "../../core/context.ts";
 import {
   auditLog,
   authorityKey,
   challenge,
+  clientCertificate,
   issuerSession,
   session,
   token,
 } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { toHex } from "../../platform/secret.ts";
-import { PageReader } from "../../tests/support/browser/reader.ts";
+import { clicked } from "../../tests/support/browser/browser.ts";
+import { fieldsOf, PageReader } from "../../tests/support/browser/reader.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { newCertificateRequest } from "../../tests/support/domain/certificate_request.ts";
 import { type CertificateServer, useCertificateServer } from "../../tests/support/http/certificate_server.ts";
@@ -94,6 +97,30 @@ describe("the list", () => {
     const others = await issue(newUser());
     await insertToken({ certificateSha256: others.sha256 });
     expect(await kindsOf(await admin())).toEqual(["terminal"]);
+  });
+
+  test("marks the certificate that the reader's token is bound to", async () => {
+    const { sha256 } = await issue(user);
+    const tokenId = await insertToken({ certificateSha256: sha256 });
+    const actor: Actor = {
+      kind: "user",
+      user,
+      groups: [],
+      admin: false,
+      tokenId,
+      expiresAt: server.clock.now(),
+    };
+    const { items } = await listSignIns(context, actor, {});
+    expect(items.filter(({ isCurrent }) => isCurrent).map(({ kind }) => kind)).toEqual(["certificate"]);
+  });
+
+  test("has an admin's certificate without the right, once a newer sign-in has none", async () => {
+    const { serial } = await issue(user, ["admin"]);
+    const ofCertificate = async () =>
+      (await signInsOf(await admin())).find((one: { serial: string }) => one.serial === serial).is_admin;
+    expect(await ofCertificate()).toBe(true);
+    await insertToken({ issuedAt: after(server.clock.now(), 1) });
+    expect(await ofCertificate()).toBe(false);
   });
 
   test("goes on after its cursor, also at equal times", async () => {
@@ -229,6 +256,15 @@ describe("ending", () => {
       expect((await poll(server, wanted)).body.status).not.toBe("success");
     });
 
+    test("has no user any more, once its session has expired", async () => {
+      const { approve } = await opened();
+      await server.db
+        .update(session)
+        .set({ expiresAt: server.clock.now() })
+        .where(eq(session.userName, user));
+      await expect(approve()).rejects.toThrow("You are no longer signed in in this browser");
+    });
+
     test("as it ends, approves nothing that can be collected", async () => {
       const [by, { wanted, approve }] = [await admin(), await opened()];
       await detach();
@@ -241,6 +277,69 @@ describe("ending", () => {
       );
       expect((await poll(server, wanted)).body.status).toBe("expired");
     });
+  });
+
+  test("a browser ends what it has approved under its earlier sign-in at the issuer", async () => {
+    const [by, { browser }] = [await admin(), await PageReader.signIn(server, user)];
+    const wanted = await newChallenge(server, { user });
+    await decide(wanted, "approve", browser);
+    const [before] = await server.db.select().from(session).where(eq(session.userName, user));
+    const issuerSignIn = { issuer: server.issuer.url, subject: "again" };
+    const identity = { user, groups: [] };
+    await signInSession(context, { session: before!, identity, address: "192.0.2.1", issuerSignIn });
+    expect(await end(by, "browser")).toBe(204);
+    expect((await poll(server, wanted)).body.status).toBe("expired");
+  });
+
+  test("a browser that is being signed in again does not deadlock", async () => {
+    const [by, { browser }] = [await admin(), await PageReader.signIn(server, user)];
+    await browser.open((await newChallenge(server, { user })).challengeUrl);
+    // As behind a proxy that signs people in.
+    const ofUser = eq(session.userName, user);
+    const [row] = await server.db.update(session).set({ issuerSessionId: null }).where(ofUser).returning();
+    const id = await idOf(by, "browser");
+    const again = { session: row!, identity: { user, groups: [] }, address: "192.0.2.1" };
+    const done = await inTheWay<unknown>(
+      server.db,
+      (tx) => tx.select().from(challenge).where(eq(challenge.userName, user)).for("update"),
+      () => by.call("DELETE", `/sign_ins/${id}`),
+      () => signInSession(context, again),
+    );
+    expect(done).toMatchObject([{ value: { http: 204 } }, { value: expect.any(String) }]);
+  });
+
+  test("a certificate ends the sign-in at the issuer, if only a token that is bound to it is left", async () => {
+    const [by, { reader }] = [await admin(), await bothSignedIn()];
+    const { sha256 } = await issue(user);
+    const { sha256: isOfIt, jti } = clientCertificate;
+    const [row] = await server.db.select({ jti }).from(clientCertificate).where(eq(isOfIt, sha256));
+    const [found] = await server.db.select().from(issuerSession).where(eq(issuerSession.userName, user));
+    const issuerSessionId = found!.id;
+    const cameFromIt = eq(token.issuerSessionId, issuerSessionId);
+    await server.db.update(token).set({ certificateSha256: sha256 }).where(cameFromIt);
+    await server.db.update(token).set({ issuerSessionId }).where(eq(token.jti, row!.jti));
+    await reader.submit("/app/profile", {}, "/app/sign_out");
+    expect([await kindsOf(by), await atIssuer()]).toContainEqual([false]);
+    expect([await end(by, "certificate"), await atIssuer()]).toEqual([204, [true]]);
+  });
+
+  test("one twice at once is recorded once", async () => {
+    const name = newUser();
+    const [by, jti] = [await personOf(server, name, ["admin"]), await insertToken()];
+    const both = Array.from({ length: 2 }, () => () => by.call("DELETE", `/sign_ins/${jti}`));
+    const done = await inTheWay(
+      server.db,
+      (tx) => tx.select().from(token).where(eq(token.jti, jti)).for("update"),
+      ...both,
+    );
+    expect(done).toMatchObject([{ value: { http: 204 } }, { value: { http: 404 } }]);
+    expect(await server.db.$count(auditLog, eq(auditLog.actor, name))).toBe(1);
+  });
+
+  test("a token that is bound to a certificate is refused: that is the sign-in", async () => {
+    const [by, { sha256 }] = [await admin(), await issue(user)];
+    const bound = await insertToken({ certificateSha256: sha256 });
+    expect((await by.call("DELETE", `/sign_ins/${bound}`)).http).toBe(404);
   });
 
   test("a certificate ends what is bound to it", async () => {
@@ -283,6 +382,31 @@ describe("ending", () => {
     expect((await by.call("DELETE", "/sign_ins/")).http).toBe(400);
     expect((await others.call("DELETE", `/sign_ins/?user=${name}`)).body).toEqual({ ended: 1 });
   });
+});
+
+test("a form that arrives after the end of its session does not sign its user out everywhere", async () => {
+  const [by, ended] = [await admin(), await PageReader.signIn(server, user)];
+  const [{ id }] = await signInsOf(by);
+  const fields = { ...fieldsOf((await ended.open("/app/profile")).html, "/app/sign_out"), everywhere: "on" };
+  const [[name, value]] = [...ended.browser.cookies.get(new URL(server.url).host)!] as [[string, string]];
+  let again: PageReader | undefined;
+  const answer = await server.app.handle(
+    new Request(`${server.url}/app/sign_out`, {
+      method: "POST",
+      headers: {
+        ...clicked,
+        "content-type": "application/x-www-form-urlencoded",
+        cookie: `${name}=${value}`,
+      },
+      body: slowBody(`${new URLSearchParams(fields)}`, async () => {
+        await by.call("DELETE", `/sign_ins/${id}`);
+        again = await PageReader.signIn(server, user);
+      }),
+    }),
+  );
+  expect(answer.headers.get("location")).toStartWith("/app/sign_in");
+  expect((await again!.open("/app")).path).toBe("/app");
+  expect(await kindsOf(by)).toEqual(["browser"]);
 });
 
 test("a request whose body arrives after the end of its sign-in is refused", async () => {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
-import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { signOutEverywhere } from "../../core/auth/session/issuer_session.ts";
+import { auditLog, session } from "../../drizzle/schema/index.ts";
+import { createLog } from "../../platform/log.ts";
+import { clicked, TestBrowser } from "../../tests/support/browser/browser.ts";
+import { fieldsOf } from "../../tests/support/browser/reader.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { expectRefused } from "../../tests/support/http/refusal.ts";
 import { decide, newChallenge, poll, startTestServer } from "../../tests/support/http/server.ts";
+import { slowBody } from "../../tests/support/http/slow_body.ts";
 
 describe("behind an identity-aware proxy", () => {
   async function startProxied(alg = "ES256") {
@@ -122,6 +128,54 @@ describe("behind an identity-aware proxy", () => {
     expect(bob.status).toBe(403);
     expect((await poll(proxied, challenge)).body.status).toBe("pending");
     expect((await browser.submit(url, text, { decision: "approve" }, alice)).status).toBe(303);
+  });
+
+  test("a form and a download count with the header that they began with, even if it has expired", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const assertion = await sign();
+    const browser = new TestBrowser({ "x-assertion": assertion });
+    const { text } = await browser.open(`${proxied.url}/app/profile`);
+    const cookies = [...browser.cookies.get(new URL(proxied.url).host)!];
+    const headers = {
+      ...clicked,
+      "x-assertion": assertion,
+      cookie: cookies.map((pair) => pair.join("=")).join("; "),
+      "content-type": "application/x-www-form-urlencoded",
+    };
+    const ask = (path: string, init: RequestInit = {}) =>
+      proxied.app.handle(new Request(`${proxied.url}${path}`, { headers, ...init }));
+    const data = { text: "y".repeat(4000) };
+    const entry = { at: proxied.clock.now(), actor: "x", action: "token.revoked", data };
+    await proxied.db.insert(auditLog).values(Array.from({ length: 100 }, () => entry));
+    const reader = (await ask("/app/admin/audit/download/csv")).body!.getReader();
+    await reader.read();
+    const fields = { ...fieldsOf(text, "/app/profile"), name: "Alice Ames" };
+    const body = slowBody(`${new URLSearchParams(fields)}`, async () => proxied.clock.advance(200));
+    const saved = await ask("/app/profile", { method: "POST", body });
+    expect([saved.status, saved.headers.get("location")]).toEqual([303, "/app/profile?saved"]);
+    while (!(await reader.read()).done);
+    expect((await ask("/app/profile")).status).toBe(401);
+  });
+
+  test("nothing is approved while a user is signed out everywhere", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const user = "alice@example.com";
+    const browser = new TestBrowser({ "x-assertion": await sign() });
+    await browser.open(`${proxied.url}/app/profile`);
+    const [, approved] = await inTheWay<unknown>(
+      proxied.db,
+      // Sessions end last.
+      (tx) => tx.select().from(session).for("no key update"),
+      () => signOutEverywhere({ ...proxied, log: createLog("silent") }, { user, address: "192.0.2.1" }),
+      async () => {
+        const wanted = await newChallenge(proxied);
+        const { status } = await decide(wanted, "approve", browser);
+        return [status, (await poll(proxied, wanted)).body.status];
+      },
+    );
+    expect(approved).toMatchObject({ value: [403, "pending"] });
   });
 
   test("a page is shown to the user that the header names now", async () => {

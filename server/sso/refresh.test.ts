@@ -251,18 +251,34 @@ describe("an approval that no terminal has collected gets the groups", () => {
     expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
   });
 
-  test("that have changed while its form arrived", async () => {
-    const [{ browser }, wanted] = [
-      await PageReader.signIn(server, user, ["admin"]),
-      await newChallenge(server, { user }),
-    ];
+  /** A browser that has opened the challenge, and how it approves it with what it was then. */
+  const opened = async () => {
+    const { browser } = await PageReader.signIn(server, user, ["admin"]);
+    const wanted = await newChallenge(server, { user });
     await browser.open(wanted.challengeUrl);
     const { id, sessionHash } = await rowOf(server, wanted);
     const [before] = await server.db.select().from(session).where(eq(session.idHash, sessionHash!));
+    const request = { id, decision: "approve" as const, session: before as SignedInSession };
+    const approve = () =>
+      decideChallenge({ ...contextOf(), watch: server.watch }, { ...request, address: "127.0.0.1" });
+    return { wanted, approve };
+  };
+
+  test("that have changed while its form arrived", async () => {
+    const { wanted, approve } = await opened();
     await PageReader.signIn(server, user, ["oncall"]);
-    const context = { ...contextOf(), watch: server.watch };
-    const approve = { id, decision: "approve" as const, session: before as SignedInSession };
-    await decideChallenge(context, { ...approve, address: "127.0.0.1" });
+    await approve();
+    expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
+  });
+
+  test("that change while it is approved", async () => {
+    const { wanted, approve } = await opened();
+    await inTheWay<unknown>(
+      server.db,
+      (tx) => tx.select().from(challenge).where(eq(challenge.userName, user)).for("update"),
+      approve,
+      () => PageReader.signIn(server, user, ["oncall"]),
+    );
     expect(await groupsOf(poll(server, wanted))).toEqual(["oncall"]);
   });
 

@@ -18,6 +18,7 @@ const path = `${adminPath}/audit`;
 
 /** The filters, by their names in the address. */
 const filters = ["actor", "action", "subject", "since", "until"] as const;
+const names: ReadonlySet<string> = new Set(filters);
 
 /** The audit log, with its filters in the address, and as a file. */
 export function auditPages(site: Site) {
@@ -48,7 +49,7 @@ export function auditPages(site: Site) {
         actor: actor.user,
         action: "audit.exported",
         address: addressOf(deps, visit.request, visit.server),
-        data: Object.fromEntries(visit.url.searchParams),
+        data: Object.fromEntries([...visit.url.searchParams].filter(([name]) => names.has(name))),
       });
     async function* pieces() {
       yield format!.header;

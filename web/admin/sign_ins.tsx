@@ -161,39 +161,44 @@ export function SignIns({
   action: string;
   hasUser?: boolean;
 }) {
-  if (items.length === 0) return <p class="empty">Nobody is signed in.</p>;
+  if (items.length === 0) return <p class="empty">No sign-ins.</p>;
   return (
-    <Table columns={[["What"], ["Since"], ["Until", "wide"], ["End", "num"]]}>
-      {items.map(({ id, kind, user, isAdmin, isCurrent, createdAt, expiresAt, serial }) => (
-        <tr key={id}>
-          <td dir="auto">
-            {hasUser && (
-              <>
-                <bdi>{user}</bdi>,{" "}
-              </>
-            )}
-            {kind === "organisation certificate" ? "certificate of your organisation" : kind}
-            {isCurrent && " (this one)"}
-            {isAdmin && <span class="quiet">, admin</span>}
-            {serial && <small class="quiet block">{serial}</small>}
-          </td>
-          <td class="keep">
-            <Clock at={createdAt} />
-          </td>
-          <td class="wide keep">
-            <Clock at={expiresAt} />
-          </td>
-          <td class="num">
-            <RowForm
-              action={action}
-              name={kind === "organisation certificate" ? "certificate" : "sign_in"}
-              value={id}
-              button="End"
-              label={`End ${kind} of ${user}`}
-            />
-          </td>
-        </tr>
-      ))}
-    </Table>
+    <>
+      <Table columns={[["What"], ["Since"], ["Until", "wide"], ["End", "num"]]}>
+        {items.map(({ id, kind, user, isAdmin, isCurrent, createdAt, expiresAt, serial }) => (
+          <tr key={id}>
+            <td dir="auto">
+              {hasUser && (
+                <>
+                  <bdi>{user}</bdi>,{" "}
+                </>
+              )}
+              {kind === "organisation certificate" ? "certificate of your organisation" : kind}
+              {isCurrent && " (this one)"}
+              {isAdmin && <span class="quiet">, admin</span>}
+              {serial && <small class="quiet block">{serial}</small>}
+            </td>
+            <td class="keep">
+              <Clock at={createdAt} />
+            </td>
+            <td class="wide keep">
+              <Clock at={expiresAt} />
+            </td>
+            <td class="num">
+              <RowForm
+                action={action}
+                name={kind === "organisation certificate" ? "certificate" : "sign_in"}
+                value={id}
+                button="End"
+                label={`End ${kind} of ${user}`}
+              />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <p class="quiet">
+        The sign-in at the provider stays, where a browser may get a new one without a password.
+      </p>
+    </>
   );
 }

@@ -7,7 +7,7 @@ import { printable, printJson } from "../../text.ts";
 import { localTime } from "../../when.ts";
 
 export default defineCommand({
-  summary: "List what you are signed in with, or everyone for admins",
+  summary: "List your sign-ins, or everyone's if you are an admin",
   args: {
     user: { type: "string", metavar: "USER", description: "Only sign-ins of this user" },
     ...clientArgs,

@@ -21,7 +21,7 @@ export default defineCommand({
     "svc sign-ins revoke --user dana@example.com",
   ],
   notes: [
-    "The access that was obtained with it ends, too. Only admins can end other users' sign-ins.",
+    "The access that was obtained with it ends, too. The sign-in at the provider stays, where a browser may get a new one without a password. Only admins can end other users' sign-ins.",
     "--user keeps the certificates of your own authority. One that is ended by its ID is refused from then on.",
   ],
   async run({ id, user, json }, io) {

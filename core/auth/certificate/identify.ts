@@ -51,7 +51,12 @@ export async function identifyCertificate(
   if (now >= verified.notAfter) throw new RefusedCertificate("expired");
   const user = userOf(verified, config);
   const groups = groupsOf(verified, user, config.mtlsGroups);
-  const tokenId = await signInOf(context, { user, groups, verified });
+  const tokenId = await signInOf(context, {
+    user,
+    groups,
+    verified,
+    certificateSha256: thumbprintOf(chain[0]!),
+  });
   return {
     kind: "user",
     user,
@@ -145,10 +150,14 @@ interface SignIn {
   user: string;
   groups: string[];
   verified: VerifiedChain;
+  certificateSha256: string;
 }
 
 /** The id of the certificate's row of `token`. @throws RefusedCertificate if it is revoked */
-async function signInOf({ db }: Context, { user, groups, verified }: SignIn): Promise<string> {
+async function signInOf(
+  { db }: Context,
+  { user, groups, verified, certificateSha256 }: SignIn,
+): Promise<string> {
   const jti = idFrom(verified.id);
   const [known] = await tokenById(db).execute({ jti });
   if (known?.revokedAt) throw new RefusedCertificate("revoked");
@@ -159,7 +168,7 @@ async function signInOf({ db }: Context, { user, groups, verified }: SignIn): Pr
     .insert(token)
     // Issued when the certificate was: a later sign-in is the newer source of the user's groups. The row stays as long as
     // the certificate may be used, even if an authority above it expires earlier: it may be replaced.
-    .values({ jti, userName: user, groups, issuedAt: notBefore, expiresAt })
+    .values({ jti, userName: user, groups, issuedAt: notBefore, expiresAt, certificateSha256 })
     // After a change of the settings.
     .onConflictDoUpdate({
       target: token.jti,

@@ -5,7 +5,7 @@ import { toHex } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
 import { holdIssuerSession } from "../session/issuer_session.ts";
-import { lockGroups, type SignedInSession } from "../session/session.ts";
+import { lockSignIns, type SignedInSession } from "../session/session.ts";
 import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
 import { countChallenge } from "./outcomes.ts";
@@ -35,7 +35,7 @@ export async function decideChallenge(
   }
   const decided = await db.transaction(async (tx) => {
     // The form's body may have arrived long after the session was read.
-    await lockGroups(tx, actor);
+    await lockSignIns(tx, actor);
     const isValid = and(
       eq(sessions.idHash, session.idHash),
       eq(sessions.userName, actor),

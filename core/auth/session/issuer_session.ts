@@ -6,8 +6,8 @@ import { InvalidInput } from "../../../platform/errors.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
-import { endTokens } from "../../end_tokens.ts";
-import { anonymous, type IssuerSignIn } from "./session.ts";
+import { endTokens, isOfOrganisation } from "../../end_tokens.ts";
+import { anonymous, type IssuerSignIn, lockSignIns } from "./session.ts";
 
 /** What a verified logout token says: it names a user, one of their sessions at the issuer, or both. */
 export interface Logout extends Partial<IssuerSignIn> {
@@ -102,6 +102,8 @@ export async function signOutEverywhere(
   await db.transaction(async (tx) => {
     // Until a certificate that is being issued is stored, which refers to no sign-in at the issuer then.
     await lockName(tx, `svc certificates ${user}`);
+    // And until an approval is stored, for the same reason.
+    await lockSignIns(tx, user);
     await endIssuerSessions(tx, eq(issuerSession.userName, user), { at, because: "signed_out", address });
     // The rest has no sign-in at the issuer, behind a proxy that signs people in; in the same order.
     await tx
@@ -116,7 +118,7 @@ export async function signOutEverywhere(
         ),
       );
     // Without the certificates of an organisation, whose ids have version 8: a new sign-in would not bring them back.
-    const isOurs = sql`substr(jti::text, 15, 1) <> '8'`;
+    const isOurs = sql`not ${isOfOrganisation(sql`jti`)}`;
     await endTokens(tx, sql`select jti from token where user_name = ${user} and ${isOurs}`, at);
     await tx.update(session).set(anonymous(at)).where(eq(session.userName, user));
     const data = { everywhere: true, ...(by === user ? {} : { user }) };

@@ -118,6 +118,7 @@ export async function signInSession(
       });
     // Before this session, in the order of the other changes of a user's sign-ins.
     if (issuerSignIn) await setGroups(tx, identity);
+    else await lockSignIns(tx, identity.user);
     const changed = await tx
       .update(session)
       .set({
@@ -148,7 +149,7 @@ export async function setGroups(
   { user, groups }: Pick<Identity, "user" | "groups">,
   asked?: { id: string; at: Date },
 ): Promise<boolean> {
-  await lockGroups(tx, user);
+  await lockSignIns(tx, user);
   const { id, userName, refreshedAt } = issuerSession;
   if (asked) {
     const isNewer = and(eq(userName, user), gte(refreshedAt, asked.at), ne(id, asked.id));
@@ -176,9 +177,12 @@ export async function setGroups(
   return true;
 }
 
-/** Keeps the groups of a user from changing until the transaction ends: what it stores is seen by the next change. */
-export async function lockGroups(tx: Transaction, user: string): Promise<void> {
-  await lockName(tx, `svc groups ${user}`);
+/**
+ * Until the transaction ends, nobody else changes or ends the user's sign-ins here, or approves a terminal with one: what it
+ * stores is seen by the next one.
+ */
+export async function lockSignIns(tx: Transaction, user: string): Promise<void> {
+  await lockName(tx, `svc sign-ins ${user}`);
 }
 
 /** Whether a row could not refer to its session, which has ended, or was signed in by another tab, meanwhile. */
@@ -194,7 +198,13 @@ export async function signOutSession(
   const { session: ended, address } = request;
   const at = clock.now();
   await db.transaction(async (tx) => {
-    await tx.update(session).set(anonymous(at)).where(eq(session.idHash, ended.idHash));
+    const isOfUser = and(eq(session.idHash, ended.idHash), eq(session.userName, ended.userName));
+    const changed = await tx
+      .update(session)
+      .set(anonymous(at))
+      .where(isOfUser)
+      .returning({ createdAt: session.createdAt });
+    if (changed.length === 0) return;
     await audit(tx, { at, actor: ended.userName, action: "session.signed_out", address });
   });
 }

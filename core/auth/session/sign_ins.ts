@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, gt, inArray, isNull, ne, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import { bigint, boolean, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { challenge, issuerSession, session } from "../../../drizzle/schema/index.ts";
@@ -6,11 +6,11 @@ import { instant } from "../../../drizzle/schema/types.ts";
 import { Forbidden, InvalidInput, NotFound } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
-import { endTokens } from "../../end_tokens.ts";
+import { endTokens, isOfOrganisation } from "../../end_tokens.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { latestGroups } from "../certificate/certificate.ts";
 import { endIssuerSessions, signOutEverywhere } from "./issuer_session.ts";
-import { anonymous } from "./session.ts";
+import { anonymous, lockSignIns } from "./session.ts";
 
 // Terminology. A sign-in is what authenticates its user now: a browser session, the access token of a terminal, or a
 // certificate sign-in, of our own authority or of an organisation's. A token that is bound to a certificate of ours ends with
@@ -31,13 +31,13 @@ const signIns = pgTable("sign_ins_now", {
   /** Of the newest certificate of ours. */
   serial: text("serial"),
   isCurrent: boolean("is_current").notNull(),
-  /** To a certificate of ours of the same user: see the terminology. */
-  isBound: boolean("is_bound").notNull(),
+  /** The certificate sign-in of the same user whose certificate it is bound to: see the terminology. */
+  boundTo: uuid("bound_to"),
   issuerSessionId: uuid("issuer_session_id"),
 });
 
 /** `isCurrent`: the actor uses it. `createdAt`: when a certificate of an organisation began to be valid. */
-export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "isBound" | "issuerSessionId">;
+export type SignIn = Omit<typeof signIns.$inferSelect, "place" | "boundTo" | "issuerSessionId">;
 
 const keyDigest = sql`substr(sha256('svc sign-in '::bytea || ${session.idHash}), 1, 16)`;
 /** Sets the four or two bits of a UUID that say of which kind it is. */
@@ -48,6 +48,11 @@ const withBits = (bytes: SQL, at: number, kept: number, bits: number) =>
  * 8 (RFC 9562), because readers of the API may refuse others.
  */
 const sessionId = sql`encode(${withBits(withBits(keyDigest, 6, 15, 128), 8, 63, 128)}, 'hex')::uuid`;
+
+/** The certificate sign-in of a user that has this certificate. */
+const signInWith = (certificate: SQL, user: SQL) => sql`(
+  select holder.jti from client_certificate join token holder on holder.jti = client_certificate.jti
+  where sha256 = ${certificate} and holder.user_name = ${user})`;
 
 /** The valid sign-ins of a user, or of all, for the `with` of a query of `signIns`. */
 function signInsNow(
@@ -61,21 +66,21 @@ function signInsNow(
   const isAdmin = (groups: SQL) => sql`${config.adminGroup} = any (${groups})`;
   return db.$with("sign_ins_now", getTableColumns(signIns)).as(sql`
     select id, ('x' || right(id::text, 12))::bit(48)::bigint + 1 as place,
-      kind, user_name, created_at, expires_at, is_admin, serial, is_current, is_bound, issuer_session_id
+      kind, user_name, created_at, expires_at, is_admin, serial, is_current, bound_to, issuer_session_id
     from (
       select ${sessionId} as id, 'browser' as kind, user_name, coalesce(signed_in_at, created_at) as created_at, expires_at,
         ${isAdmin(sql`groups`)} as is_admin, null as serial,
-        id_hash is not distinct from decode(${sessionKey ?? null}::text, 'hex') as is_current, false as is_bound, issuer_session_id
+        id_hash is not distinct from decode(${sessionKey ?? null}::text, 'hex') as is_current, null::uuid as bound_to, issuer_session_id
       from session where user_name is not null and expires_at > ${now} and ${ofUser(sql`user_name`)}
       union all
       select token.jti, case when newest.serial is not null then 'certificate'
-          when substr(token.jti::text, 15, 1) = '8' then 'organisation certificate' else 'terminal' end,
+          when ${isOfOrganisation(sql`token.jti`)} then 'organisation certificate' else 'terminal' end,
         token.user_name, token.issued_at, token.expires_at,
         ${isAdmin(sql`case when newest.serial is null then token.groups else ${latestGroups} end`)}, newest.serial,
-        token.jti is not distinct from ${tokenId ?? null}::uuid,
-        exists (select from client_certificate join token holder on holder.jti = client_certificate.jti
-          where sha256 = token.certificate_sha256 and holder.user_name = token.user_name),
-        token.issuer_session_id
+        coalesce(token.jti in (${tokenId ?? null}::uuid, (
+          select ${signInWith(sql`used.certificate_sha256`, sql`used.user_name`)} from token used where used.jti = ${tokenId ?? null}::uuid
+        )), false),
+        ${signInWith(sql`token.certificate_sha256`, sql`token.user_name`)}, token.issuer_session_id
       from token left join lateral (
         select serial, expires_at from client_certificate where jti = token.jti order by expires_at desc limit 1
       ) as newest on true
@@ -84,7 +89,7 @@ function signInsNow(
     ) as valid`);
 }
 
-const isListed = eq(signIns.isBound, false);
+const isListed = isNull(signIns.boundTo);
 
 const missing = "There is no such sign-in, or it has ended";
 
@@ -112,7 +117,7 @@ export async function listSignIns(
     .limit(page.limit);
   const placed = rows.map(({ item: { place, ...item }, key }) => ({ item: { item, id: place }, key }));
   const { items, next_cursor } = page.finish(placed);
-  return { items: items.map(({ item: { isBound: _, issuerSessionId: __, ...item } }) => item), next_cursor };
+  return { items: items.map(({ item: { boundTo: _, issuerSessionId: __, ...item } }) => item), next_cursor };
 }
 
 /**
@@ -132,20 +137,28 @@ export async function endSignIn(context: Context, actor: Actor, id: string, addr
         .with(signInsNow(tx, context, actor, ofActor))
         .select()
         .from(signIns);
-    const [found] = await valid().where(and(eq(signIns.id, id), isListed));
-    if (!found) throw new NotFound(missing);
-    const { kind, user, issuerSessionId } = found;
+    const find = async () => {
+      const [found] = await valid().where(and(eq(signIns.id, id), isListed));
+      if (!found) throw new NotFound(missing);
+      return found;
+    };
+    await lockSignIns(tx, (await find()).user);
+    // Again: somebody else may have ended it meanwhile.
+    const { kind, user, issuerSessionId } = await find();
     const isLast = async (atIssuer: SQL | undefined) => {
       // So that of two that end at once, the second is the last one.
       await tx.select({ id: issuerSession.id }).from(issuerSession).where(atIssuer).for("no key update");
-      const others = and(eq(signIns.issuerSessionId, issuerSessionId!), ne(signIns.id, id));
+      // What is bound to this one ends with it.
+      const stays = and(ne(signIns.id, id), or(isListed, ne(signIns.boundTo, id)));
+      const others = and(eq(signIns.issuerSessionId, issuerSessionId!), stays);
       return (await valid().where(others).limit(1)).length === 0;
     };
     const atIssuer = issuerSessionId === null ? undefined : eq(issuerSession.id, issuerSessionId);
-    if (atIssuer && (await isLast(atIssuer)))
-      await endIssuerSessions(tx, atIssuer, { at, because: "revoked", address });
-    else if (kind === "browser") await endBrowser(tx, user, id, at);
+    const endsAtIssuer = atIssuer && (await isLast(atIssuer));
+    // What it has approved may have come from an earlier one at the issuer.
+    if (kind === "browser") await endBrowser(tx, user, id, at);
     else await endTokens(tx, sql`select ${id}::uuid`, at);
+    if (endsAtIssuer) await endIssuerSessions(tx, atIssuer, { at, because: "revoked", address });
     const data = { user, kind };
     await audit(tx, { at, actor: actor.user, action: "sign_in.ended", address, subject: id, data });
   });
