@@ -27,16 +27,16 @@ const roleOf = (slug: string, more: object = {}) => ({
   ...more,
 });
 
-test("only admins see the roles, and apply, check and delete them", async () => {
+test("only admins see the roles, and apply, check, disable, enable and delete them", async () => {
   const slug = await world.makeRole();
   const { csrf } = fieldsOf((await carol.open("/app/report")).html, "/app/report") as { csrf: string };
   const before = await world.server.db.$count(auditLog);
-  for (const at of ["", `/${slug}`, `/${slug}/delete`]) {
+  for (const at of ["", `/${slug}`, `/${slug}/disable`, `/${slug}/delete`]) {
     const { status, html } = await carol.open(`${path}${at}`);
     expect([at, status]).toEqual([at, 403]);
     expect(html).not.toContain(world.target.broker);
   }
-  for (const at of ["", `/${slug}/check`, `/${slug}/delete`]) {
+  for (const at of ["", ...["check", "disable", "enable", "delete"].map((step) => `/${slug}/${step}`)]) {
     const text = JSON.stringify(roleOf("carols"));
     const { status } = await carol.send(`${path}${at}`, { csrf, key: crypto.randomUUID(), text });
     expect([at, status]).toEqual([at, 403]);
@@ -230,4 +230,38 @@ test("a role is deleted after a question, unless it was used", async () => {
   expect([refused.status, refused.html]).toEqual([409, expect.stringContaining("still has leases")]);
   for (const missing of ["none", "none/delete"])
     expect([missing, (await root.open(`${path}/${missing}`)).status]).toEqual([missing, 404]);
+});
+
+test("a used role is disabled after a question, which ends its leases, and enabled again", async () => {
+  const slug = await world.makeRole();
+  const at = `${path}/${slug}`;
+  const before = await stored(slug);
+  expect((await world.issue(world.alice, slug)).http).toBe(201);
+  expect((await root.open(at)).html).toContain(`href="${at}/disable"`);
+  expect((await root.open(`${at}/disable`)).html).toContain("its leases end");
+  expect((await stored(slug)).disabled).toBe(false);
+  const disabled = await root.submit(`${at}/disable`, {}, `${at}/disable`);
+  expect([disabled.path, textOf(disabled.html)]).toEqual([at, expect.stringContaining("Disabled: nobody")]);
+  const { version, updated_at, ...kept } = before;
+  expect(await stored(slug)).toMatchObject({ ...kept, disabled: true, version: version + 1 });
+  expect((await world.issue(world.alice, slug)).http).toBe(404);
+  const enabled = await root.submit(at, {}, `${at}/enable`);
+  expect([enabled.path, enabled.html]).toEqual([at, expect.stringContaining(`href="${at}/disable"`)]);
+  expect(await stored(slug)).toMatchObject({ ...kept, disabled: false, version: version + 2 });
+  // With its secrets.
+  expect((await world.issue(world.alice, slug)).http).toBe(201);
+});
+
+test("a role that cannot be enabled says why", async () => {
+  await apply(roleOf("lost", { disabled: true }));
+  const lost = { pluginSlug: "gone" };
+  await world.server.db.update(accessRole).set(lost).where(eq(accessRole.slug, "lost"));
+  const { status, html } = await root.submit(`${path}/lost`, {}, `${path}/lost/enable`);
+  expect([status, textOf(html)]).toEqual([409, expect.stringContaining("The plugin gone is not enabled")]);
+  expect((await stored("lost")).disabled).toBe(true);
+  for (const [at, step] of [
+    ["/none/disable", 404],
+    ["/lost/disable", 200],
+  ] as const)
+    expect([at, (await root.open(`${path}${at}`)).status]).toEqual([at, step]);
 });

@@ -390,6 +390,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["admin-roles", "/app/admin/roles"],
     ["admin-role", "/app/admin/roles/shown"],
     ["admin-role-delete", "/app/admin/roles/shown/delete"],
+    ["admin-role-disable", "/app/admin/roles/shown/disable"],
     ["admin-catalog", "/app/admin/catalog/types"],
     ["admin-team", "/app/admin/catalog/teams/new"],
     ["admin-definitions", "/app/admin/catalog/definitions"],

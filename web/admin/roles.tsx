@@ -35,6 +35,18 @@ const fileField: Field = {
   help: "As svc access apply reads it. Omitted fields get their defaults. An omitted secret of an existing role keeps its value",
 };
 
+/** What a form asks before it changes a role. Enabling is asked about only if it was refused. */
+const questions = {
+  delete: { verb: "Delete", button: "Delete for good", isDangerous: true },
+  disable: {
+    verb: "Disable",
+    about: "Nobody gets it then, and its leases end.",
+    button: "Disable",
+    isDangerous: true,
+  },
+  enable: { verb: "Enable", button: "Enable" },
+};
+
 /** `unknown` if the target has not answered in time. */
 type Check = Awaited<ReturnType<typeof checkRole>> | "unknown";
 
@@ -93,16 +105,13 @@ export function rolePages(site: Site) {
     return view(visit, (await withTimeLimit(checkMilliseconds, checking)) ?? "unknown");
   });
 
-  async function deleting(visit: Visit, trouble?: Trouble): Promise<PageContent> {
+  async function asking(visit: Visit, step: keyof typeof questions, trouble?: Trouble): Promise<PageContent> {
     const { slug } = await roleOf(visit);
-    const title = `Delete ${slug}?`;
+    const { verb, ...question } = questions[step];
+    const title = `${verb} ${slug}?`;
     const back = `${path}/${slug}`;
-    const form = { title, button: "Delete for good", isDangerous: true, back, fields: [], trouble };
-    return {
-      title,
-      content: <FormPage crumb={<Crumb />} action={`${back}/delete`} {...form} />,
-      here: "admin",
-    };
+    const form = { title, action: `${back}/${step}`, back, fields: [], trouble, ...question };
+    return { title, content: <FormPage crumb={<Crumb />} {...form} />, here: "admin" };
   }
 
   const remove = adminsSubmit(site, async (visit) => ({
@@ -110,8 +119,25 @@ export function rolePages(site: Site) {
       await removeRole(context, visit.visitor.actor, visit.params.role!);
       return path;
     },
-    again: (fill) => deleting(visit, fill([]).trouble),
+    again: (fill) => asking(visit, "delete", fill([]).trouble),
   }));
+
+  const change = (step: "disable" | "enable") =>
+    adminsSubmit(site, async (visit) => ({
+      run: async (context) => {
+        const { actor } = visit.visitor;
+        const { slug, version, pluginSlug, settings, ...role } = await getRole(
+          context,
+          actor,
+          visit.params.role!,
+        );
+        const disabled = step === "disable";
+        const fields = { ...role, slug, plugin: pluginSlug, settings: settings ?? {}, disabled };
+        await updateRole(context, actor, { slug, version, fields });
+        return `${path}/${slug}`;
+      },
+      again: (fill) => asking(visit, step, fill([]).trouble),
+    }));
 
   return new Elysia({ name: "role pages", prefix: "/roles" })
     .get(
@@ -126,9 +152,15 @@ export function rolePages(site: Site) {
     .post("/:role/check", check)
     .get(
       "/:role/delete",
-      admins(site, (visit) => deleting(visit)),
+      admins(site, (visit) => asking(visit, "delete")),
     )
-    .post("/:role/delete", remove);
+    .post("/:role/delete", remove)
+    .get(
+      "/:role/disable",
+      admins(site, (visit) => asking(visit, "disable")),
+    )
+    .post("/:role/disable", change("disable"))
+    .post("/:role/enable", change("enable"));
 }
 
 /**
@@ -256,6 +288,14 @@ function One({ role, check }: { role: Role; check: Check | undefined }) {
           <FormKeys />
           <button type="submit">Check</button>
         </form>
+        {role.disabledAt ? (
+          <form method="post" action={`${path}/${role.slug}/enable`}>
+            <FormKeys />
+            <button type="submit">Enable</button>
+          </form>
+        ) : (
+          <a href={`${path}/${role.slug}/disable`}>Disable</a>
+        )}
         <a href={`${path}/${role.slug}/delete`}>Delete</a>
       </div>
     </div>

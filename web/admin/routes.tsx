@@ -20,7 +20,7 @@ const pages = [
   ["schedule", "Schedule", "The scheduled tasks: last run, next slot, failures; start one now"],
   ["work", "Deliveries and steps", "Messages and steps of incidents that are not done yet; retry one"],
   ["plugins", "Plugins", "What is installed and in use, and what fails"],
-  ["roles", "Access roles", "Who gets which credentials; apply a file, check, delete"],
+  ["roles", "Access roles", "Who gets which credentials; apply a file, check, disable, delete"],
   ["sign-ins", "Sign-ins", "Browsers, access tokens and certificates that are valid now; end them"],
   ["audit", "Audit log", "Who did what; filter and export it"],
 ] as const;
