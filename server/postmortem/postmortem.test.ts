@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
-import { incident, incidentType } from "../../drizzle/schema/index.ts";
+import { eq, type SQL, sql } from "drizzle-orm";
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import { event, incident, incidentType, task } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -192,6 +193,43 @@ describe("a post-mortem", () => {
     await edit(drafted, drafted.text.replace(/Note 1 .*\n.*…/, "Note 1"));
     const added = await draft();
     expect([lineOf(added.text, "Note 19") > 0, names(added)]).toEqual([true, ["Note 20"]]);
+  });
+
+  test("has all tasks, and the newest 2,000 entries of people", async () => {
+    const { db } = given.server;
+    const many = async (table: PgTable, row: number, count: number, changed: Record<string, SQL>) => {
+      const { columns, name } = getTableConfig(table);
+      const copied = columns
+        .filter(({ name, generated }) => name !== "id" && !generated)
+        .map(({ name }) => name);
+      const values = copied.map((column) => changed[column] ?? sql.identifier(column));
+      await db.execute(
+        sql`insert into ${sql.identifier(name)} (${sql.join(
+          copied.map((one) => sql.identifier(one)),
+          sql`, `,
+        )})
+          select ${sql.join(values, sql`, `)} from ${sql.identifier(name)}, generate_series(1, ${count}::int) as n where id = ${row}`,
+      );
+    };
+    const first = await note("First note");
+    await many(event, first.id, 2000, { kind: sql`'participant.joined'` });
+    const wanted = { incident_id: id, description: "Task 0", assignees: [] };
+    const made = await given.member.call("POST", "/tasks/", wanted);
+    await many(task, made.body.id, 200, { description: sql`'Task ' || n` });
+    const began = new Date(+given.server.clock.now() - 40 * 60_000);
+    await db.update(incident).set({ impactStartedAt: began }).where(eq(incident.id, id));
+    const last = await note("Last note");
+    const { text, gaps } = await call("GET", "/postmortem/");
+    expect(text).toContain("First note");
+    expect(text.match(/^- \[Task \d+\]/gm)).toHaveLength(201);
+    expect(text).not.toContain("_Not all of them");
+    expect(gaps).toHaveLength(1);
+    await many(event, last.id, 1999, {});
+    const full = await call("GET", "/postmortem/");
+    expect(full.text).not.toContain("First note");
+    expect(full.text.match(/Last note$/gm)).toHaveLength(2000);
+    expect(full.text).toContain("Last note\n\n_Not all of them are here");
+    expect(full.gaps).toEqual([]);
   });
 
   test("that has no room for the description leaves no document", async () => {

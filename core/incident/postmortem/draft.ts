@@ -27,7 +27,7 @@ export interface Facts {
   people: readonly Participant[];
   tasks: readonly Task[];
   /** Whether the incident has more than these. */
-  more: { happenings: boolean; tasks: boolean };
+  more: { happenings: boolean; tasks: boolean; people: boolean };
   affected: Affected;
   publicUrl: string;
 }
@@ -104,7 +104,7 @@ export function draftOf(facts: Facts): string {
 
 /** What a whole draft has room for. */
 export function draftable(facts: Facts): Facts {
-  const more = { happenings: true, tasks: true };
+  const more = { ...facts.more, happenings: true, tasks: true };
   const { happenings, tasks } = thatFit(
     draftOf({ ...facts, happenings: [], tasks: [], more }).length,
     facts,
@@ -115,6 +115,7 @@ export function draftable(facts: Facts): Facts {
     happenings,
     tasks,
     more: {
+      ...facts.more,
       happenings: facts.more.happenings || happenings.length < facts.happenings.length,
       tasks: facts.more.tasks || tasks.length < facts.tasks.length,
     },
@@ -145,11 +146,12 @@ function given(section: Section, { incident }: Facts): string[] {
   return texts.filter((text) => text.trim() !== "").map((text) => asTyped(text.trim()));
 }
 
-function factsTable({ incident, people, affected }: Facts): string {
+function factsTable({ incident, people, affected, more }: Facts): string {
   const { reportedAt, stableAt, closedAt, impactStartedAt, impactEndedAt } = incident;
   const since = (from: Date, to: Date | null) => to && `${minute(to)}, after ${durationText(from, to)}`;
   const roles = (one: Participant) =>
     [...new Set(one.roles.map(({ role }) => role))].filter((role) => role !== "participant").join(", ");
+  const named = people.map((one) => [one.individual.name, roles(one)].filter(Boolean).join(": "));
   const rows: [string, string | null | undefined][] = [
     ["Priority", incident.incidentPriority.name],
     ["Type", incident.incidentType.name],
@@ -159,7 +161,7 @@ function factsTable({ incident, people, affected }: Facts): string {
     ["Impact ended", impactEndedAt && since(impactStartedAt ?? reportedAt, impactEndedAt)],
     ["Closed", since(reportedAt, closedAt)],
     ["Affected", [...affected.services, ...affected.applications].map(({ name }) => name).join(", ")],
-    ["People", people.map((one) => [one.individual.name, roles(one)].filter(Boolean).join(": ")).join("; ")],
+    ["People", [...named, ...(more.people ? ["and others"] : [])].join("; ")],
     ["Cost", incident.cost > 0 ? String(incident.cost) : null],
   ];
   const lines = rows.filter(([, value]) => value).map(([name, value]) => `| ${name} | ${asTyped(value!)} |`);
@@ -390,11 +392,16 @@ const shortestGap = 30 * 60_000;
 const mostGaps = 10;
 
 /** The longest gaps of half an hour or more, from the beginning of the impact or the report until the incident was stable, in order. */
-export function gapsOf({ incident, happenings }: Facts): Gap[] {
+export function gapsOf({ incident, happenings, more }: Facts): Gap[] {
   const { reportedAt, impactStartedAt, stableAt, closedAt } = incident;
   const start = impactStartedAt && impactStartedAt < reportedAt ? impactStartedAt : reportedAt;
   const end = stableAt ?? closedAt;
-  const times = [start, ...happenings.map(({ at }) => at), ...(end ? [end] : [])].sort((a, b) => +a - +b);
+  const times = [
+    // Nothing is known of the time before the first of these, if there are more.
+    ...(more.happenings ? [] : [start]),
+    ...happenings.map(({ at }) => at),
+    ...(end ? [end] : []),
+  ].sort((a, b) => +a - +b);
   const within = times.filter((at) => at >= start && (!end || at <= end));
   const length = ({ from, to }: Gap) => +to - +from;
   return within

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNotNull, notInArray, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, isNull, notInArray, or, sql } from "drizzle-orm";
 import { event, incident, individual } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { nameLength } from "../../../platform/text.ts";
@@ -15,8 +15,8 @@ import { getIncident, type IncidentDetail } from "../incident/get.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { listParticipants } from "../participant/list.ts";
 import { listTasks } from "../task/list.ts";
+import type { Task } from "../task/task.ts";
 import { recordEvent } from "../timeline/event.ts";
-import { folded } from "../timeline/fold.ts";
 import { maySee } from "../visibility/see.ts";
 import {
   type ChangedEntry,
@@ -39,6 +39,8 @@ import {
 
 /** Of what people did and said; the newest of more. */
 const mostHappenings = 2000;
+/** The oldest of more. */
+const mostTasks = 2000;
 
 /** A post-mortem: the document, and what its writers may look at next. */
 export interface Postmortem {
@@ -289,24 +291,46 @@ async function factsOf(context: AppContext, actor: Actor, incidentId: number): P
   const incident = await getIncident(context, actor, incidentId);
   // Checked once for all of these.
   const reader = { ...actor, sees: incidentId };
-  const all = { incidentId, limit: largestLimit };
-  const [happenings, people, tasks, affected] = await Promise.all([
+  const [newest, people, tasks, affected] = await Promise.all([
     happeningsOf(context, actor, incidentId),
-    listParticipants(context, reader, all),
-    listTasks(context, reader, { ...all, sort: "id" }),
+    listParticipants(context, reader, { incidentId, limit: largestLimit }),
+    tasksOf(context, reader, incidentId),
     getAffected(context, reader, incidentId),
   ]);
-  const { publicUrl } = context.config;
-  const more = { happenings: false, tasks: false };
-  return { incident, happenings, people: people.items, tasks: tasks.items, more, affected, publicUrl };
+  return {
+    ...{ incident, affected, people: people.items, tasks: tasks.slice(0, mostTasks) },
+    happenings: newest.slice(-mostHappenings),
+    more: {
+      happenings: newest.length > mostHappenings,
+      tasks: tasks.length > mostTasks,
+      people: people.next_cursor !== null,
+    },
+    publicUrl: context.config.publicUrl,
+  };
 }
 
-/** What people did and said, in order of time, without what was withdrawn or redacted. */
+/** More than `mostTasks` if there are more. */
+async function tasksOf(context: AppContext, reader: Actor, incidentId: number): Promise<Task[]> {
+  const tasks: Task[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listTasks(context, reader, { incidentId, limit: largestLimit, sort: "id", cursor });
+    tasks.push(...page.items);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined && tasks.length <= mostTasks);
+  return tasks;
+}
+
+/**
+ * What people did and said, in order of time, without what was withdrawn or redacted: the newest `mostHappenings`, and one
+ * more if there are more.
+ */
 async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number): Promise<Happening[]> {
+  const { id, at, description, kind } = eventColumns;
   const rows = await db
     .select({
-      ...eventColumns,
-      name: sql<string>`coalesce(${individual.name}, ${event.actor})`,
+      ...{ eventId: id, at, text: description },
+      who: sql<string>`coalesce(${individual.name}, ${event.actor})`,
     })
     .from(event)
     .leftJoin(individual, eq(individual.email, event.actor))
@@ -315,18 +339,25 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
         eq(event.incidentId, incidentId),
         maySee(actor, incidentId),
         notInArray(event.actor, ["system", "worker"]),
+        isNull(event.withdrawnAt),
+        isNull(event.redactedAt),
+        // The people are in the table, and the writing about it is no part of what happened.
+        sql`${kind} !~ '^(participant\\..*|corrected|withdrawn|redacted|postmortem\\..*|document\\..*)$'`,
+        sql`(${kind} not like 'role.%' or ${event.data} ->> 'role' is distinct from 'participant')`,
+        sql`(${kind} <> 'role.assumed' or (${followsJoining}) is not true)`,
       ),
     )
     .orderBy(desc(event.at), desc(event.id))
-    .limit(mostHappenings);
-  const isShown = ({ kind, data }: { kind: string; data: Record<string, unknown> }) =>
-    !besidesIt.test(kind) && !(kind.startsWith("role.") && data.role === "participant");
-  return folded(rows.reverse())
-    .filter(
-      ({ event, isMachinery }) => !isMachinery && isShown(event) && !event.withdrawnAt && !event.redactedAt,
-    )
-    .map(({ event: { id, at, description, name } }) => ({ eventId: id, at, who: name, text: description }));
+    .limit(mostHappenings + 1);
+  return rows.reverse();
 }
+
+/** Whether the event before it is that the same person joined: who joins gets a role. */
+const followsJoining = sql`
+  select before.kind = 'participant.joined' and before.data -> 'participant_id' = ${event.data} -> 'participant_id'
+  from ${event} as before
+  where before.incident_id = ${event.incidentId} and (before.at, before.id) < (${event.at}, ${event.id})
+  order by before.at desc, before.id desc limit 1`;
 
 /** The entries that a text cites, and that were corrected, withdrawn or redacted. */
 async function changedOf(
@@ -360,6 +391,3 @@ async function changedOf(
     ...{ who, at: editedAt!, text: description },
   }));
 }
-
-/** The people are in the table, and the writing about it is no part of what happened. */
-const besidesIt = /^(participant\..*|corrected|withdrawn|redacted|postmortem\..*|document\..*)$/;
