@@ -151,10 +151,33 @@ describe("a post-mortem", () => {
     const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
     const redact = `${path}/redact?entry=${items[0].id}`;
     expect((await carol.open(redact)).status).toBe(403);
-    const { html: form } = await root.open(redact);
-    expect(form).toMatch(
-      /These documents may have its words: INC-\d+ post-mortem: Broken &lt;b>\. Edit each/,
-    );
+    const cites = /<a href="\/app\/documents\/(\d+)"><bdi>INC-\d+ post-mortem: Broken &lt;b><\/bdi><\/a>/;
+    const [, cited] = (await root.open(redact)).html.match(cites)!;
+    const done = await root.submit(redact, { reason: "A name" });
+    expect(done.path).toStartWith(`${path}/redacted?`);
+    for (const words of [
+      `<a href="/app/documents/${cited}/edit">Edit</a>`,
+      `<a href="/app/documents/${cited}/versions">Versions</a>`,
+    ])
+      expect(done.html).toContain(words);
+    expect(done.html).toMatch(cites);
+    expect((await carol.open(done.path)).status).toBe(403);
+    const { body: other } = await given.member.call("POST", "/documents/", {
+      name: "Elsewhere",
+      description: "",
+      resource_type: "reference",
+      weblink: null,
+      incident_id: (await given.reported("Other")).id,
+    });
+    const odd = `plugin=slack&plugin=%3Cb%3E&document=${other.id}&document=987654&document=x`;
+    const { status, html: others } = await root.open(`${path}/redacted?entry=${items[0].id}&${odd}`);
+    expect([status, others]).toEqual([
+      200,
+      expect.stringContaining("<h2>Plugins that were sent the text</h2>"),
+    ]);
+    const section = others.slice(others.indexOf("<h2>Plugins"));
+    expect(section).toContain("<ul><li>slack</li></ul>");
+    expect(section).not.toContain("<h2>Documents");
   });
 
   test("with more new entries than the page shows proposes the rest afterwards", async () => {

@@ -527,10 +527,10 @@ describe("a Restricted incident, for somebody who does not take part", () => {
       const { status, html, path: to } = method === "GET" ? await dana.open(at) : await dana.send(at, sent);
       return { status, html, path: to.replace(String(of), "N") };
     };
-    const places = ["", "/entries/1", ...Object.keys(actions).map((one) => `/${one}`)];
+    const places = ["", "/entries/1", "/redacted", ...Object.keys(actions).map((one) => `/${one}`)];
     for (const rest of places)
       for (const method of ["GET", "POST"] as const) {
-        if (method === "POST" && (rest === "" || rest === "/entries/1")) continue;
+        if (method === "POST" && ["", "/entries/1", "/redacted"].includes(rest)) continue;
         const seen = await hidden(id, rest, method);
         expect([rest, seen]).toEqual([rest, await hidden(987_654, rest, method)]);
         expect(seen.status).toBe(404);

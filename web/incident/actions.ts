@@ -36,6 +36,7 @@ import type { Field } from "../parts/form.tsx";
 import { app, documentPath } from "../paths.ts";
 import { timeText, type Values } from "../values.ts";
 import { incidentFields, mostChoices, type Named } from "./choices.ts";
+import { type Remains, remainsPath } from "./redaction.ts";
 
 /** Where an action is offered, and by whom. */
 export interface Place {
@@ -62,7 +63,9 @@ export interface Action {
   title: string;
   /** What the button says. */
   button: string;
-  about?: string | ((place: Place) => Promise<string>);
+  about?: string;
+  /** The documents that may have the words in question. */
+  citedBy?(place: Place): Promise<Remains["documents"]>;
   /** It cannot be undone. */
   isDangerous?: boolean;
   fields(place: Place): Field[] | Promise<Field[]>;
@@ -679,19 +682,9 @@ export const actions: Record<string, Action> = {
   redact: {
     title: "Redact an entry",
     button: "Redact",
-    about: async ({ context, actor, incident, about }) => {
-      const ids = { incidentId: incident.id, eventId: about.id("entry") };
-      const cites = await documentsWithText(context, actor, ids);
-      const names = cites.map(({ name }) => name).join(", ");
-      return [
-        "Removes the text from the database for good. Plugins and backups may still have it.",
-        ...(names
-          ? [
-              `These documents may have its words: ${names}. Edit each so that it no longer has them, then redact its versions that had them.`,
-            ]
-          : []),
-      ].join(" ");
-    },
+    about: "Removes the text from the database for good. Plugins and backups may still have it.",
+    citedBy: ({ context, actor, incident, about }) =>
+      documentsWithText(context, actor, { incidentId: incident.id, eventId: about.id("entry") }),
     isDangerous: true,
     fields: ({ about }) => [
       hidden("entry", about.text("entry")),
@@ -705,8 +698,12 @@ export const actions: Record<string, Action> = {
     ],
     run: async (doing) => {
       const { context, actor, values, address } = doing;
-      const wanted = { ...entryOf(doing), reason: values.text("reason"), address };
-      return toOldEvent((await redactEvent(context, actor, wanted)).event);
+      const ids = entryOf(doing);
+      const documents = await documentsWithText(context, actor, ids);
+      const wanted = { ...ids, reason: values.text("reason"), address };
+      const { event, receivedBy: plugins } = await redactEvent(context, actor, wanted);
+      if (documents.length + plugins.length === 0) return toOldEvent(event);
+      return remainsPath(ids.incidentId, event.id, { plugins, documents });
     },
   },
   retry: {

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { Actor } from "../../core/context.ts";
+import { type Actor, requireAdmin } from "../../core/context.ts";
 import { listRevisions } from "../../core/incident/event/revisions.ts";
 import { exportFormats } from "../../core/incident/export/file.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
@@ -7,13 +7,14 @@ import { idOfName, isIncidentName } from "../../core/incident/incident/name.ts";
 import { listParticipants } from "../../core/incident/participant/list.ts";
 import { readSlice } from "../../core/incident/stream/read.ts";
 import { noSuchIncident } from "../../core/incident/visibility/see.ts";
+import { slugPattern } from "../../core/plugin/check.ts";
 import { NotFound, noRoute } from "../../platform/errors.ts";
 import { redirect } from "../../server/page/page.ts";
 import { streamHeaders } from "../../server/stream/connection.ts";
 import { withoutTimeout } from "../../server/stream/routes.ts";
 import type { IncidentStreams } from "../../server/stream/streams.ts";
 import { download } from "../download.ts";
-import { ActionPage, HistoryPage } from "../pages/forms.tsx";
+import { ActionPage, HistoryPage, RemainsPage } from "../pages/forms.tsx";
 import { Incident } from "../pages/incident.tsx";
 import { app, incidentPath } from "../paths.ts";
 import { idIn, type PageContent, type Site, type Visit } from "../site.tsx";
@@ -23,6 +24,7 @@ import { barsOf, rankedPriorities } from "./choices.ts";
 import { exportIncident, exportTypes } from "./export.ts";
 import { Onlookers, type Rendered } from "./onlookers.tsx";
 import { isAmongNewest, readIncidentPage, views } from "./read.ts";
+import { readDocuments } from "./redaction.ts";
 
 /** The page of an incident, its stream, and what one can do with it. */
 export const incidentPages = (site: Site, streams: IncidentStreams) => {
@@ -78,12 +80,8 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
   }
 
   async function formOf(name: string, action: Action, place: Place) {
-    const { about } = action;
-    return {
-      ...{ name, action, incident: place.incident },
-      about: typeof about === "function" ? await about(place) : about,
-      fields: await action.fields(place),
-    };
+    const fields = await action.fields(place);
+    return { name, action, incident: place.incident, fields, citedBy: await action.citedBy?.(place) };
   }
 
   async function actionPage(visit: Visit): Promise<PageContent> {
@@ -111,6 +109,23 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
       },
     };
   });
+
+  async function redactedPage({ visitor, url, params }: Visit): Promise<PageContent> {
+    const { actor } = visitor;
+    const id = idOf(params);
+    const incident = await getIncident(deps, actor, id);
+    requireAdmin(actor, "redact a text");
+    const entry = idIn(url.searchParams.get("entry"));
+    if (entry === undefined) throw new NotFound("There is no such event");
+    // The address may be anybody's.
+    const plugins = url.searchParams.getAll("plugin").filter((slug) => slugPattern.test(slug));
+    const ids = url.searchParams.getAll("document").flatMap((text) => idIn(text) ?? []);
+    const of = { plugins, documents: await readDocuments(deps, actor, { incidentId: id, ids }) };
+    return {
+      title: `Redacted · ${incident.name}`,
+      content: <RemainsPage {...{ incident, entry, of }} />,
+    };
+  }
 
   async function historyPage({ visitor, params }: Visit): Promise<PageContent> {
     const { actor } = visitor;
@@ -148,6 +163,7 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     .get("/incidents/:incident_id", site.read(incidentPage))
     .get("/incidents/:incident_id/entries/:event_id", site.read(historyPage))
     .get("/incidents/:incident_id/export/:format", site.read(exportPage))
+    .get("/incidents/:incident_id/redacted", site.read(redactedPage))
     .get("/incidents/:incident_id/:action", site.read(actionPage))
     .post("/incidents/:incident_id/:action", act);
 };

@@ -2,11 +2,12 @@ import type { ComponentChildren } from "preact";
 import type { Revision } from "../../core/incident/event/revisions.ts";
 import type { IncidentDetail } from "../../core/incident/incident/get.ts";
 import type { Action } from "../incident/actions.ts";
+import type { Remains } from "../incident/redaction.ts";
 import { Form, type Field } from "../parts/form.tsx";
 import { nameOf } from "../parts/person.tsx";
 import { Text } from "../parts/text.tsx";
 import { Clock } from "../parts/time.tsx";
-import { app, incidentPath, signInAddress } from "../paths.ts";
+import { app, documentPath, incidentPath, signInAddress } from "../paths.ts";
 
 /** Why a form could not be done; what was written is in its fields. */
 export interface Trouble {
@@ -50,21 +51,25 @@ export function ActionPage({
   incident,
   name,
   action,
-  about,
+  citedBy = [],
   fields,
   trouble,
 }: {
   incident: IncidentDetail;
   name: string;
   action: Action;
-  about?: string;
+  citedBy?: Remains["documents"];
   fields: readonly Field[];
   trouble?: Trouble;
 }) {
   const path = incidentPath(incident.id);
-  const { title, button, isDangerous } = action;
+  const { title, about, button, isDangerous } = action;
   const page = { title, about, button, isDangerous, fields, trouble };
-  return <FormPage {...page} crumb={<Crumb of={incident} />} action={`${path}/${name}`} back={path} />;
+  return (
+    <FormPage {...page} crumb={<Crumb of={incident} />} action={`${path}/${name}`} back={path}>
+      <CitingDocuments documents={citedBy} />
+    </FormPage>
+  );
 }
 
 export function Crumb({ of: { id, name, title } }: { of: IncidentDetail }) {
@@ -115,6 +120,63 @@ export function FormPage({
         </button>
         {back && <a href={back}>Cancel</a>}
       </Form>
+    </div>
+  );
+}
+
+export function CitingDocuments({ documents }: Pick<Remains, "documents">) {
+  if (documents.length === 0) return null;
+  return (
+    <section class="list">
+      <h2>Documents that may have its words</h2>
+      <p class="quiet">Edit each so that it no longer has them, then redact its versions that had them.</p>
+      <ul>
+        {documents.map(({ id, name }) => (
+          <li key={id}>
+            <a href={documentPath(id)}>
+              <bdi>{name}</bdi>
+            </a>
+            <span>
+              <a href={`${documentPath(id)}/edit`}>Edit</a>{" "}
+              <a href={`${documentPath(id)}/versions`}>Versions</a>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** What an admin does after a redaction. */
+export function RemainsPage({
+  incident,
+  entry,
+  of,
+}: {
+  incident: IncidentDetail;
+  entry: number;
+  of: Remains;
+}) {
+  return (
+    <div class="narrow">
+      <Crumb of={incident} />
+      <h1>Redacted</h1>
+      <p class="quiet">
+        The text of <a href={`${incidentPath(incident.id)}?at=${entry}#event-${entry}`}>this entry</a> is no
+        longer in the database. Backups that were made before still have it.
+      </p>
+      {of.plugins.length > 0 && (
+        <section class="list">
+          <h2>Plugins that were sent the text</h2>
+          <p class="quiet">Remove it there, too.</p>
+          <ul>
+            {of.plugins.map((slug) => (
+              <li key={slug}>{slug}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <CitingDocuments documents={of.documents} />
     </div>
   );
 }
