@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
+import { conversation, event, incident as incidentTable, session } from "../drizzle/schema/index.ts";
 import { clicked } from "../tests/support/browser/browser.ts";
 import { fieldsOf, PageReader, textOf } from "../tests/support/browser/reader.ts";
 import { somebodyWaits } from "../tests/support/database/blocked.ts";
@@ -202,6 +202,24 @@ describe("without scripts", () => {
     expect((await carol.open(`${path}/entries/${first.id}`)).status).toBe(403);
     await root.submit(`${path}/redact?entry=${report.id}`, { reason: "A name" });
     expect((await root.open(path)).html).not.toContain("Half down");
+  });
+
+  test("an earlier description is redacted by the entry of its change, which says who was sent it", async () => {
+    await carol.submit(`${path}/edit`, { description: "The password is elsewhere" });
+    await carol.submit(`${path}/edit`, { title: "Other" });
+    const { db, clock } = given.server;
+    await db.insert(conversation).values({ incidentId: id, pluginSlug: "slack", createdAt: clock.now() });
+    const [, change] = await events("incident.updated");
+    const redact = `${path}/redact?entry=${change.id}`;
+    expect((await carol.open(path)).html).not.toContain(redact);
+    const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
+    const { html } = await root.open(path);
+    // The title is not redacted.
+    expect(html.match(/\/redact\?entry=\d+/g)).toEqual([`/redact?entry=${change.id}`]);
+    const done = await root.submit(redact, { reason: "A password" });
+    expect(done.path).toBe(`${path}/redacted?entry=${change.id}&plugin=slack`);
+    expect(done.html).toContain("<ul><li>slack</li></ul>");
+    expect((await root.open(path)).html).not.toContain(redact);
   });
 
   test("a message to one person is shown to that person only", async () => {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 import type { Event } from "../../core/incident/event/list.ts";
+import { hasEarlierText } from "../../core/incident/event/redact.ts";
 import type { Report } from "../../core/incident/report/report.ts";
 import { type Folded, foldedText, isSaid } from "../../core/incident/timeline/fold.ts";
 import { useName } from "./person.tsx";
@@ -17,6 +18,7 @@ const kindNames: Record<string, string> = {
 /** A line of the timeline: what somebody said or did, or what the server did by itself. */
 export function Entry({ of, report, path }: { of: Folded<Event>; report?: Report; path: string }) {
   const name = useName(of.event.actor);
+  const { admin } = useContext(Reader);
   const { event, more } = of;
   const said = kindNames[event.kind];
   if (!isSaid(event) || more.length > 0) {
@@ -28,6 +30,12 @@ export function Entry({ of, report, path }: { of: Folded<Event>; report?: Report
             {" · "}
             <bdi>{name}</bdi>
           </>
+        )}
+        {admin && hasEarlierText(event) && (
+          <span class="tools">
+            {" "}
+            <Tool event={event} path={path} action="redact" name="Redact" />
+          </span>
         )}
       </Line>
     );
@@ -133,15 +141,30 @@ function Edited({ event, path }: { event: Event; path: string }) {
 function Corrections({ event, path }: { event: Event; path: string }) {
   const { user, admin } = useContext(Reader);
   if (event.actor !== user && !admin) return null;
-  const link = (action: string, name: string) => (
+  const of = { event, path };
+  return (
+    <span class="tools">
+      <Tool {...of} action="amend" name="Correct" /> <Tool {...of} action="withdraw" name="Withdraw" />{" "}
+      {admin && <Tool {...of} action="redact" name="Redact" />}
+    </span>
+  );
+}
+
+function Tool({
+  event,
+  path,
+  action,
+  name,
+}: {
+  event: Event;
+  path: string;
+  action: "amend" | "withdraw" | "redact";
+  name: string;
+}) {
+  return (
     <a href={`${path}/${action}?entry=${event.id}`} aria-label={`${name} this entry`}>
       {name}
     </a>
-  );
-  return (
-    <span class="tools">
-      {link("amend", "Correct")} {link("withdraw", "Withdraw")} {admin && link("redact", "Redact")}
-    </span>
   );
 }
 

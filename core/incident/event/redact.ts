@@ -134,6 +134,10 @@ function earlierTexts({ kind, data }: Pick<Event, "kind" | "data">) {
   });
 }
 
+/** Whether a change of an incident has a text that can be redacted. */
+export const hasEarlierText = (event: Pick<Event, "kind" | "data" | "redactedAt">) =>
+  !event.redactedAt && earlierTexts(event).length > 0;
+
 /** Redacts what a change of an incident has replaced. */
 async function redactEarlierTexts(
   tx: Transaction,
