@@ -242,7 +242,7 @@ test("svc access revoke --role says until when some certificates may still be ac
     ),
   });
   // All of them have ended.
-  expect(await spawnSvc(revoke, env).finished).toEqual({ code: 0, stdout: "Ended 0\n", stderr: "" });
+  expect(await spawnSvc(revoke, env).finished).toEqual({ code: 0, stdout: "", stderr: "No leases found.\n" });
 });
 
 test("svc access authority lists the keys and creates the next one", async () => {

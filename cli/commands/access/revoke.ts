@@ -57,6 +57,7 @@ export default defineCommand({
       io.stderr.write(`svc: ${what} may still be accepted until ${localTime(acceptedUntil)}\n`);
     }
     if (json) printJson(io, answer);
+    else if (answer.ended === 0) io.stderr.write("No leases found.\n");
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);
     else io.stdout.write(`Ended ${answer.role}\n`);
   },

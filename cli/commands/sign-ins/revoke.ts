@@ -2,7 +2,7 @@ import { queryText } from "../../client/api_client.ts";
 import { clientArgs } from "../../client/args.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { printJson } from "../../text.ts";
+import { printable, printJson } from "../../text.ts";
 
 export default defineCommand({
   summary: "End a sign-in, or all of a user",
@@ -34,6 +34,8 @@ export default defineCommand({
     );
     const ended = answer?.ended ?? 1;
     if (json) printJson(io, { ended });
+    else if (user !== undefined && ended === 0)
+      io.stderr.write(`No sign-ins of ${printable(user, 60)} found.\n`);
     else io.stdout.write(`Ended ${id ?? ended}\n`);
   },
 });

@@ -41,6 +41,11 @@ test("users list and end their sign-ins, and admins those of others", async () =
     [["--user", "root"], 1],
   ] as const)
     expect([words, (await alice.svc("sign-ins", "revoke", ...words)).code]).toEqual([words, code]);
+  expect(await root.svc("sign-ins", "revoke", "--user", "alcie")).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: "No sign-ins of alcie found.\n",
+  });
   expect((await root.svc("sign-ins", "revoke", "--user", "alice")).stdout).toBe("Ended 1\n");
   expect((await alice.svc("whoami")).code).toBe(4);
 });
