@@ -69,10 +69,19 @@ describe("a document", () => {
     const redact = `${at}/redact?version=2`;
     expect((await carol.submit(redact, { reason: "A password" })).status).toBe(403);
     const root = await PageReader.signIn(given.server, "root@example.com", ["admin"]);
-    await root.submit(redact, { reason: "A password" });
+    const links = (html: string) => html.match(/\/redact\?version=\d+/g) ?? [];
+    expect(links((await root.open(`${at}/versions`)).html)).toEqual([
+      "/redact?version=2",
+      "/redact?version=1",
+    ]);
+    const redacted = await root.submit(redact, { reason: "A password" });
+    expect(redacted.path).toBe(`${at}/versions`);
+    expect(redacted.html.match(/, (current|redacted)/g)).toEqual([", current", ", redacted"]);
+    expect(links(redacted.html)).toEqual(["/redact?version=1"]);
     expect((await carol.open(`${at}/versions/2`)).html).not.toContain("hunter2");
     expect((await carol.open(at)).html).toContain("elsewhere");
     await root.submit(`${at}/redact`, { reason: "All of it" });
+    expect(links((await root.open(`${at}/versions`)).html)).toEqual([]);
     expect((await carol.open(at)).html).not.toContain("elsewhere");
     expect((await carol.open(path)).html).toContain("All of it");
     const dashboard = { name: "Dashboard", weblink: "https://grafana.example.com/d/1" };

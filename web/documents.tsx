@@ -95,7 +95,12 @@ export function documentPages(site: Site) {
     const found = await documentOf(visit);
     const cursor = visit.url.searchParams.get("cursor") ?? undefined;
     const page = await listVersions(deps, visit.visitor.actor, { id: found.id, cursor, limit: 100 });
-    return { title: `Versions of ${found.name}`, content: <Versions found={found} page={page} /> };
+    // The newest one comes first.
+    const current = cursor === undefined ? page.items[0]?.version : undefined;
+    return {
+      title: `Versions of ${found.name}`,
+      content: <Versions found={found} page={page} current={current} />,
+    };
   }
 
   async function versionPage(visit: Visit): Promise<PageContent> {
@@ -141,7 +146,7 @@ export function documentPages(site: Site) {
         const version = values.given("version") === undefined ? undefined : values.id("version");
         const wanted = { id, version, reason: values.text("reason"), address };
         await redactDocument(context, visit.visitor.actor, wanted);
-        return documentPath(id);
+        return version === undefined ? documentPath(id) : `${documentPath(id)}/versions`;
       },
       again: (fill) => redacting(visit, { about: values, ...fill(redactionFields(values)) }),
     };
@@ -262,7 +267,16 @@ function DocumentPage({ found, kept, trouble }: DocumentProps) {
   );
 }
 
-function Versions({ found, page }: { found: Found; page: Awaited<ReturnType<typeof listVersions>> }) {
+function Versions({
+  found,
+  page,
+  current,
+}: {
+  found: Found;
+  page: Awaited<ReturnType<typeof listVersions>>;
+  /** Only redacted with all others. */
+  current: number | undefined;
+}) {
   const { admin } = useContext(Reader);
   const path = documentPath(found.id);
   return (
@@ -272,7 +286,7 @@ function Versions({ found, page }: { found: Found; page: Awaited<ReturnType<type
         Versions of <a href={path}>{found.name}</a>
       </h1>
       <ul>
-        {page.items.map(({ version, author, at }) => (
+        {page.items.map(({ version, author, at, isRedacted }) => (
           <li key={version}>
             <div>
               <a href={`${path}/versions/${version}`} data-row>
@@ -280,9 +294,13 @@ function Versions({ found, page }: { found: Found; page: Awaited<ReturnType<type
               </a>{" "}
               <span class="quiet">
                 {author && <bdi>{nameOf(author)}</bdi>}, <Clock at={at} />
+                {version === current && ", current"}
+                {isRedacted && ", redacted"}
               </span>
             </div>
-            {admin && <a href={`${path}/redact?version=${version}`}>Redact</a>}
+            {admin && !isRedacted && version !== current && (
+              <a href={`${path}/redact?version=${version}`}>Redact</a>
+            )}
           </li>
         ))}
       </ul>

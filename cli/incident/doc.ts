@@ -216,7 +216,11 @@ export async function docHistoryCommand(
   const items = all.slice(0, limit);
   if (json) printJson(io, { items });
   else {
-    const rows = items.map((one) => [one.version, whenText(one.at, io), printable(one.author ?? "")]);
+    const rows = items.map(({ version, at, author, redacted }) => [
+      version,
+      whenText(at, io),
+      `${printable(author ?? "")}${redacted ? " (redacted)" : ""}`,
+    ]);
     printTable(io, ["VERSION", "WRITTEN", { header: "AUTHOR", flexible: true }], rows);
   }
   if (all.length > limit) tellMore(io, limit, "GET /documents/{document_id}/versions/");

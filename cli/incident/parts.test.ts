@@ -441,6 +441,12 @@ describe("documents", () => {
         "svc: Version 9 of this text is not kept",
       );
       expect((await carol.svc("inc", "doc", "show", id, "--version", "0")).code).toBe(2);
+      const redaction = { version: "3", reason: "A password" };
+      expect((await admin.call("POST", `/documents/${id}/redact`, redaction)).http).toBe(200);
+      const after = await carol.svc("inc", "doc", "history", id);
+      expect(after.stdout.match(/\S+ *\S* \(redacted\)$/gm)).toEqual([
+        expect.stringContaining("erin@example.com (redacted)"),
+      ]);
     });
 
     test("merge a change with one that somebody else made meanwhile", async () => {

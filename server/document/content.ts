@@ -42,6 +42,7 @@ const shownVersion = {
     }),
   ),
   at: instant,
+  redacted: t.Boolean({ description: "Its text was removed by an admin" }),
 };
 export const versionView = t.Object(shownVersion, closed);
 const versionWithText = t.Object({ ...shownVersion, text: t.String() }, closed);
@@ -67,10 +68,11 @@ export const documentRedactionView = t.Object(
 );
 const documentNotice = `${redactionNotice}, and tasks that were found in it keep their words`;
 
-const viewOf = ({ version, author, at }: DocumentVersion) => ({
+const viewOf = ({ version, author, at, isRedacted }: DocumentVersion) => ({
   version: String(version),
   author,
   at: at.toISOString(),
+  redacted: isRedacted,
 });
 
 const refusals = { ...refusalsOfChange, 503: problemSchema };

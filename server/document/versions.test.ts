@@ -53,11 +53,11 @@ describe("the versions of a text", () => {
     const [first, second, third] = written;
     expect((await list(id)).body).toEqual({
       items: [
-        { version: "4", author: "carol@example.com", at: third },
-        { version: "3", author: "dave@example.com", at: second },
-        { version: "2", author: "carol@example.com", at: first },
+        { version: "4", author: "carol@example.com", at: third, redacted: false },
+        { version: "3", author: "dave@example.com", at: second, redacted: false },
+        { version: "2", author: "carol@example.com", at: first, redacted: false },
         // Empty: the plugin creates a text before it is written.
-        { version: "1", author: "carol@example.com", at: first },
+        { version: "1", author: "carol@example.com", at: first, redacted: false },
       ],
       next_cursor: null,
     });
@@ -65,6 +65,7 @@ describe("the versions of a text", () => {
       version: "3",
       author: "dave@example.com",
       at: second,
+      redacted: false,
       text: "two",
     });
     expect((await get(id, 4)).body.text).toBe("three");
@@ -100,7 +101,7 @@ describe("the versions of a text", () => {
     await server.db
       .insert(documentContent)
       .values({ documentId: id, content: "old", hash: Buffer.alloc(32), version: 7, updatedAt: at });
-    const old = { version: "7", author: null, at: at.toISOString() };
+    const old = { version: "7", author: null, at: at.toISOString(), redacted: false };
     expect((await list(id)).body.items).toEqual([old]);
     expect((await get(id, 7)).body).toEqual({ ...old, text: "old" });
     server.clock.advance(60);

@@ -3,6 +3,7 @@ import { document, documentContent, documentVersion } from "../../../drizzle/sch
 import { NotFound } from "../../../platform/errors.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { redactedText } from "../timeline/entry.ts";
 import { getDocument } from "./get.ts";
 import { ownTextSlug } from "./texts.ts";
 
@@ -12,6 +13,7 @@ export interface DocumentVersion {
   /** A user name, `worker` or `system`; null if it was written by a release that kept no versions. */
   author: string | null;
   at: Date;
+  isRedacted: boolean;
 }
 
 const { version, author, at } = documentVersion;
@@ -29,6 +31,7 @@ const shown = {
   version: sql`${version}`.mapWith(version),
   author: sql<string | null>`${author}`,
   at: sql`${at}`.mapWith(at),
+  isRedacted: sql<boolean>`redacted`,
 };
 
 /**
@@ -46,9 +49,11 @@ export async function listVersions(
   const page = startPage(versions, query, { id });
   // The current text has no version if it was last written by an earlier release.
   const all = sql`(
-    select version, author, at from ${documentVersion} where document_id = ${id}
+    select version, author, at, coalesce(content,
+        (select content from ${documentContent} where document_id = ${id})) = ${redactedText} as redacted
+      from ${documentVersion} where document_id = ${id}
     union all
-    select version, null, updated_at from ${documentContent} c where document_id = ${id} and not exists (
+    select version, null, updated_at, content = ${redactedText} from ${documentContent} c where document_id = ${id} and not exists (
       select from ${documentVersion} v where v.document_id = c.document_id and v.version = c.version)
   ) as document_version`;
   const rows = await context.db
@@ -85,7 +90,9 @@ export async function getVersion(
     )
     .where(sql`${document.id} = ${id}`);
   if (!found || found.text === null) throw new NotFound(`Version ${wanted} of this text is not kept`);
-  return { version: wanted, author: found.author, at: found.at, text: found.text };
+  const { text } = found;
+  const isRedacted = text === redactedText;
+  return { version: wanted, author: found.author, at: found.at, text, isRedacted };
 }
 
 /** @throws NotFound */
