@@ -145,7 +145,7 @@ async function kindsOf(
           ],
           parse: (values, name) => (values.given(name) === undefined ? null : values.id(name)),
         }),
-        postmortem: box("Closed incidents are due a post-mortem"),
+        postmortem: box("Closed incidents are due a post-mortem, also those closed before"),
       },
       { templates: [] },
     ),
