@@ -228,8 +228,11 @@ test("a role is deleted after a question, unless it was used", async () => {
   expect((await world.issue(world.alice, used)).http).toBe(201);
   const refused = await root.submit(`${path}/${used}/delete`, {}, `${path}/${used}/delete`);
   expect([refused.status, refused.html]).toEqual([409, expect.stringContaining("still has leases")]);
-  for (const missing of ["none", "none/delete"])
-    expect([missing, (await root.open(`${path}/${missing}`)).status]).toEqual([missing, 404]);
+  for (const missing of ["none", "none/delete"]) {
+    const { status, html } = await root.open(`${path}/${missing}`);
+    expect([missing, status]).toEqual([missing, 404]);
+    expect(html).not.toContain("may not request");
+  }
 });
 
 test("a used role is disabled after a question, which ends its leases, and enabled again", async () => {

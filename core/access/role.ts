@@ -55,15 +55,16 @@ export async function getRole({ db }: Pick<Context, "db">, actor: Actor, slug: s
     .select(columnsFor(actor))
     .from(accessRole)
     .where(and(eq(accessRole.slug, slug), mayKnowRole(actor)));
-  if (!role) throw noSuchRole();
+  if (!role) throw actor.admin ? noSuchRole() : notRequestable();
   return role;
 }
 
-export function noSuchRole(): NotFound {
-  return new NotFound(
-    "There is no such access role, or you may not request it: svc access list shows your roles",
-  );
-}
+const missing = "There is no such access role";
+
+/** For admins, who see all roles. */
+export const noSuchRole = () => new NotFound(missing);
+const notRequestable = () =>
+  new NotFound(`${missing}, or you may not request it: svc access list shows your roles`);
 
 /** Reads a role and locks it until the transaction ends. @throws NotFound unless the actor may request it */
 export async function requestableRole(
@@ -76,6 +77,6 @@ export async function requestableRole(
     .from(accessRole)
     .where(and(eq(accessRole.slug, slug), mayRequest(actor)))
     .for("share");
-  if (!role) throw noSuchRole();
+  if (!role) throw notRequestable();
   return role;
 }
