@@ -83,6 +83,7 @@ describe("a post-mortem", () => {
       expect(drafted.text).toContain(words);
     // What the server did by itself is left out.
     expect(drafted.text).not.toContain("Conversation opened");
+    expect(drafted.text).not.toContain("became");
     expect(drafted.empty_sections).toEqual(["Impact", "What went well", "What went badly"]);
     const { body } = await given.member.call("GET", `/documents/${drafted.document_id}/content`);
     expect(body).toEqual({ text: drafted.text, version: drafted.version });
@@ -400,6 +401,28 @@ describe("a post-mortem", () => {
       const added = await draft();
       await edit(added, remark(added.text));
       expect(await outdated()).toEqual(named);
+    });
+
+    test("is compared with its last drafting, if it was drafted", async () => {
+      const wrong = await note("It was the dsk");
+      const first = await draft();
+      const pasted = await note("It was the fn");
+      const link = `(/app/incidents/${id}?at=${pasted.id}#event-${pasted.id})`;
+      await edit(first, first.text.replace("## What went well", `It was the fn [here]${link}.\n\n$&`));
+      given.server.clock.advance(60);
+      await call("PUT", `/events/${wrong.id}`, { version: 1, description: "It was the disk" });
+      await call("PUT", `/events/${pasted.id}`, { version: 1, description: "It was the fan" });
+      given.server.clock.advance(60);
+      await note("Last note");
+      // A newer entry was drafted since, and these two were not.
+      const { new_entries } = await call("GET", "/postmortem/");
+      const drafted = await draft({ entries: [new_entries.at(-1).event_id] });
+      const named = [wrong, pasted].map((one) => [one.id, "corrected", "carol"]);
+      expect(await outdated()).toEqual(named);
+      await edit(drafted, "");
+      const anew = await draft();
+      await edit(anew, anew.text.replace("It was the disk", "$&, we know"));
+      expect(await outdated()).toEqual([]);
     });
 
     test("corrected later names it wherever a link to it has other words", async () => {

@@ -34,19 +34,26 @@ export interface Facts {
 
 /** What was drafted into a text. Its event on the timeline has it, so that what somebody then deletes stays deleted. */
 export interface Drafted {
-  /** The newest entry and the newest task; 0 without one. */
-  entry: number;
+  /** The ids of the entries that were added. */
+  entries: number[];
+  /** The newest task that was added; 0 without one. */
   task: number;
   /** No later than these were read. */
   at: Date;
+  /** The text had nothing else: what was drafted before is gone. */
+  isWhole: boolean;
 }
 
-export function draftedOf({ happenings, tasks }: Pick<Facts, "happenings" | "tasks">, at: Date): Drafted {
-  const newest = (ids: readonly number[]) => ids.reduce((a, b) => Math.max(a, b), 0);
+const newestOf = (ids: readonly number[]) => ids.reduce((a, b) => Math.max(a, b), 0);
+
+export function draftedOf(
+  { happenings, tasks }: Pick<Facts, "happenings" | "tasks">,
+  more: Pick<Drafted, "at" | "isWhole">,
+): Drafted {
   return {
-    entry: newest(happenings.map(({ eventId }) => eventId)),
-    task: newest(tasks.map(({ id }) => id)),
-    at,
+    entries: happenings.map(({ eventId }) => eventId),
+    task: newestOf(tasks.map(({ id }) => id)),
+    ...more,
   };
 }
 
@@ -198,11 +205,12 @@ export interface News {
  */
 export function newsOf(text: string, facts: Facts, drafted: readonly Drafted[]): News {
   const { happenings, tasks } = facts;
-  const before = (of: "entry" | "task") => drafted.reduce((newest, one) => Math.max(newest, one[of]), 0);
-  const entry = text.split("\n").reduce(newestIn(entryLineOf(facts)), before("entry"));
+  const entry = text
+    .split("\n")
+    .reduce(newestIn(entryLineOf(facts)), newestOf(drafted.flatMap(({ entries }) => entries)));
   const known = new Set(tasks.map(({ id }) => id));
   const linked = Array.from(text.matchAll(taskLink), ([, id]) => Number(id)).filter((id) => known.has(id));
-  const task = linked.reduce((a, b) => Math.max(a, b), before("task"));
+  const task = newestOf([...linked, ...drafted.map(({ task }) => task)]);
   const headings = new Set(headingsOf(text).map(({ title }) => title));
   return {
     happenings: happenings.filter(({ eventId }) => eventId > entry),
@@ -362,7 +370,7 @@ export function outdatedIn(
       lines[index] = lines[index]!.replace(begin, "");
   }
   const others = new Set(citedIn(lines.join("\n"), facts.incident.id));
-  const since = (id: number) => drafted.find(({ entry }) => entry >= id)?.at ?? created;
+  const since = (id: number) => drafted.findLast(({ entries }) => entries.includes(id))?.at ?? created;
   return changed.filter(
     ({ eventId, change, at }) => change !== "corrected" || (at >= since(eventId) && others.has(eventId)),
   );

@@ -104,7 +104,7 @@ export async function draftPostmortem(
     // Before anything is created.
     if (text.length > longestContent) throw noRoom();
     const { id, version } = found ?? { id: await create(context, actor, facts), version: null };
-    const drafted = draftedOf(whole, at);
+    const drafted = draftedOf(whole, { at, isWhole: true });
     const written = await putContent(context, actor, {
       ...{ id, version, text, before: found?.text, data: { drafted } },
       check: (db) => refuseRemoved(db, whole),
@@ -125,7 +125,7 @@ export async function draftPostmortem(
   const isFull = wanted.happenings.length + wanted.tasks.length === 0;
   if (text.length > longestContent || (isFull && chosen.happenings.length + chosen.tasks.length > 0))
     throw noRoom();
-  const drafted = draftedOf(wanted, at);
+  const drafted = draftedOf(wanted, { at, isWhole: false });
   const written =
     text === before
       ? found
@@ -241,7 +241,7 @@ async function findDocument(context: AppContext, actor: Actor, incidentId: numbe
   return items.find(({ weblink, resourceId }) => weblink === null || resourceId !== null);
 }
 
-/** The text of a document, and what was drafted into it, oldest first. */
+/** The text of a document, and what was drafted into it since it was empty, oldest first. */
 interface FoundText extends DocumentText {
   id: number;
   createdAt: Date;
@@ -259,7 +259,7 @@ async function findText(
   const { id, resourceId, createdAt } = found;
   if (resourceId === null) return { id, createdAt, drafted: [], text: "", version: null };
   const content = await getContent(context, actor, id);
-  // After the text, so that all that was drafted into it is known. An empty text is drafted anew.
+  // After the text, so that all that was drafted into it is known. An empty text is drafted anew, and has nothing of it.
   const isEmpty = content.text.trim() === "";
   const drafted = isEmpty ? [] : await draftedInto(context, actor, { incidentId, id });
   return { id, createdAt, ...content, drafted };
@@ -279,11 +279,12 @@ async function draftedInto(
         maySee(actor, incidentId),
         eq(event.kind, "document.updated"),
         sql`${event.data} -> 'document_id' = to_jsonb(${id}::bigint)`,
-        sql`${event.data} ? 'drafted'`,
+        sql`${event.data} #> '{drafted,entries}' is not null`,
       ),
     )
     .orderBy(asc(event.id));
-  return rows.map(({ drafted }) => ({ ...drafted, at: new Date(drafted.at) }));
+  const since = rows.findLastIndex(({ drafted }) => drafted.isWhole);
+  return rows.slice(Math.max(since, 0)).map(({ drafted }) => ({ ...drafted, at: new Date(drafted.at) }));
 }
 
 /** @throws NotFound */
