@@ -66,6 +66,14 @@ describe("a post-mortem", () => {
       description: "Buy [x] disks",
     });
     expect(http).toBe(201);
+    // Who joins gets a role.
+    const of = { incidentId: id, at: given.server.clock.now(), actor: "carol@example.com", source: "core" };
+    const data = { participant_id: 1, role: "commander" };
+    await given.server.db.insert(event).values([
+      { ...of, data, kind: "participant.joined", description: "carol joined" },
+      { ...of, data, kind: "role.assumed", description: "carol became commander" },
+      { ...of, data, kind: "role.assumed", description: "carol became scribe" },
+    ]);
     const preview = await call("GET", "/postmortem/");
     expect(preview).toMatchObject({ document_id: null, new_entries: [], missing_sections: [] });
     const drafted = await draft();
@@ -83,11 +91,28 @@ describe("a post-mortem", () => {
       expect(drafted.text).toContain(words);
     // What the server did by itself is left out.
     expect(drafted.text).not.toContain("Conversation opened");
-    expect(drafted.text).not.toContain("became");
+    expect(drafted.text.match(/.* became .*$/gm)).toEqual([expect.stringContaining("carol became scribe")]);
     expect(drafted.empty_sections).toEqual(["Impact", "What went well", "What went badly"]);
     const { body } = await given.member.call("GET", `/documents/${drafted.document_id}/content`);
     expect(body).toEqual({ text: drafted.text, version: drafted.version });
     expect(await call("GET", "/postmortem/")).toEqual(drafted);
+  });
+
+  test("names who said something, and who did it once", async () => {
+    for (const words of ["carol closed the valve", "carolyn closed the valve"]) await note(words);
+    await given.server.db.insert(event).values(
+      ["carol did it", "carolyn did it"].map((description) => ({
+        ...{ incidentId: id, at: given.server.clock.now(), actor: "carol@example.com" },
+        ...{ kind: "incident.updated", source: "core", description },
+      })),
+    );
+    const { text } = await draft();
+    expect(text.match(/(?<=^- \[[^\]]*\]\([^)]*\) ).*carol.* (closed|did) .*/gm)).toEqual([
+      "**carol** carol closed the valve",
+      "**carol** carolyn closed the valve",
+      "carol did it",
+      "**carol** carolyn did it",
+    ]);
   });
 
   test("that is drafted again gets only what is new, in its place, and keeps every edit", async () => {

@@ -17,6 +17,8 @@ export interface Happening {
   /** A name. */
   who: string;
   text: string;
+  /** The text is what they said. */
+  isSaid: boolean;
 }
 
 export interface Facts {
@@ -176,11 +178,12 @@ function factsTable({ incident, people, affected, more }: Facts): string {
 }
 
 /** Lines after the first one are indented, so that they stay in the list's item. */
-function entryLine({ incident, publicUrl }: Facts, { eventId, at, who, text }: Happening): string {
+function entryLine({ incident, publicUrl }: Facts, { eventId, at, who, text, isSaid }: Happening): string {
   const address = `${publicUrl}/app/incidents/${incident.id}?at=${eventId}#event-${eventId}`;
   const words = wordsOf(text).replaceAll("\n", "  \n  ");
-  // What was done names who did it.
-  const by = text.startsWith(who) ? "" : `**${literally(who)}** `;
+  // What was done may name who did it.
+  const isNamed = !isSaid && text.startsWith(who) && !/^[\p{L}\p{N}]/u.test(text.slice(who.length));
+  const by = isNamed ? "" : `**${literally(who)}** `;
   return `- [${minute(at)}](${address}) ${by}${words}`;
 }
 

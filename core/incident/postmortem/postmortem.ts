@@ -17,6 +17,7 @@ import { listParticipants } from "../participant/list.ts";
 import { listTasks } from "../task/list.ts";
 import type { Task } from "../task/task.ts";
 import { recordEvent } from "../timeline/event.ts";
+import { isSaid } from "../timeline/fold.ts";
 import { maySee } from "../visibility/see.ts";
 import {
   type ChangedEntry,
@@ -330,7 +331,7 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
   const { id, at, description, kind } = eventColumns;
   const rows = await db
     .select({
-      ...{ eventId: id, at, text: description },
+      ...{ eventId: id, at, text: description, kind },
       who: sql<string>`coalesce(${individual.name}, ${event.actor})`,
     })
     .from(event)
@@ -350,7 +351,7 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
     )
     .orderBy(desc(event.at), desc(event.id))
     .limit(mostHappenings + 1);
-  return rows.reverse();
+  return rows.reverse().map(({ kind, ...row }) => ({ ...row, isSaid: isSaid({ kind }) }));
 }
 
 /** Whether the event before it is that the same person joined: who joins gets a role. */
