@@ -189,6 +189,15 @@ describe("a post-mortem", () => {
     expect(late.id).toBeLessThan(last.id);
   });
 
+  test("that links to an entry that there is not gets the others all the same", async () => {
+    const drafted = await draft();
+    const link = (event: number) => `\n- [12:00](/app/incidents/${id}?at=${event}#event-${event}) Nothing\n`;
+    await edit(drafted, `${drafted.text}${link(99_999_999)}`);
+    const late = await note("Late note");
+    const { new_entries } = await call("GET", "/postmortem/");
+    expect(new_entries).toMatchObject([{ event_id: late.id }]);
+  });
+
   test("that is another document knows only what its own lines link to", async () => {
     const drafted = await draft();
     expect((await given.admin.call("DELETE", `/documents/${drafted.document_id}`)).http).toBe(204);

@@ -208,9 +208,14 @@ export interface News {
  */
 export function newsOf(text: string, facts: Facts, drafted: readonly Drafted[]): News {
   const { happenings, tasks } = facts;
-  const entry = text
+  const entries = new Set(happenings.map(({ eventId }) => eventId));
+  const begin = entryLineOf(facts);
+  // Anybody can write a link to what there is not.
+  const cited = text
     .split("\n")
-    .reduce(newestIn(entryLineOf(facts)), newestOf(drafted.flatMap(({ entries }) => entries)));
+    .map((line) => Number(begin.exec(line)?.[1] ?? 0))
+    .filter((id) => entries.has(id));
+  const entry = newestOf([...cited, ...drafted.flatMap((one) => one.entries)]);
   const known = new Set(tasks.map(({ id }) => id));
   const linked = Array.from(text.matchAll(taskLink), ([, id]) => Number(id)).filter((id) => known.has(id));
   const task = newestOf([...linked, ...drafted.map(({ task }) => task)]);
@@ -221,9 +226,6 @@ export function newsOf(text: string, facts: Facts, drafted: readonly Drafted[]):
     sections: Object.keys(sections).filter((section) => entry === 0 && !headings.has(section.toLowerCase())),
   };
 }
-
-const newestIn = (begin: RegExp) => (newest: number, line: string) =>
-  Math.max(newest, Number(begin.exec(line)?.[1] ?? 0));
 
 /**
  * The text with `news`. Nothing that it has is changed: an entry comes after the last one that happened before it, tasks
