@@ -32,7 +32,10 @@ test("a post-mortem is drafted once, edited, and added to", async () => {
   await carol.svc("inc", "note", name, "And the fan");
   const again = await carol.svc("inc", "postmortem", name);
   expect(again.stdout).toBe(drafted.stdout);
-  expect(again.stderr).toContain("svc incident postmortem --add");
+  // Another incident may be in use.
+  expect(again.stderr).toContain(`drafted: svc incident postmortem ${name} --add\n`);
+  await carol.svc("inc", "use", name);
+  expect((await carol.svc("inc", "postmortem")).stderr).toContain("drafted: svc incident postmortem --add\n");
   const file = join(carol.home, "review.md");
   const added = await carol.svc("inc", "postmortem", name, "--add", "-o", file);
   expect(added.stdout).toBe("");

@@ -33,8 +33,9 @@ export default defineCommand({
   ],
   async run({ add, output, force, json, ...named }, io) {
     const file = outputFile(output, force);
+    const given = idOf(named);
     const postmortem = await IncidentClient.within(io, async (client) => {
-      const { id } = await client.resolve(idOf(named));
+      const { id } = await client.resolve(given);
       const path = `/incidents/${id}/postmortem/`;
       const found = await client.call<Postmortem>("GET", path);
       return found.document_id === null || add ? client.call<Postmortem>("POST", path, {}) : found;
@@ -44,20 +45,26 @@ export default defineCommand({
     else if (file) file.write(text);
     // Other programs get the text as it is.
     else io.stdout.write(io.stdout.isTTY ? `${printableLines(text).join("\n")}\n` : text);
-    for (const line of nextSteps(postmortem)) io.stderr.write(`${line}\n`);
+    for (const line of nextSteps(postmortem, given)) io.stderr.write(`${line}\n`);
   },
 });
 
 /** What its writers may do next. */
-function nextSteps({
-  document_id,
-  new_entries,
-  new_tasks,
-  missing_sections,
-  empty_sections,
-  outdated_entries,
-  gaps,
-}: Postmortem) {
+function nextSteps(
+  {
+    document_id,
+    new_entries,
+    new_tasks,
+    missing_sections,
+    empty_sections,
+    outdated_entries,
+    gaps,
+  }: Postmortem,
+  given: string | undefined,
+) {
+  const add = ["svc incident postmortem", ...(given === undefined ? [] : [printable(given)]), "--add"].join(
+    " ",
+  );
   const isNew = new_entries.length + new_tasks.length + missing_sections.length > 0;
   return [
     ...(empty_sections.length > 0
@@ -68,7 +75,7 @@ function nextSteps({
         `Look at what it says of ${entryName(event_id)}: ${change} by ${printable(who)} at ${localTime(at)}`,
     ),
     ...(gaps.length > 0 ? [`The timeline has ${counted(gaps.length, "gap")} of half an hour or more`] : []),
-    ...(isNew ? ["More has happened since it was drafted: svc incident postmortem --add"] : []),
+    ...(isNew ? [`More has happened since it was drafted: ${add}`] : []),
     `Edit it: svc incident doc edit ${document_id}`,
   ];
 }
