@@ -141,6 +141,7 @@ describe("a post-mortem", () => {
     expect(html).toContain("It was &lt;its&gt; fan");
     expect(html).not.toContain(`#event-${one!.slice("entry-".length)}"`);
     await carol.submit(`${drafted.path}/edit`, { text: "" });
+    expect((await carol.open(page)).html).not.toContain("checkbox");
     await carol.submit(page);
     const anew = (await carol.open(drafted.path)).html;
     for (const words of ["What went well", "It was &lt;the&gt; disk", "Unwanted"])

@@ -64,12 +64,13 @@ interface Shown {
 function PostmortemPage({ postmortem, trouble }: Shown) {
   const { incident, documentId, text } = postmortem;
   const path = `${incidentPath(incident.id)}/postmortem`;
+  const isEmptied = documentId !== null && text.trim() === "";
   return (
     <article>
       <Crumb of={incident} />
       <div class="row head">
         <h1>Post-mortem</h1>
-        {documentId === null ? (
+        {(documentId === null || isEmptied) && (
           <form method="post" action={path}>
             <FormKeys />
             <input type="hidden" name="first" value="on" />
@@ -77,12 +78,13 @@ function PostmortemPage({ postmortem, trouble }: Shown) {
               Draft it
             </button>
           </form>
-        ) : (
+        )}
+        {documentId !== null && (
           <>
             <a class="button" href={documentPath(documentId)}>
               Read
             </a>
-            <a class="button primary" href={`${documentPath(documentId)}/edit`}>
+            <a class={isEmptied ? "button" : "button primary"} href={`${documentPath(documentId)}/edit`}>
               Edit
             </a>
           </>
@@ -98,6 +100,13 @@ function PostmortemPage({ postmortem, trouble }: Shown) {
           </p>
           <Gaps of={postmortem} />
           <Markdown text={text} />
+        </>
+      ) : isEmptied ? (
+        <>
+          <p class="quiet">
+            Its text is empty. The draft has everything again, also what was left out before.
+          </p>
+          <Gaps of={postmortem} />
         </>
       ) : (
         <Review postmortem={postmortem} path={path} />

@@ -52,9 +52,16 @@ const drafted = t.Optional(
   t.Object(
     {
       entries: t.Optional(
-        t.Array(id, { maxItems: 2000, description: "Of `new_entries`, those to add; by default all" }),
+        t.Array(id, {
+          maxItems: 2000,
+          description: "Of `new_entries`, those to add; by default all. An empty text gets all",
+        }),
       ),
-      sections: t.Optional(t.Boolean({ description: "Whether to add `missing_sections`, as by default" })),
+      sections: t.Optional(
+        t.Boolean({
+          description: "Whether to add `missing_sections`, as by default. An empty text gets all",
+        }),
+      ),
     },
     closed,
   ),
