@@ -125,7 +125,9 @@ describe("a post-mortem", () => {
   test("is drafted, edited, and added to", async () => {
     const page = `${path}/postmortem`;
     await carol.submit(`${path}/note`, { text: "It was <the> disk" });
-    expect((await carol.open(page)).html).toContain("It was &lt;the&gt; disk");
+    const { html: preview } = await carol.open(page);
+    expect(preview).toContain("It was &lt;the&gt; disk");
+    expect(preview).toContain("draft it after the closing");
     const drafted = await carol.submit(page);
     expect(drafted.path).toMatch(/^\/app\/documents\/\d+$/);
     expect(drafted.html).toContain("It was &lt;the&gt; disk");
@@ -135,7 +137,8 @@ describe("a post-mortem", () => {
     const [one, ...others] = Object.keys(fields).filter((name) => name.startsWith("entry-"));
     expect(others).toHaveLength(1);
     const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => name !== one));
-    expect((await carol.send(page, kept)).path).toBe(page);
+    const added = await carol.send(page, kept);
+    expect([added.path, added.html.includes("Nothing new since the last draft.")]).toEqual([page, true]);
     const { html } = await carol.open(drafted.path);
     expect(html).toContain("<p>Nothing.</p>");
     expect(html).toContain("It was &lt;its&gt; fan");

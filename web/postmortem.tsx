@@ -97,6 +97,8 @@ function PostmortemPage({ postmortem, trouble }: Shown) {
             This is what the draft will be: a document of the incident, which everybody who may read the
             incident can edit. Drafting it again adds what is new, and changes nothing that somebody has
             written.
+            {incident.status !== "Closed" &&
+              " The table and the summary stay as they are now: draft it after the closing, so that they have its times and the resolution."}
           </p>
           <Gaps of={postmortem} />
           <Markdown text={text} />
@@ -152,6 +154,7 @@ function Review({ postmortem, path }: Shown & { path: string }) {
       {isNew && (
         <section class="list">
           <h2>Not in it yet</h2>
+          <p class="quiet">An entry that you leave out is not proposed again once a newer one is added.</p>
           <form method="post" action={path}>
             <FormKeys />
             <ul>
@@ -186,9 +189,7 @@ function Review({ postmortem, path }: Shown & { path: string }) {
         </section>
       )}
       <Gaps of={postmortem} />
-      {!isNew && empty.length + outdated.length === 0 && postmortem.gaps.length === 0 && (
-        <p class="empty">Nothing is missing that svc can see.</p>
-      )}
+      {!isNew && <p class="empty">Nothing new since the last draft.</p>}
     </>
   );
 }
