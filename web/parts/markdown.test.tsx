@@ -9,6 +9,9 @@ test("the marks that people use become elements", () => {
     "<h2>Plan</h2><p><strong>Now</strong>, <em>soon</em> and <code>x&lt;y</code></p>" +
       "<ul><li>☑ done</li><li>☐ open</li></ul><blockquote><p>said</p></blockquote>",
   );
+  expect(htmlOf("- [ ] one\n\n- [x] two\n\n  more\n- three")).toBe(
+    "<ul><li><p>☐ one</p></li><li><p>☑ two</p><p>more</p></li><li><p>three</p></li></ul>",
+  );
   expect(htmlOf("See https://example.com/a?b=1&c")).toContain('<a href="https://example.com/a?b=1&amp;c"');
 });
 

@@ -20,8 +20,11 @@ export function Markdown({ text }: { text: string }) {
       code: (children) => `<pre tabindex="0"><code>${children}</code></pre>`,
       codespan: within("code"),
       list: (children, { ordered }) => within(ordered ? "ol" : "ul")(children),
-      listItem: (children, { checked }) =>
-        `<li>${checked === undefined ? "" : checked ? "☑ " : "☐ "}${children}</li>`,
+      listItem: (children, { checked }) => {
+        const box = checked === undefined ? "" : checked ? "☑ " : "☐ ";
+        // Of a list with blank lines, each item is a paragraph.
+        return `<li>${children.replace(/^(<p>)?/, `$&${box}`)}</li>`;
+      },
       hr: () => "<hr>",
       table: (children) => `<div class="scrolls" tabindex="0"><table>${children}</table></div>`,
       thead: within("thead"),
