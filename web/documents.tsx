@@ -344,14 +344,16 @@ function editing(
           <button type="submit" class="primary">
             Save
           </button>
-          <button type="submit" name="preview" value="on">
+          <button type="submit" name="preview" value="on" formaction={`${path}/edit#preview`}>
             Preview
           </button>
           <a href={path}>Cancel</a>
         </Form>
         {preview !== undefined && (
           <section class="preview" aria-label="Preview">
-            <h2>Preview, not saved yet</h2>
+            <h2 id="preview" tabIndex={-1}>
+              Preview, not saved yet
+            </h2>
             <Markdown text={preview} />
           </section>
         )}

@@ -259,6 +259,38 @@ test("a form that cannot be sent says so beside its button, and keeps the text",
   }
 });
 
+test("the preview of a document is in view, with and without scripts, and what it shows can be saved", async () => {
+  const { id: documentId } = await documentOf(id);
+  const at = `/app/documents/${documentId}`;
+  const text = Array.from({ length: 80 }, (_, n) => `Line ${n}`).join("\n\n");
+  const { version } = (await given.member.call("GET", `${at.slice(4)}/content`)).body;
+  expect((await given.member.call("PUT", `${at.slice(4)}/content`, { text, version })).http).toBe(200);
+  for (const allowed of [true, false]) {
+    await tab.allowScripts(allowed);
+    await open(`${at}/edit`);
+    await tab.click("#field-text");
+    await tab.type(allowed ? "Mine" : "Ours");
+    await tab.click("[name=preview]");
+    await until("the preview in view", () =>
+      tab.ask<boolean>("Math.abs(document.querySelector('#preview')?.getBoundingClientRect().top) < 100"),
+    );
+    await tab.says("not saved yet");
+    expect(await tab.ask<string>("document.querySelector('.preview').innerText")).toContain(
+      allowed ? "Mine" : "Ours",
+    );
+    if (allowed) expect(await tab.focused()).toContain("Preview, not saved yet");
+  }
+  await tab.allowScripts(true);
+  await open(`${at}/edit`);
+  await tab.click("#field-text");
+  await tab.type("Kept");
+  await tab.click("[name=preview]");
+  await tab.says("not saved yet");
+  await tab.click(".fields .primary");
+  await until("the document", async () => (await tab.address()).endsWith(at));
+  await tab.says("Kept");
+});
+
 test("the profile proposes the zone of the browser, until one is chosen", async () => {
   await open("/app/profile");
   const zone = await tab.ask<string>("Intl.DateTimeFormat().resolvedOptions().timeZone");

@@ -253,7 +253,10 @@ async function send(form: HTMLFormElement, address: string, body: URLSearchParam
       source?.close();
       tell("not live");
       show(html);
-      main().querySelector<HTMLElement>("[role=alert]")?.focus();
+      const result = main().querySelector<HTMLElement>("[role=alert], #preview");
+      result?.focus();
+      // The focus alone shows only its heading, at the bottom.
+      if (result?.id === "preview") result.scrollIntoView();
     }
   } catch {
     status.textContent = "Not sent: no connection";
