@@ -23,9 +23,12 @@ beforeEach(async () => {
 });
 
 const get = async (of: string) => (await given.admin.call("GET", of)).body;
-/** A step creates it. */
+/** A step creates it, and then its text. */
 const documentOf = () =>
-  until<{ id: number }>("the document", async () => (await get(`/documents/?incident_id=${id}`)).items[0]);
+  until<{ id: number }>("the document", async () => {
+    const [found] = (await get(`/documents/?incident_id=${id}`)).items;
+    return found && (await given.admin.call("GET", `/documents/${found.id}/content`)).http === 200 && found;
+  });
 
 describe("a document", () => {
   test("is read, and changed unless somebody else has changed it", async () => {

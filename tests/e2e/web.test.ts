@@ -109,6 +109,16 @@ const documentOf = (incidentId: number) =>
     async () => (await given.admin.call("GET", `/documents/?incident_id=${incidentId}`)).body.items[0],
   );
 
+/** The same step writes its text afterwards. */
+async function writtenDocumentOf(incidentId: number): Promise<{ id: number }> {
+  const found = await documentOf(incidentId);
+  await until(
+    "its text",
+    async () => (await given.admin.call("GET", `/documents/${found.id}/content`)).http === 200,
+  );
+  return found;
+}
+
 describe("a page that is open", () => {
   test("shows what others write, and keeps what the reader is writing", async () => {
     await open(path);
@@ -234,7 +244,7 @@ test("a form that leads to its own page shows the result, and can be sent again"
 });
 
 test("a form that cannot be sent says so beside its button, and keeps the text", async () => {
-  const { id: documentId } = await documentOf(id);
+  const { id: documentId } = await writtenDocumentOf(id);
   for (const [at, sent] of [
     [`${path}/note`, "Not lost"],
     [`/app/documents/${documentId}/edit`, "Not lost either"],
@@ -260,7 +270,7 @@ test("a form that cannot be sent says so beside its button, and keeps the text",
 });
 
 test("the preview of a document is in view, with and without scripts, and what it shows can be saved", async () => {
-  const { id: documentId } = await documentOf(id);
+  const { id: documentId } = await writtenDocumentOf(id);
   const at = `/app/documents/${documentId}`;
   const text = Array.from({ length: 80 }, (_, n) => `Line ${n}`).join("\n\n");
   const { version } = (await given.member.call("GET", `${at.slice(4)}/content`)).body;
