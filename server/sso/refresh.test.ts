@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { and, desc, eq } from "drizzle-orm";
+import { and, desc, eq, ne } from "drizzle-orm";
 import { decideChallenge } from "../../core/auth/challenge/decide.ts";
 import { type AskIssuer, refreshSignIn } from "../../core/auth/session/refresh.ts";
 import { createSession, type SignedInSession, signInSession } from "../../core/auth/session/session.ts";
@@ -207,7 +207,10 @@ describe("groups that the issuer was asked for before a newer sign-in of the use
 
   test("do not replace those that it has said of another sign-in since then", async () => {
     const [terminal] = [await signIn(), await PageReader.signIn(server, user, ["admin"])];
-    const [row] = await server.db.select().from(session).where(eq(session.userName, user));
+    const [collected] = await server.db.select().from(token).where(eq(token.userName, user));
+    const isAnother = ne(session.issuerSessionId, collected!.issuerSessionId!);
+    const ofUser = and(eq(session.userName, user), isAnother);
+    const [row] = await server.db.select().from(session).where(ofUser);
     const { groups, expiresAt } = row!;
     const sessionKey = toHex(row!.idHash);
     const browser: Actor = { kind: "user", user, groups, admin: true, sessionKey, expiresAt };

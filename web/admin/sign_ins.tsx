@@ -197,7 +197,7 @@ export function SignIns({
         ))}
       </Table>
       <p class="quiet">
-        The sign-in at the provider stays, where a browser may get a new one without a password.
+        Ending one leaves the sign-in at the provider, where its browser may get a new one without a password.
       </p>
     </>
   );
