@@ -170,7 +170,7 @@ describe("a post-mortem", () => {
     const cites = /<a href="\/app\/documents\/(\d+)"><bdi>INC-\d+ post-mortem: Broken &lt;b><\/bdi><\/a>/;
     const [, cited] = (await root.open(redact)).html.match(cites)!;
     const done = await root.submit(redact, { reason: "A name" });
-    expect(done.path).toStartWith(`${path}/redacted?`);
+    expect(done.path).toStartWith(`${path}/redacted/`);
     for (const words of [
       `<a href="/app/documents/${cited}/edit">Edit</a>`,
       `<a href="/app/documents/${cited}/versions">Versions</a>`,
@@ -186,7 +186,7 @@ describe("a post-mortem", () => {
       incident_id: (await given.reported("Other")).id,
     });
     const odd = `plugin=slack&plugin=%3Cb%3E&document=${other.id}&document=987654&document=x`;
-    const { status, html: others } = await root.open(`${path}/redacted?entry=${items[0].id}&${odd}`);
+    const { status, html: others } = await root.open(`${path}/redacted/${items[0].id}?${odd}`);
     expect([status, others]).toEqual([
       200,
       expect.stringContaining("<h2>Plugins that were sent the text</h2>"),

@@ -217,7 +217,7 @@ describe("without scripts", () => {
     // The title is not redacted.
     expect(html.match(/\/redact\?entry=\d+/g)).toEqual([`/redact?entry=${change.id}`]);
     const done = await root.submit(redact, { reason: "A password" });
-    expect(done.path).toBe(`${path}/redacted?entry=${change.id}&plugin=slack`);
+    expect(done.path).toBe(`${path}/redacted/${change.id}?plugin=slack`);
     expect(done.html).toContain("<ul><li>slack</li></ul>");
     expect((await root.open(path)).html).not.toContain(redact);
   });
@@ -545,10 +545,10 @@ describe("a Restricted incident, for somebody who does not take part", () => {
       const { status, html, path: to } = method === "GET" ? await dana.open(at) : await dana.send(at, sent);
       return { status, html, path: to.replace(String(of), "N") };
     };
-    const places = ["", "/entries/1", "/redacted", ...Object.keys(actions).map((one) => `/${one}`)];
+    const places = ["", "/entries/1", "/redacted/1", ...Object.keys(actions).map((one) => `/${one}`)];
     for (const rest of places)
       for (const method of ["GET", "POST"] as const) {
-        if (method === "POST" && ["", "/entries/1", "/redacted"].includes(rest)) continue;
+        if (method === "POST" && ["", "/entries/1", "/redacted/1"].includes(rest)) continue;
         const seen = await hidden(id, rest, method);
         expect([rest, seen]).toEqual([rest, await hidden(987_654, rest, method)]);
         expect(seen.status).toBe(404);

@@ -443,7 +443,7 @@ test("every page is accessible, light and dark, on a desktop and a phone", async
     ["document-versions", `/app/documents/${found.id}/versions`],
     ["document-redact", `/app/documents/${found.id}/redact`],
     ["message", `${path}/say`],
-    ["redacted", `${path}/redacted?entry=1&plugin=slack&document=${found.id}`],
+    ["redacted", `${path}/redacted/1?plugin=slack&document=${found.id}`],
     ["postmortem-draft", `${path}/postmortem`],
     ["postmortem-review", `/app/incidents/${reviewed}/postmortem`],
     ["task", `${path}/task`],

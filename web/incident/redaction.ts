@@ -15,10 +15,10 @@ const mostListed = 100;
 
 /** Where the result of a redaction leads. The words are gone, so nobody can find again which documents have them. */
 export function remainsPath(incidentId: number, entry: number, { plugins, documents }: Remains): string {
-  const query = new URLSearchParams({ entry: String(entry) });
+  const query = new URLSearchParams();
   for (const slug of plugins) query.append("plugin", slug);
   for (const { id } of documents.slice(0, mostListed)) query.append("document", String(id));
-  return `${incidentPath(incidentId)}/redacted?${query}`;
+  return `${incidentPath(incidentId)}/redacted/${entry}?${query}`;
 }
 
 /** The documents among these that belong to the incident, and still exist. */

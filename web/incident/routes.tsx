@@ -115,7 +115,7 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     const id = idOf(params);
     const incident = await getIncident(deps, actor, id);
     requireAdmin(actor, "redact a text");
-    const entry = idIn(url.searchParams.get("entry"));
+    const entry = idIn(params.event_id);
     if (entry === undefined) throw new NotFound("There is no such event");
     // The address may be anybody's.
     const plugins = url.searchParams.getAll("plugin").filter((slug) => slugPattern.test(slug));
@@ -163,7 +163,7 @@ export const incidentPages = (site: Site, streams: IncidentStreams) => {
     .get("/incidents/:incident_id", site.read(incidentPage))
     .get("/incidents/:incident_id/entries/:event_id", site.read(historyPage))
     .get("/incidents/:incident_id/export/:format", site.read(exportPage))
-    .get("/incidents/:incident_id/redacted", site.read(redactedPage))
+    .get("/incidents/:incident_id/redacted/:event_id", site.read(redactedPage))
     .get("/incidents/:incident_id/:action", site.read(actionPage))
     .post("/incidents/:incident_id/:action", act);
 };
