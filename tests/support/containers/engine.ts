@@ -64,9 +64,12 @@ export function composeProgram(): string[] {
   throw new Error("The tests of the containers need docker compose, and there is none");
 }
 
-/** The base images of Bun and PostgreSQL, as named in the Dockerfile. */
+/** The base images of Bun and PostgreSQL, as named in the Dockerfile and in compose.yaml. */
 function baseImages(): string[] {
-  const text = readFileSync(join(root, "Dockerfile"), "utf8");
-  const images = [...text.matchAll(/^FROM (\S+:\S+)/gm)].map(([, image]) => image!);
-  return ["oven/bun:", "postgres:"].map((name) => images.find((image) => image.startsWith(name))!);
+  const named = (file: string, pattern: RegExp) => {
+    const [, image] = readFileSync(join(root, file), "utf8").match(pattern) ?? [];
+    if (image === undefined) throw new Error(`${file} does not name a base image: ${pattern}`);
+    return image;
+  };
+  return [named("Dockerfile", /^FROM (oven\/bun:\S+)/m), named("compose.yaml", /^ *image: (postgres:\S+)/m)];
 }
