@@ -194,6 +194,12 @@ describe("a post-mortem", () => {
     const section = others.slice(others.indexOf("<h2>Plugins"));
     expect(section).toContain("<ul><li>slack</li></ul>");
     expect(section).not.toContain("<h2>Documents");
+    const after = async (count: number) => {
+      const before = Array.from({ length: count }, (_, at) => `document=${900_000 + at}`);
+      const address = `${path}/redacted/${items[0].id}?${[...before, `document=${cited}`].join("&")}`;
+      return (await root.open(address)).html.includes("<h2>Documents");
+    };
+    expect([await after(99), await after(100)]).toEqual([true, false]);
   });
 
   test("with more new entries than the page shows proposes the rest afterwards", async () => {

@@ -323,6 +323,24 @@ describe("ending", () => {
     expect([await end(by, "certificate"), await atIssuer()]).toEqual([204, [true]]);
   });
 
+  test("a terminal leaves a certificate that is being issued with it", async () => {
+    const [by, { reader, works }] = [await admin(), await bothSignedIn()];
+    await reader.submit("/app/profile", {}, "/app/sign_out");
+    const [row] = await server.db.select().from(token).where(eq(token.userName, user));
+    const { jti: tokenId, expiresAt } = row!;
+    const actor: Actor = { kind: "user", user, groups: [], admin: false, tokenId, expiresAt };
+    const [made, ended] = await inTheWay<{ sha256?: string; http?: number }>(
+      server.db,
+      // The certificate is stored after its sign-in, and waits for this.
+      (tx) => tx.select().from(authorityKey).for("update"),
+      () => issueClientCertificate(context, actor, newCertificateRequest(), "192.0.2.1"),
+      () => by.call("DELETE", `/sign_ins/${tokenId}`),
+    );
+    if (made?.status !== "fulfilled" || ended?.status !== "fulfilled") throw new Error("not both");
+    expect([ended.value.http, await works(), await atIssuer()]).toEqual([204, [303, 401], [false]]);
+    expect(await findClientCertificate(context, made.value.sha256!)).toHaveProperty("actor");
+  });
+
   test("one twice at once is recorded once", async () => {
     const name = newUser();
     const [by, jti] = [await personOf(server, name, ["admin"]), await insertToken()];

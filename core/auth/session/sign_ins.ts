@@ -129,29 +129,29 @@ export async function listSignIns(
 export async function endSignIn(context: Context, actor: Actor, id: string, address: string): Promise<void> {
   const { db, clock } = context;
   const at = clock.now();
-  const ofActor = actor.admin ? undefined : actor.user;
   if (!/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id)) throw new NotFound(missing);
   await db.transaction(async (tx) => {
-    const valid = () =>
+    const valid = (of: string | undefined) =>
       tx
-        .with(signInsNow(tx, context, actor, ofActor))
+        .with(signInsNow(tx, context, actor, of))
         .select()
         .from(signIns);
-    const find = async () => {
-      const [found] = await valid().where(and(eq(signIns.id, id), isListed));
+    const find = async (of: string | undefined) => {
+      const [found] = await valid(of).where(and(eq(signIns.id, id), isListed));
       if (!found) throw new NotFound(missing);
       return found;
     };
-    await lockSignIns(tx, (await find()).user);
+    const { user } = await find(actor.admin ? undefined : actor.user);
+    await lockSignIns(tx, user);
     // Again: somebody else may have ended it meanwhile.
-    const { kind, user, issuerSessionId } = await find();
-    const isLast = async (atIssuer: SQL | undefined) => {
-      // So that of two that end at once, the second is the last one.
+    const { kind, issuerSessionId } = await find(user);
+    const isLast = async (atIssuer: SQL) => {
+      // Until a certificate that is being issued is stored: it stays then.
       await tx.select({ id: issuerSession.id }).from(issuerSession).where(atIssuer).for("no key update");
       // What is bound to this one ends with it.
       const stays = and(ne(signIns.id, id), or(isListed, ne(signIns.boundTo, id)));
       const others = and(eq(signIns.issuerSessionId, issuerSessionId!), stays);
-      return (await valid().where(others).limit(1)).length === 0;
+      return (await valid(user).where(others).limit(1)).length === 0;
     };
     const atIssuer = issuerSessionId === null ? undefined : eq(issuerSession.id, issuerSessionId);
     const endsAtIssuer = atIssuer && (await isLast(atIssuer));

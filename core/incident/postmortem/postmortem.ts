@@ -354,7 +354,7 @@ async function happeningsOf({ db }: AppContext, actor: Actor, incidentId: number
   return rows.reverse().map(({ kind, ...row }) => ({ ...row, isSaid: isSaid({ kind }) }));
 }
 
-/** Whether the event before it is that the same person joined: who joins gets a role. */
+/** Whether the event before it is that the same person joined: who joins gets a role, as in `folded`. */
 const followsJoining = sql`
   select before.kind = 'participant.joined' and before.data -> 'participant_id' = ${event.data} -> 'participant_id'
   from ${event} as before
