@@ -119,7 +119,7 @@ export function documentPages(site: Site) {
     const title = version === undefined ? "Redact a document" : `Redact version ${version}`;
     const page = {
       title,
-      about: `Removes ${version === undefined ? "the text with all its versions" : "this version of the text"} from the database for good. Plugins and backups may still have it.`,
+      about: `Removes ${version === undefined ? "the text with all its versions" : "this version of the text"} from the database permanently. Plugins and backups may still have it.`,
       button: "Redact",
       isDangerous: true,
       action: `${documentPath(id)}/redact`,

@@ -145,7 +145,7 @@ export function tellMore({ stderr }: Io, limit: number, otherwise: string, most 
   stderr.write(`There are more: ${limit < most ? `--limit ${Math.min(limit * 2, most)}` : otherwise}\n`);
 }
 
-/** For what removes a text for good. */
+/** For what removes a text permanently. */
 export const redactionArgs = {
   reason: {
     type: "string",

@@ -297,7 +297,7 @@ export function catalogPages(site: Site) {
         <FormPage
           crumb={<Crumb />}
           title={title}
-          button="Delete for good"
+          button="Delete permanently"
           isDangerous
           action={`${path}/${name}/${record.id}/delete`}
           back={`${path}/${name}/${record.id}`}

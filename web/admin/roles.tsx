@@ -37,7 +37,7 @@ const fileField: Field = {
 
 /** What a form asks before it changes a role. Enabling is asked about only if it was refused. */
 const questions = {
-  delete: { verb: "Delete", button: "Delete for good", isDangerous: true },
+  delete: { verb: "Delete", button: "Delete permanently", isDangerous: true },
   disable: {
     verb: "Disable",
     about: "Nobody gets it then, and its leases end.",

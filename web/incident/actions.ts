@@ -366,7 +366,7 @@ export const actions: Record<string, Action> = {
   },
   "task-delete": {
     title: "Delete a task",
-    button: "Delete for good",
+    button: "Delete permanently",
     about: "For one that was created by mistake. The timeline keeps what it said.",
     isDangerous: true,
     fields: ({ about }) => [hidden("task", about.text("task"))],
@@ -682,7 +682,7 @@ export const actions: Record<string, Action> = {
   redact: {
     title: "Redact an entry",
     button: "Redact",
-    about: "Removes the text from the database for good. Plugins and backups may still have it.",
+    about: "Removes the text from the database permanently. Plugins and backups may still have it.",
     citedBy: ({ context, actor, incident, about }) =>
       documentsWithText(context, actor, { incidentId: incident.id, eventId: about.id("entry") }),
     isDangerous: true,
@@ -717,7 +717,7 @@ export const actions: Record<string, Action> = {
   },
   delete: {
     title: "Delete the incident",
-    button: "Delete for good",
+    button: "Delete permanently",
     about:
       "For one that was created by mistake. Its timeline, reports, tasks and messages are deleted as well.",
     isDangerous: true,

@@ -17,7 +17,7 @@ interface Redaction {
 }
 
 export default defineCommand({
-  summary: "Remove a text for good, such as a password (admins)",
+  summary: "Permanently remove a text, such as a password (admins)",
   args: {
     ...entryArg,
     ...redactionArgs,

@@ -3,7 +3,7 @@ import { clientArgs, docArg, incidentArg, redactionArgs, versionArg } from "../.
 import { docRedactCommand } from "../../../incident/doc.ts";
 
 export default defineCommand({
-  summary: "Remove a document's text for good, or an earlier version (admins)",
+  summary: "Permanently remove a document's text, or an earlier version (admins)",
   args: {
     ...docArg,
     ...versionArg("Remove only this earlier text: a number of svc incident doc history"),
