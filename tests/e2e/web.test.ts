@@ -359,6 +359,8 @@ describe("by keyboard", () => {
     await tab.type("A new fan");
     await press("Close");
     await until("a closed incident", () => tab.ask<boolean>("!!document.querySelector('.status.closed')"));
+    // The page may be shown before its script runs, which takes the key.
+    await isLive();
     await tab.says("A new fan");
     await tab.type("/");
     await tab.type("keyboard");
