@@ -14,7 +14,7 @@ import { Stack } from "../support/process/stack.ts";
 
 /** Every page in a real browser: its content, behaviour, appearance and accessibility. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 let stack: Stack;
 let tab: Tab;

@@ -18,7 +18,7 @@ import { until } from "../support/process/until.ts";
 
 /** The pages in a real browser: with their script, live, by keyboard, and under attack. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 let given: IncidentServer;
 useIncidentServer(
