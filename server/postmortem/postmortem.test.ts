@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, type SQL, sql } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import { event, incident, incidentType, task } from "../../drizzle/schema/index.ts";
+import { event, incident, incidentType, individual, participant, task } from "../../drizzle/schema/index.ts";
 import { inTheWay } from "../../tests/support/database/blocked.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -230,7 +230,7 @@ describe("a post-mortem", () => {
     expect([lineOf(added.text, "Note 19") > 0, names(added)]).toEqual([true, ["Note 20"]]);
   });
 
-  test("has all tasks, and the newest 2,000 entries of people", async () => {
+  test("has the newest 2,000 entries of people, the first 2,000 tasks and 200 people, and says so", async () => {
     const { db } = given.server;
     const many = async (table: PgTable, row: number, count: number, changed: Record<string, SQL>) => {
       const { columns, name } = getTableConfig(table);
@@ -257,13 +257,24 @@ describe("a post-mortem", () => {
     const { text, gaps } = await call("GET", "/postmortem/");
     expect(text).toContain("First note");
     expect(text.match(/^- \[Task \d+\]/gm)).toHaveLength(201);
-    expect(text).not.toContain("_Not all of them");
+    for (const words of ["_Not all of them", "and others"]) expect(text).not.toContain(words);
     expect(gaps).toHaveLength(1);
     await many(event, last.id, 1999, {});
+    await many(task, made.body.id, 1800, { description: sql`'Task ' || n` });
+    await many(individual, given.ids.bob, 200, {
+      name: sql`'Person ' || n`,
+      email: sql`n || '@people.example.com'`,
+    });
+    await db.execute(sql`
+      insert into ${participant} (incident_id, individual_id, joined_at)
+      select ${id}, id, ${began.toISOString()}::timestamptz from ${individual} where email like '%@people.example.com'`);
     const full = await call("GET", "/postmortem/");
     expect(full.text).not.toContain("First note");
     expect(full.text.match(/Last note$/gm)).toHaveLength(2000);
     expect(full.text).toContain("Last note\n\n_Not all of them are here");
+    expect(full.text.match(/^- \[Task \d+\]/gm)).toHaveLength(2000);
+    expect(full.text.match(/_Not all of them are here/g)).toHaveLength(2);
+    expect(full.text.match(/^\| People \|.*; and others \|$/gm)).toHaveLength(1);
     expect(full.gaps).toEqual([]);
   });
 
