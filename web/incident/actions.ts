@@ -699,6 +699,7 @@ export const actions: Record<string, Action> = {
     run: async (doing) => {
       const { context, actor, values, address } = doing;
       const ids = entryOf(doing);
+      // Before the redaction, which locks the incident: this reads all versions of their texts.
       const documents = await documentsWithText(context, actor, ids);
       const wanted = { ...ids, reason: values.text("reason"), address };
       const { event, receivedBy: plugins } = await redactEvent(context, actor, wanted);
