@@ -3,7 +3,6 @@ import { eq } from "drizzle-orm";
 import { document as documentTable, event } from "../drizzle/schema/index.ts";
 import { fieldsOf, PageReader } from "../tests/support/browser/reader.ts";
 import { type IncidentServer, useIncidentServer } from "../tests/support/http/incident_server.ts";
-import { until } from "../tests/support/process/until.ts";
 
 let given: IncidentServer;
 useIncidentServer(
@@ -23,16 +22,10 @@ beforeEach(async () => {
 });
 
 const get = async (of: string) => (await given.admin.call("GET", of)).body;
-/** A step creates it, and then its text. */
-const documentOf = () =>
-  until<{ id: number }>("the document", async () => {
-    const [found] = (await get(`/documents/?incident_id=${id}`)).items;
-    return found && (await given.admin.call("GET", `/documents/${found.id}/content`)).http === 200 && found;
-  });
 
 describe("a document", () => {
   test("is read, and changed unless somebody else has changed it", async () => {
-    const found = await documentOf();
+    const found = await given.documentOf(id);
     const page = `/app/documents/${found.id}`;
     const stale = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
     const { html } = await carol.submit(`${page}/edit`, { text: "# Plan\n\n<script>x</script> **now**" });
@@ -102,7 +95,7 @@ describe("a document", () => {
   });
 
   test("whose plugin is down says so, and what is written for it is kept", async () => {
-    const { id: document } = await documentOf();
+    const { id: document } = await given.documentOf(id);
     const page = `/app/documents/${document}`;
     const fields = fieldsOf((await carol.open(`${page}/edit`)).html, `${page}/edit`);
     const elsewhere = { pluginSlug: "wiki", resourceId: `W${document}` };

@@ -29,9 +29,6 @@ beforeEach(async () => {
 
 const get = async (of: string) => (await given.admin.call("GET", of)).body;
 const detail = () => get(`/incidents/${id}`);
-/** A step creates it. */
-const documentOf = () =>
-  until<{ id: number }>("the document", async () => (await get(`/documents/?incident_id=${id}`)).items[0]);
 const events = async (kind: string) => (await get(`/incidents/${id}/events?kind=${kind}`)).items;
 
 describe("signing in", () => {
@@ -555,7 +552,7 @@ describe("a Restricted incident, for somebody who does not take part", () => {
         expect(seen.html).not.toContain("Secret");
       }
     expect((await hidden(name, "", "GET")).status).toBe(404);
-    const found = await documentOf();
+    const found = await given.documentOf(id);
     for (const rest of ["", "/edit", "/versions", "/versions/1", "/redact", "/download/md", "/download/html"])
       expect(await dana.open(`/app/documents/${found.id}${rest}`)).toMatchObject({
         status: 404,

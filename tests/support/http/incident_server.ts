@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import type { Config } from "../../../core/config.ts";
 import { type IncidentIds, insertIncident } from "../domain/incident.ts";
+import { until } from "../process/until.ts";
 import { type Person, personOf } from "./people.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
@@ -15,6 +16,8 @@ export interface IncidentServer {
   reported(title?: string, values?: object): Promise<{ id: number; name: string }>;
   /** The texts of the notes of an incident, newest first. */
   notesOf(id: number): Promise<string[]>;
+  /** Waits for the document that a step of an incident creates, and for its text, which the step writes then. */
+  documentOf(id: number): Promise<{ id: number }>;
 }
 
 /** Starts a server with an incident for a whole file, and passes it to `take`. */
@@ -39,7 +42,12 @@ export function useIncidentServer(
       const { body } = await member.call("GET", `/incidents/${id}/events?kind=note`);
       return body.items.map(({ description }: { description: string }) => description);
     };
-    take({ server, admin, member, ids, reported, notesOf });
+    const documentOf = (id: number) =>
+      until<{ id: number }>("the document", async () => {
+        const [found] = (await admin.call("GET", `/documents/?incident_id=${id}`)).body.items;
+        return found && (await admin.call("GET", `/documents/${found.id}/content`)).http === 200 && found;
+      });
+    take({ server, admin, member, ids, reported, notesOf, documentOf });
   });
   afterAll(() => server[Symbol.asyncDispose]());
 }
